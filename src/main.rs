@@ -1,0 +1,2 @@
+//! entry
+fn main(){}
