@@ -1,1 +1,2 @@
 //! map
+pub mod sandbox;

@@ -1,0 +1,15 @@
+//! From a decision to a container: what is mounted, hidden, limited and reported.
+//!
+//! Duty: turn a decided request and facts about this machine into a [`SandboxPlan`], and a plan into
+//! an outcome. Non-goals: deciding (the policy does) and talking to an engine (the engine does).
+//! Trust boundary: the workspace and everything in it is the adversary's. Paths in it are opened
+//! without following links, and each mount carries the identity of what was opened, so that the
+//! guest can prove it got the same thing.
+
+pub mod plan;
+
+pub use plan::{
+    Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
+    Protection, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, SyntheticRole, Tmpfs,
+    TmpfsExec, UserChoice, WhyUser,
+};
