@@ -1,2 +1,15 @@
-//! entry
-fn main(){}
+//! Hardens the process, hands over to the command line, and exits with its code.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use runner::{cli, sys};
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let code = match sys::harden() {
+        Ok(()) => cli::run(&words),
+        Err(error) => cli::report_and_end(error, &words),
+    };
+    code.into()
+}

@@ -1,1 +1,2 @@
-fn main(){}
+//! Nothing to prepare yet.
+fn main() {}

@@ -115,7 +115,11 @@ impl Limit {
     /// Whether `a` leaves less room than `b`. Free space is a floor: more is tighter.
     #[must_use]
     pub fn tighter(self, a: u64, b: u64) -> bool {
-        if self == Self::FreeSpace { a > b } else { a < b }
+        if self == Self::FreeSpace {
+            a > b
+        } else {
+            a < b
+        }
     }
 }
 
@@ -196,8 +200,11 @@ impl Unit {
         match self {
             Self::Bytes => scaled(text, &[("KiB", KIB), ("MiB", MIB), ("GiB", GIB), ("B", 1)])
                 .ok_or_else(|| "a size with its unit, such as 256MiB or 4GiB".to_owned()),
-            Self::Time => scaled(text, &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", HOUR)])
-                .ok_or_else(|| "a time with its unit, such as 500ms, 30s, 20m or 1h".to_owned()),
+            Self::Time => scaled(
+                text,
+                &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", HOUR)],
+            )
+            .ok_or_else(|| "a time with its unit, such as 500ms, 30s, 20m or 1h".to_owned()),
             Self::Count => match text.parse() {
                 Ok(figure) if figure > 0 => Ok(figure),
                 _ => Err("a whole number above 0".to_owned()),
@@ -281,7 +288,18 @@ mod tests {
 
     #[test]
     fn bare_zero_signed_and_overflowing_figures_are_refused() {
-        for text in ["", "256", "0MiB", "-1s", "+1s", "1 s", "99999999999999999999h", "1MB", "1kib", "s"] {
+        for text in [
+            "",
+            "256",
+            "0MiB",
+            "-1s",
+            "+1s",
+            "1 s",
+            "99999999999999999999h",
+            "1MB",
+            "1kib",
+            "s",
+        ] {
             assert!(Unit::Bytes.parse(text).is_err(), "{text}");
             assert!(Unit::Time.parse(text).is_err(), "{text}");
         }

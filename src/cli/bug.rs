@@ -1,0 +1,91 @@
+//! A panic is our fault and says so: exit code 125 and a report, never a raw abort.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
+/// Where the last panic happened; the payload alone does not know.
+static PLACE: Mutex<Option<String>> = Mutex::new(None);
+
+/// `runner` itself is broken.
+#[derive(Debug)]
+pub struct Bug {
+    what: String,
+    place: Option<String>,
+}
+
+/// Runs `work`; a panic in it becomes a [`Bug`].
+///
+/// # Errors
+/// It panicked.
+pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Bug> {
+    panic::set_hook(Box::new(|info| {
+        let place = info
+            .location()
+            .map(|at| format!("{}:{}", at.file(), at.line()));
+        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }));
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Bug {
+        what: text(payload.as_ref()),
+        place: PLACE.lock().unwrap_or_else(PoisonError::into_inner).take(),
+    })
+}
+
+fn text(payload: &(dyn Any + Send)) -> String {
+    let known = payload.downcast_ref::<String>().map(String::as_str);
+    known
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+        .to_owned()
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "this is a bug in runner: {}", self.what)?;
+        self.place
+            .as_ref()
+            .map_or(Ok(()), |place| write!(f, " ({place})"))
+    }
+}
+
+impl Failure for Bug {
+    fn code(&self) -> &'static str {
+        "bug"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Runner
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!(
+            "please report it with the command line and version {}",
+            env!("CARGO_PKG_VERSION")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_with_its_place() {
+        let bug = catch(|| panic!("index {}", 7))
+            .map(|(): ()| ())
+            .unwrap_err();
+        assert!(
+            bug.to_string().contains("index 7 (src/cli/bug.rs:"),
+            "{bug}"
+        );
+        assert_eq!(bug.kind().exit().get(), 125);
+    }
+}

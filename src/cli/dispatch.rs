@@ -1,0 +1,69 @@
+//! From words to an exit code: parse, dispatch, report.
+
+use std::ffi::OsString;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use crate::error::Error;
+use crate::exit::{Ending, ExitCode};
+
+use super::args::{Cli, Command, Global};
+use super::bug;
+use super::policy;
+use super::printer::Printer;
+use super::status::StatusSink;
+use super::usage::UsageError;
+
+/// Does what the command line says and reports how it went.
+#[must_use]
+pub fn run(words: &[OsString]) -> ExitCode {
+    match Cli::try_parse_from(words) {
+        Ok(Cli { global, command }) => in_context(&global, |printer| dispatch(command, printer)),
+        Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                printer.data(error.render().ansi())?;
+                Ok(Ending::ok())
+            }
+            _ => Err(UsageError::from_clap(&error, words).into()),
+        }),
+    }
+}
+
+/// Reports an error that happened before there were arguments.
+#[must_use]
+pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
+    let error = error.into();
+    in_context(&Global::glimpse(words), |_| Err(error))
+}
+
+fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+    match command {
+        Command::Policy(command) => policy::run(command, printer),
+    }
+}
+
+/// Runs `work` with a printer, reports its error, sends the status.
+fn in_context(
+    global: &Global,
+    work: impl FnOnce(&mut Printer) -> Result<Ending, Error>,
+) -> ExitCode {
+    let mut printer = Printer::new(global.format(), global.color_choice());
+    let mut sink = StatusSink::none();
+    let result = StatusSink::open(global.status_fd)
+        .map_err(Error::from)
+        .and_then(|opened| {
+            sink = opened;
+            bug::catch(|| work(&mut printer))?
+        });
+    let ending = result.unwrap_or_else(|error| match printer.error(&error) {
+        Ok(()) => error.ending(),
+        // The report itself could not be written: that is what the exit code must say.
+        Err(output) => {
+            printer.talk(&output);
+            Error::from(output).ending()
+        }
+    });
+    sink.send(&ending);
+    ending.exit
+}

@@ -1,0 +1,24 @@
+//! The command line: one short file a subcommand.
+//!
+//! Duty: read arguments into what was typed ([`args`]), resolve them, call the part that does the
+//! work, and print. Non-goal: logic. Whatever decides or runs lives in the parts below, so that
+//! other fronts share it. Trust: whoever types the options is trusted up to the managed layer; what
+//! is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
+
+mod args;
+mod bug;
+mod dispatch;
+mod policy;
+mod printer;
+mod status;
+mod style;
+mod table;
+mod usage;
+mod visible;
+
+pub use args::Cli;
+pub use bug::Bug;
+pub use dispatch::{report_and_end, run};
+pub use printer::{Format, OutputError, Printer};
+pub use usage::UsageError;
+pub use visible::{visible, visible_block};

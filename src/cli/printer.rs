@@ -1,0 +1,176 @@
+//! The one place that writes to standard output and standard error.
+//!
+//! Data goes to stdout, talk to stderr. Colour follows `--color`, `NO_COLOR`, `CLICOLOR` and what
+//! the stream is. A reader who closes the pipe ends the output, not the run: later writes go
+//! nowhere, and the exit code stays what it would have been. Any other failure to write is an
+//! error. Callers pass foreign text through [`visible`](super::visible) themselves, because only
+//! they know which part of a line is foreign.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+use crate::error::{Error, Failure, Fault};
+use crate::exit::Kind;
+
+use super::style;
+use super::visible::{visible, visible_block};
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object on stdout.
+    Json,
+}
+
+/// Our own output could not be written.
+#[derive(Debug)]
+pub struct OutputError(io::Error);
+
+/// Writes everything that `runner` says.
+#[derive(Debug)]
+pub struct Printer {
+    out: AutoStream<io::Stdout>,
+    err: AutoStream<io::Stderr>,
+    out_open: Pipe,
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pipe {
+    Open,
+    Closed,
+}
+
+impl Printer {
+    /// A printer for this process.
+    #[must_use]
+    pub fn new(format: Format, color: ColorChoice) -> Self {
+        Self {
+            out: AutoStream::new(io::stdout(), color),
+            err: AutoStream::new(io::stderr(), color),
+            out_open: Pipe::Open,
+            format,
+        }
+    }
+
+    /// How results are written.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Writes data for people to stdout. Style sequences of ours may be in it.
+    ///
+    /// # Errors
+    /// The stream is broken in another way than by a reader who left.
+    pub fn data(&mut self, text: impl fmt::Display) -> Result<(), OutputError> {
+        if self.out_open == Pipe::Open {
+            let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
+            self.out_open = settle(written)?;
+        }
+        Ok(())
+    }
+
+    /// Writes one JSON object and a line end to stdout.
+    ///
+    /// # Errors
+    /// As for [`data`](Self::data).
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
+        let mut text = serde_json::to_string(value).map_err(|error| OutputError(error.into()))?;
+        text.push('\n');
+        if self.out_open == Pipe::Open {
+            // Around the style stripper: a JSON string must arrive byte for byte.
+            let mut raw = io::stdout().lock();
+            let written = raw.write_all(text.as_bytes()).and_then(|()| raw.flush());
+            drop(raw);
+            self.out_open = settle(written)?;
+        }
+        Ok(())
+    }
+
+    /// Says something on stderr. That nobody may be listening is no error.
+    pub fn talk(&mut self, text: impl fmt::Display) {
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    /// Reports an error: text on stderr, or the JSON object on stdout.
+    ///
+    /// # Errors
+    /// As for [`data`](Self::data).
+    pub fn error(&mut self, error: &Error) -> Result<(), OutputError> {
+        match self.format {
+            Format::Json => {
+                let ending = error.ending();
+                self.json(&JsonFailure {
+                    status: ending.status,
+                    exit: ending.exit,
+                    error: error.record(),
+                })
+            }
+            Format::Text => {
+                let failure = error.failure();
+                let bad = style::BAD;
+                self.talk(format_args!(
+                    "{bad}error:{bad:#} {}",
+                    visible_block(&failure.to_string())
+                ));
+                if let Some(hint) = failure.hint() {
+                    self.hint(&hint);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The next step, on a line of its own.
+    pub fn hint(&mut self, hint: &str) {
+        let note = style::NOTE;
+        self.talk(format_args!("  {note}hint:{note:#} {}", visible(hint)));
+    }
+}
+
+#[derive(Serialize)]
+struct JsonFailure {
+    status: crate::exit::Status,
+    exit: crate::exit::ExitCode,
+    error: crate::error::ErrorRecord,
+}
+
+/// Tells a reader who left from a stream that is broken.
+fn settle(written: io::Result<()>) -> Result<Pipe, OutputError> {
+    match written {
+        Ok(()) => Ok(Pipe::Open),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Pipe::Closed),
+        Err(error) => Err(OutputError(error)),
+    }
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write the output: {}", self.0)
+    }
+}
+
+impl Failure for OutputError {
+    fn code(&self) -> &'static str {
+        "output_failed"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("check the disk or device that standard output goes to".to_owned())
+    }
+}

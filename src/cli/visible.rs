@@ -1,0 +1,108 @@
+//! Foreign text made safe to show on a terminal.
+//!
+//! Names, reasons, command lines and output come from the adversary. A terminal obeys control
+//! characters, and a reader is fooled by characters that reorder, hide or join text. Both are shown
+//! as escapes instead. JSON does not need this for control characters (its encoder escapes them).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `text` on one line: line ends and tabs are escaped too.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false)
+}
+
+/// `text` that may have several lines: line feeds and tabs stay.
+#[must_use]
+pub fn visible_block(text: &str) -> Cow<'_, str> {
+    escape(text, |c| matches!(c, '\n' | '\t'))
+}
+
+fn escape(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let hidden = |c: char| is_deceptive(c) && !kept(c);
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if hidden(c) {
+            push_escaped(&mut shown, c)
+        } else {
+            shown.push(c)
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Appends the escape of one character.
+pub(super) fn push_escaped(shown: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = match c {
+        '\n' => shown.write_str("\\n"),
+        '\t' => shown.write_str("\\t"),
+        '\r' => shown.write_str("\\r"),
+        c if u32::from(c) < 0x100 => write!(shown, "\\x{:02x}", u32::from(c)),
+        c => write!(shown, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
+/// Whether a terminal would obey this character, or a reader not see what it does.
+pub(super) fn is_deceptive(c: char) -> bool {
+    c.is_control() // C0, DEL, C1
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // fillers: letters without a shape
+            | '\u{200b}'..='\u{200f}'   // zero width, direction marks
+            | '\u{2028}'..='\u{202e}'   // separators, direction embedding and override
+            | '\u{2060}'..='\u{206f}'   // invisible operators, direction isolates
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}' // invisible musical controls
+            | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_borrowed_and_unchanged() {
+        for text in [
+            "",
+            "git log --oneline",
+            "größe 大きさ 🦀 a\\b",
+            "..test te..st %2e%2e",
+        ] {
+            assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_escaped() {
+        assert_eq!(visible("a\x1b[2Jb"), "a\\x1b[2Jb");
+        assert_eq!(
+            visible("ok\rdenied\n\t\x07\x7f\u{9b}"),
+            "ok\\rdenied\\n\\t\\x07\\x7f\\x9b"
+        );
+    }
+
+    #[test]
+    fn what_a_reader_cannot_see_is_escaped() {
+        assert_eq!(visible("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
+        assert_eq!(
+            visible("\u{e0041}\u{200b}\u{feff}\u{2066}"),
+            "\\u{e0041}\\u{200b}\\u{feff}\\u{2066}"
+        );
+    }
+
+    #[test]
+    fn a_block_keeps_lines_and_nothing_else() {
+        assert_eq!(visible_block("a\n\tb\r\n\x1b"), "a\n\tb\\r\n\\x1b");
+    }
+
+    #[test]
+    fn nothing_deceptive_survives() {
+        let all: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
+        assert!(!visible(&all).contains(is_deceptive));
+    }
+}

@@ -1,0 +1,150 @@
+//! The one top error. Each part has its own error type beside the code that raises it; this
+//! joins them and says for each what the exit code is, whose fault it was, and what to do next.
+//!
+//! Non-goal: text that holds everything. A message names the operation and the object, a hint the
+//! next step.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::cli::{Bug, OutputError, UsageError};
+use crate::exit::{Ending, Kind};
+use crate::sys::HardenError;
+
+/// Who has to change something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Whoever typed the command line.
+    Usage,
+    /// Whoever wrote or has to trust the policy.
+    Policy,
+    /// The command or tool itself.
+    Command,
+    /// The engine that makes sandboxes, or the host it runs on.
+    Engine,
+    /// This program.
+    Runner,
+}
+
+/// Whether the same call can succeed later without a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The cause may pass by itself.
+    CanHelp,
+    /// Something has to change first.
+    CannotHelp,
+}
+
+/// What every error of a part says about itself.
+pub trait Failure: fmt::Display {
+    /// A stable name for machines, in snake case.
+    fn code(&self) -> &'static str;
+    /// What it means for the exit code.
+    fn kind(&self) -> Kind;
+    /// Who has to change something.
+    fn fault(&self) -> Fault;
+    /// Whether trying again can help.
+    fn retry(&self) -> Retry {
+        Retry::CannotHelp
+    }
+    /// The next step, in one line.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Any error that ends a run.
+#[derive(Debug)]
+pub enum Error {
+    /// The command line is wrong.
+    Usage(UsageError),
+    /// The process could not be made safe to run in.
+    Harden(HardenError),
+    /// Our own output could not be written.
+    Output(OutputError),
+    /// This program panicked.
+    Bug(Bug),
+}
+
+impl Error {
+    /// The part's own error.
+    #[must_use]
+    pub fn failure(&self) -> &dyn Failure {
+        match self {
+            Self::Usage(error) => error,
+            Self::Harden(error) => error,
+            Self::Output(error) => error,
+            Self::Bug(error) => error,
+        }
+    }
+
+    /// How the run ends because of it.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        let failure = self.failure();
+        Ending::of_kind(failure.kind(), failure.code())
+    }
+
+    /// The form for machines.
+    #[must_use]
+    pub fn record(&self) -> ErrorRecord {
+        let failure = self.failure();
+        ErrorRecord {
+            code: failure.code(),
+            message: failure.to_string(),
+            fault: failure.fault(),
+            recoverable: failure.retry() == Retry::CanHelp,
+            suggestion: failure.hint(),
+        }
+    }
+}
+
+/// An error as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorRecord {
+    /// Stable name.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+    /// Who has to change something.
+    pub fault: Fault,
+    /// Whether trying again can help.
+    pub recoverable: bool,
+    /// The next step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure().fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<UsageError> for Error {
+    fn from(error: UsageError) -> Self {
+        Self::Usage(error)
+    }
+}
+
+impl From<HardenError> for Error {
+    fn from(error: HardenError) -> Self {
+        Self::Harden(error)
+    }
+}
+
+impl From<OutputError> for Error {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Bug> for Error {
+    fn from(error: Bug) -> Self {
+        Self::Bug(error)
+    }
+}

@@ -1,0 +1,208 @@
+//! What the process does to itself before it reads a single argument.
+//!
+//! Each step names the attack that it stops. A step that fails stops the program: a protection
+//! that is silently missing is worse than none.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
+
+use rustix::fs::Mode;
+use rustix::io::FdFlags;
+use rustix::process::DumpableBehavior;
+
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
+/// `AT_SECURE` of the auxiliary vector: the kernel's own word for "privileges were gained by exec".
+const AT_SECURE: usize = 23;
+
+/// Which step failed.
+#[derive(Debug)]
+pub enum HardenError {
+    /// The executable is setuid, setgid or has file capabilities.
+    Privileged,
+    /// `/proc/self` could not be read.
+    Proc {
+        /// Which file.
+        path: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A prctl or fcntl failed.
+    Call {
+        /// Which call.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Makes this process safe to work in.
+///
+/// The Rust runtime has already opened `/dev/null` in place of missing standard streams (else the
+/// first file we open would receive our output) and ignores SIGPIPE (so that a reader who leaves
+/// is an error we see, and a call is ended and recorded rather than cut off).
+///
+/// # Errors
+/// A step failed; the program must not go on.
+pub fn harden() -> Result<(), HardenError> {
+    refuse_gained_privileges()?;
+    forbid_inspection()?;
+    keep_descriptors_from_children()?;
+    keep_new_files_from_others();
+    Ok(())
+}
+
+/// Stops: an unprivileged caller steering a setuid copy of this program with its environment,
+/// descriptors and configuration files. Nothing here is written to hold that line.
+fn refuse_gained_privileges() -> Result<(), HardenError> {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    if getuid() != geteuid() || getgid() != getegid() {
+        return Err(HardenError::Privileged);
+    }
+    // File capabilities leave the ids alone; only the kernel's flag shows them.
+    const PATH: &str = "/proc/self/auxv";
+    let auxv = std::fs::read(PATH).map_err(|source| HardenError::Proc { path: PATH, source })?;
+    if gained_privileges(&auxv) {
+        Err(HardenError::Privileged)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether an auxiliary vector (pairs of machine words) has a nonzero `AT_SECURE`.
+fn gained_privileges(auxv: &[u8]) -> bool {
+    const WORD: usize = size_of::<usize>();
+    let mut words = auxv.chunks_exact(WORD).map(|bytes| {
+        let mut word = [0; WORD];
+        word.copy_from_slice(bytes);
+        usize::from_ne_bytes(word)
+    });
+    while let (Some(key), Some(value)) = (words.next(), words.next()) {
+        if key == AT_SECURE {
+            return value != 0;
+        }
+    }
+    false
+}
+
+/// Stops: another process of the same user reading keys of running calls from our memory, or
+/// from a core dump on disk.
+fn forbid_inspection() -> Result<(), HardenError> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|errno| {
+        HardenError::Call {
+            what: "prctl(PR_SET_DUMPABLE)",
+            source: errno.into(),
+        }
+    })
+}
+
+/// Stops: a descriptor that the caller left open (a log, a socket, a directory handle) reaching a
+/// child of ours, where it would be a way around every path check.
+fn keep_descriptors_from_children() -> Result<(), HardenError> {
+    const PATH: &str = "/proc/self/fd";
+    let proc = |source| HardenError::Proc { path: PATH, source };
+    for entry in std::fs::read_dir(PATH).map_err(proc)? {
+        let name = entry.map_err(proc)?.file_name();
+        let Some(fd) = name.to_str().and_then(|name| name.parse::<RawFd>().ok()) else {
+            continue;
+        };
+        if fd > 2 {
+            // SAFETY: the number comes from the kernel's list of our open descriptors and is not
+            // -1; the borrow ends here. The one of this listing itself is open until the loop ends.
+            #[expect(
+                unsafe_code,
+                reason = "inherited descriptors have no owner in this program"
+            )]
+            let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+            rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC).map_err(|errno| {
+                HardenError::Call {
+                    what: "fcntl(F_SETFD)",
+                    source: errno.into(),
+                }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Stops: a caller with umask 0 leaving files of ours that others can change. Only ever removes
+/// permissions; what is private by nature is created with its own narrow mode.
+fn keep_new_files_from_others() {
+    let others = Mode::WGRP | Mode::WOTH;
+    let before = rustix::process::umask(others);
+    rustix::process::umask(before | others);
+}
+
+impl fmt::Display for HardenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Privileged => {
+                f.write_str("runner was started setuid, setgid or with file capabilities")
+            }
+            Self::Proc { path, source } => write!(f, "cannot read {path}: {source}"),
+            Self::Call { what, source } => {
+                write!(f, "cannot protect this process: {what}: {source}")
+            }
+        }
+    }
+}
+
+impl Failure for HardenError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged_executable",
+            Self::Proc { .. } | Self::Call { .. } => "hardening_failed",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Privileged => Fault::Usage,
+            Self::Proc { .. } | Self::Call { .. } => Fault::Engine,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Privileged => Some(
+                "remove the bits and capabilities from the executable and run it as yourself"
+                    .to_owned(),
+            ),
+            Self::Proc { .. } => Some("runner needs /proc of its own process".to_owned()),
+            Self::Call { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn auxv(pairs: &[(usize, usize)]) -> Vec<u8> {
+        pairs
+            .iter()
+            .flat_map(|(key, value)| [key.to_ne_bytes(), value.to_ne_bytes()].concat())
+            .collect()
+    }
+
+    #[test]
+    fn the_kernels_flag_is_read_from_the_auxiliary_vector() {
+        assert!(gained_privileges(&auxv(&[
+            (6, 4096),
+            (AT_SECURE, 1),
+            (0, 0)
+        ])));
+        assert!(!gained_privileges(&auxv(&[
+            (6, 4096),
+            (AT_SECURE, 0),
+            (0, 0)
+        ])));
+        assert!(!gained_privileges(&[1, 2, 3]));
+    }
+}

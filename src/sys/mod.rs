@@ -1,0 +1,9 @@
+//! The only unsafe code and raw system calls of the host program.
+//!
+//! Everything here has a safe signature. Other modules are compiled with `unsafe_code` denied.
+
+mod fd;
+mod harden;
+
+pub use fd::{StatusFdError, claim_status_fd};
+pub use harden::{HardenError, harden};
