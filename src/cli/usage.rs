@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use clap::{CommandFactory as _, Parser as _};
 use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
@@ -33,7 +33,9 @@ impl UsageError {
     pub fn from_clap(error: &clap::Error, words: &[OsString]) -> Self {
         // The parser drops escape sequences from what it quotes. A word that hides something should
         // be seen, so the message is made from the visible form.
-        let shown = words.iter().map(|word| visible(&word.to_string_lossy()).into_owned());
+        let shown = words
+            .iter()
+            .map(|word| visible(&word.to_string_lossy()).into_owned());
         let rendered = match Cli::try_parse_from(shown) {
             Err(same) if same.kind() == error.kind() => same.render().to_string(),
             _ => error.render().to_string(),

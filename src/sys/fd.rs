@@ -43,12 +43,12 @@ pub fn claim_status_fd(fd: RawFd) -> Result<OwnedFd, StatusFdError> {
     if fd < 0 {
         return Err(StatusFdError::NotOpen(fd));
     }
-    // SAFETY: `fd` is not -1, and the borrow ends in this function. If nothing is open there, each
-    // call below reports EBADF and touches nothing.
     #[expect(
         unsafe_code,
         reason = "a number from the command line is all the caller can give"
     )]
+    // SAFETY: `fd` is not -1, and the borrow ends in this function. If nothing is open there, each
+    // call below reports EBADF and touches nothing.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let flags = rustix::fs::fcntl_getfl(borrowed).map_err(|_: Errno| StatusFdError::NotOpen(fd))?;
     if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) || flags.contains(OFlags::PATH) {

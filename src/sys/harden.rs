@@ -109,12 +109,12 @@ fn keep_descriptors_from_children() -> Result<(), HardenError> {
             continue;
         };
         if fd > 2 {
-            // SAFETY: the number comes from the kernel's list of our open descriptors and is not
-            // -1; the borrow ends here. The one of this listing itself is open until the loop ends.
             #[expect(
                 unsafe_code,
                 reason = "inherited descriptors have no owner in this program"
             )]
+            // SAFETY: the number comes from the kernel's list of our open descriptors and is not
+            // -1; the borrow ends here. The one of this listing itself is open until the loop ends.
             let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
             rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC).map_err(|errno| {
                 HardenError::Call {
