@@ -1,4 +1,9 @@
 //! The one integration test binary. Each module has a purpose; what they share is in `support`.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "clippy.toml frees test functions; this frees what they share"
+)]
 
 mod cli;
 mod docs;
