@@ -7,6 +7,7 @@
 //! guest can prove it got the same thing.
 
 pub mod plan;
+pub mod workspace;
 
 pub use plan::{
     Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
