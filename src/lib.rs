@@ -20,6 +20,7 @@
 //! - writes to standard output and standard error, and to the descriptor of `--status-fd`.
 
 pub mod cli;
+pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod sandbox;

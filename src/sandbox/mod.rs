@@ -7,6 +7,7 @@
 //! guest can prove it got the same thing.
 
 pub mod plan;
+pub mod protection;
 pub mod workspace;
 
 pub use plan::{

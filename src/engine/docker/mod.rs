@@ -1,0 +1,3 @@
+//! Sandboxes as containers of a Docker daemon.
+
+pub mod settings;

@@ -1,0 +1,3 @@
+//! What makes sandboxes.
+
+pub mod docker;

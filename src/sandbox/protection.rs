@@ -1,0 +1,341 @@
+//! What protects a call: one table of protections by runtime, and what each isolation level demands.
+//!
+//! Duty: name every protection, what enforces it under each kind of runtime, and whether it holds;
+//! refuse a plan that has less than its isolation level names. Non-goals: enforcing. Nothing is
+//! silently unenforced: a result and `--dry-run` print this table for the call at hand.
+
+use std::fmt;
+
+use runner_policy::limits::Isolation;
+
+use super::plan::{Protection, ProtectionStatus, Runtime, UserChoice, WhyUser};
+
+/// What stands between a sandbox and the host's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuntimeKind {
+    /// The host's kernel, behind namespaces and a system call filter (runc, crun).
+    SharedKernel,
+    /// gVisor: a kernel of its own in a process.
+    Gvisor,
+    /// Kata: a kernel of its own in a virtual machine.
+    Kata,
+}
+
+impl RuntimeKind {
+    /// The kind of a runtime, by its name. An unknown name counts as a shared kernel: it promises least.
+    #[must_use]
+    pub fn of(runtime: Option<&Runtime>) -> Self {
+        let name = runtime.map_or("", Runtime::as_str);
+        let base = name.rsplit('/').next().unwrap_or(name);
+        if base == "runsc" || base.starts_with("runsc-") || base.starts_with("io.containerd.runsc")
+        {
+            Self::Gvisor
+        } else if base == "kata"
+            || base.starts_with("kata-")
+            || base.starts_with("io.containerd.kata")
+        {
+            Self::Kata
+        } else {
+            Self::SharedKernel
+        }
+    }
+
+    /// Where the identity of mounts can be compared.
+    #[must_use]
+    pub fn identity_proof(self) -> IdentityProof {
+        match self {
+            Self::SharedKernel => IdentityProof::Inside,
+            Self::Gvisor | Self::Kata => IdentityProof::OnHost,
+        }
+    }
+
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SharedKernel => "shared kernel (runc)",
+            Self::Gvisor => "gVisor (runsc)",
+            Self::Kata => "Kata",
+        }
+    }
+}
+
+/// Where it can be proved that a mount is what was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityProof {
+    /// The guest sees the host's device and inode numbers.
+    Inside,
+    /// The guest sees numbers of its own kernel: the host looks at each source again, after the start
+    /// and before the command is sent.
+    OnHost,
+}
+
+/// One row: a protection, and what enforces it under each kind of runtime.
+struct Row {
+    name: &'static str,
+    shared: Cell,
+    gvisor: Cell,
+    kata: Cell,
+    /// The lowest level that refuses to run without it.
+    demanded_by: Demand,
+}
+
+/// From which isolation level on a protection must hold.
+#[derive(Clone, Copy)]
+enum Demand {
+    Basic,
+    Strict,
+    Paranoid,
+    Nobody,
+}
+
+#[derive(Clone, Copy)]
+struct Cell(&'static str, ProtectionStatus);
+
+const fn holds(by: &'static str) -> Cell {
+    Cell(by, ProtectionStatus::Enforced)
+}
+
+const fn partly(by: &'static str, where_it_ends: &'static str) -> Cell {
+    Cell(by, ProtectionStatus::BestEffort(where_it_ends))
+}
+
+const fn absent(why: &'static str) -> Cell {
+    Cell("nothing", ProtectionStatus::Absent(why))
+}
+
+use Demand::{Basic, Nobody, Paranoid, Strict};
+
+/// Every protection. A gVisor that ignores the system call filter still has its own: what the
+/// filter is for is named by row, not by mechanism.
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    Row { name: "network",       shared: holds("network namespace without interfaces"), gvisor: holds("gVisor's own network stack, without interfaces"), kata: holds("virtual machine without interfaces"), demanded_by: Basic },
+    Row { name: "root",          shared: holds("read-only root file system"), gvisor: holds("read-only root file system"), kata: holds("read-only root file system"), demanded_by: Basic },
+    Row { name: "capabilities",  shared: holds("all dropped, no-new-privileges"), gvisor: holds("all dropped, no-new-privileges"), kata: holds("all dropped, no-new-privileges"), demanded_by: Basic },
+    Row { name: "namespaces",    shared: holds("private pid, ipc, uts, cgroup and mount namespaces"), gvisor: holds("gVisor's own kernel"), kata: holds("virtual machine"), demanded_by: Basic },
+    Row { name: "system-calls",  shared: holds("seccomp profile of images/seccomp.json"), gvisor: partly("gVisor's own kernel", "our profile is ignored; gVisor answers each call itself and filters its own"), kata: partly("virtual machine", "our profile may be ignored"), demanded_by: Basic },
+    Row { name: "setuid-bits",   shared: holds("seccomp profile of images/seccomp.json"), gvisor: partly("the user id", "setuid and setgid bits can be set in writable workspace folders; they are never root's"), kata: partly("the user id", "our profile may be ignored; bits that are set are never root's"), demanded_by: Basic },
+    Row { name: "own-kernel",    shared: absent("the sandbox uses the host's kernel"), gvisor: holds("gVisor"), kata: holds("virtual machine"), demanded_by: Paranoid },
+    Row { name: "file-grants",   shared: holds("bind mounts, compared by device and inode from inside"), gvisor: partly("bind mounts, compared by device and inode on the host", "gVisor shows numbers of its own, so a folder that is swapped and swapped back goes unnoticed"), kata: partly("shared folders, compared by device and inode on the host", "device numbers differ inside"), demanded_by: Strict },
+    Row { name: "protected-paths", shared: holds("read-only mounts; every folder above one is a mount point"), gvisor: holds("read-only mounts; every folder above one is a mount point"), kata: holds("read-only mounts; every folder above one is a mount point"), demanded_by: Strict },
+    Row { name: "denied-files",  shared: holds("unreadable covers over the files that existed at the start"), gvisor: holds("unreadable covers over the files that existed at the start"), kata: holds("unreadable covers over the files that existed at the start"), demanded_by: Strict },
+    Row { name: "environment",   shared: holds("the guest starts the command with exactly the planned variables"), gvisor: holds("the guest starts the command with exactly the planned variables"), kata: holds("the guest starts the command with exactly the planned variables"), demanded_by: Basic },
+    Row { name: "memory",        shared: holds("cgroup, no swap"), gvisor: partly("cgroup, no swap", "counts gVisor itself; exceeding it ends the whole sandbox"), kata: holds("virtual machine"), demanded_by: Basic },
+    Row { name: "cpus",          shared: holds("cgroup"), gvisor: holds("cgroup"), kata: holds("virtual machine"), demanded_by: Basic },
+    Row { name: "pids",          shared: holds("cgroup"), gvisor: partly("cgroup", "counts gVisor's own threads, so the figure has room added"), kata: holds("cgroup inside"), demanded_by: Basic },
+    Row { name: "open-files",    shared: holds("rlimit"), gvisor: holds("rlimit"), kata: holds("rlimit"), demanded_by: Basic },
+    Row { name: "file-size",     shared: holds("rlimit"), gvisor: holds("rlimit"), kata: holds("rlimit"), demanded_by: Basic },
+    Row { name: "cpu-time",      shared: holds("rlimit"), gvisor: holds("rlimit"), kata: holds("rlimit"), demanded_by: Basic },
+    Row { name: "scratch",       shared: holds("tmpfs size"), gvisor: holds("tmpfs size"), kata: holds("tmpfs size"), demanded_by: Basic },
+    Row { name: "inodes",        shared: holds("tmpfs nr_inodes"), gvisor: absent("gVisor ignores nr_inodes; memory bounds them"), kata: holds("tmpfs nr_inodes"), demanded_by: Nobody },
+    Row { name: "wall",          shared: holds("host clock and guest lease"), gvisor: holds("host clock and guest lease"), kata: holds("host clock and guest lease"), demanded_by: Basic },
+    Row { name: "workspace-space", shared: partly("watched free space and file size", "folders of the host have no quota"), gvisor: partly("watched free space and file size", "folders of the host have no quota"), kata: partly("watched free space and file size", "folders of the host have no quota"), demanded_by: Nobody },
+    Row { name: "result-channel", shared: holds("undumpable guest, and a MAC on every frame"), gvisor: partly("a MAC on every frame", "a process of the same uid can reach the guest's pipes; what it writes is refused"), kata: holds("undumpable guest, and a MAC on every frame"), demanded_by: Basic },
+];
+
+/// The protections of a call under a runtime, in the order of the table.
+#[must_use]
+pub fn protections(kind: RuntimeKind, user: &UserChoice) -> Vec<Protection> {
+    TABLE
+        .iter()
+        .map(|row| {
+            let Cell(enforced_by, status) = *row.cell(kind);
+            let status = match (row.name, kind, user.why) {
+                // Bits that a root without capabilities sets are root's.
+                (
+                    "setuid-bits",
+                    RuntimeKind::Gvisor | RuntimeKind::Kata,
+                    WhyUser::RootWithoutCapabilities,
+                ) => ProtectionStatus::Absent(
+                    "the call writes as root, and setuid bits could be set",
+                ),
+                _ => status,
+            };
+            Protection {
+                name: row.name,
+                enforced_by,
+                status,
+            }
+        })
+        .collect()
+}
+
+impl Row {
+    fn cell(&self, kind: RuntimeKind) -> &Cell {
+        match kind {
+            RuntimeKind::SharedKernel => &self.shared,
+            RuntimeKind::Gvisor => &self.gvisor,
+            RuntimeKind::Kata => &self.kata,
+        }
+    }
+
+    fn demanded(&self, isolation: Isolation) -> bool {
+        match self.demanded_by {
+            Basic => true,
+            Strict => isolation >= Isolation::Strict,
+            Paranoid => isolation >= Isolation::Paranoid,
+            Nobody => false,
+        }
+    }
+}
+
+/// An isolation level demands a protection that the runtime does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooLittle {
+    /// The level.
+    pub isolation: Isolation,
+    /// What is missing.
+    pub protection: &'static str,
+    /// Why.
+    pub why: &'static str,
+    /// The runtime that lacks it.
+    pub runtime: RuntimeKind,
+}
+
+impl fmt::Display for TooLittle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.isolation {
+            Isolation::Basic => "basic",
+            Isolation::Strict => "strict",
+            Isolation::Paranoid => "paranoid",
+        };
+        write!(
+            f,
+            "isolation {level} demands the protection `{}`, which {} does not give: {}; ",
+            self.protection,
+            self.runtime.name(),
+            self.why
+        )?;
+        match self.isolation {
+            Isolation::Paranoid => {
+                f.write_str("set `runtime: runsc` in the policy's sandbox, or lower its isolation")
+            }
+            Isolation::Basic | Isolation::Strict => f.write_str(
+                "choose another runtime in the policy's sandbox, or lower its isolation",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TooLittle {}
+
+/// Checks that protections hold as far as an isolation level demands: absent is refused from the level
+/// that names the protection on; best effort counts only where the table itself is the promise.
+///
+/// # Errors
+/// The first protection that the level demands and that is absent.
+pub fn demand(
+    isolation: Isolation,
+    kind: RuntimeKind,
+    protections: &[Protection],
+) -> Result<(), TooLittle> {
+    for row in TABLE.iter().filter(|row| row.demanded(isolation)) {
+        let found = protections
+            .iter()
+            .find(|protection| protection.name == row.name);
+        let why = match found.map(|protection| protection.status) {
+            Some(ProtectionStatus::Enforced | ProtectionStatus::BestEffort(_)) => continue,
+            Some(ProtectionStatus::Absent(why)) => why,
+            None => "the engine does not name it",
+        };
+        return Err(TooLittle {
+            isolation,
+            protection: row.name,
+            why,
+            runtime: kind,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [RuntimeKind; 3] = [
+        RuntimeKind::SharedKernel,
+        RuntimeKind::Gvisor,
+        RuntimeKind::Kata,
+    ];
+
+    const USER: UserChoice = UserChoice {
+        uid: 1000,
+        gid: 1000,
+        why: WhyUser::Caller,
+    };
+
+    #[test]
+    fn root_may_not_write_where_setuid_bits_can_be_set() {
+        let root = UserChoice {
+            uid: 0,
+            gid: 0,
+            why: WhyUser::RootWithoutCapabilities,
+        };
+        let check = |kind| demand(Isolation::Basic, kind, &protections(kind, &root));
+        assert_eq!(check(RuntimeKind::SharedKernel), Ok(()));
+        assert_eq!(
+            check(RuntimeKind::Gvisor).unwrap_err().protection,
+            "setuid-bits"
+        );
+    }
+
+    #[test]
+    fn names_are_unique_and_every_cell_says_something() {
+        let mut names: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+        for kind in KINDS {
+            for protection in protections(kind, &USER) {
+                assert!(!protection.enforced_by.is_empty(), "{}", protection.name);
+            }
+        }
+    }
+
+    #[test]
+    fn paranoid_needs_a_kernel_of_its_own() {
+        let check = |isolation, kind| demand(isolation, kind, &protections(kind, &USER));
+        for kind in KINDS {
+            assert_eq!(check(Isolation::Basic, kind), Ok(()));
+            assert_eq!(check(Isolation::Strict, kind), Ok(()));
+        }
+        let refused = check(Isolation::Paranoid, RuntimeKind::SharedKernel).unwrap_err();
+        assert_eq!(refused.protection, "own-kernel");
+        assert!(refused.to_string().contains("runtime: runsc"));
+        assert_eq!(check(Isolation::Paranoid, RuntimeKind::Gvisor), Ok(()));
+        assert_eq!(check(Isolation::Paranoid, RuntimeKind::Kata), Ok(()));
+    }
+
+    #[test]
+    fn a_protection_that_is_absent_or_unnamed_is_refused() {
+        let mut less = protections(RuntimeKind::SharedKernel, &USER);
+        less.iter_mut()
+            .find(|p| p.name == "denied-files")
+            .unwrap()
+            .status = ProtectionStatus::Absent("test");
+        let kind = RuntimeKind::SharedKernel;
+        assert_eq!(demand(Isolation::Basic, kind, &less), Ok(()));
+        assert_eq!(
+            demand(Isolation::Strict, kind, &less)
+                .unwrap_err()
+                .protection,
+            "denied-files"
+        );
+        assert_eq!(
+            demand(Isolation::Basic, kind, &[]).unwrap_err().protection,
+            "network"
+        );
+    }
+
+    #[test]
+    fn a_runtime_is_known_by_its_exact_name() {
+        let kind = |name| RuntimeKind::of(Runtime::new(name).as_ref());
+        assert_eq!(kind("runsc"), RuntimeKind::Gvisor);
+        assert_eq!(kind("runsc-kvm"), RuntimeKind::Gvisor);
+        assert_eq!(kind("io.containerd.kata.v2"), RuntimeKind::Kata);
+        assert_eq!(kind("runscape"), RuntimeKind::SharedKernel);
+        assert_eq!(kind("crun"), RuntimeKind::SharedKernel);
+        assert_eq!(RuntimeKind::of(None), RuntimeKind::SharedKernel);
+    }
+}
