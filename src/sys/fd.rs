@@ -20,10 +20,12 @@ pub enum StatusFdError {
 impl fmt::Display for StatusFdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Standard(fd) => write!(
-                f,
-                "descriptor {fd} is a standard stream; the status needs one of its own"
-            ),
+            Self::Standard(fd) => {
+                write!(
+                    f,
+                    "descriptor {fd} is a standard stream; the status needs one of its own"
+                )
+            }
             Self::NotOpen(fd) => write!(f, "descriptor {fd} is not open"),
             Self::NotWritable(fd) => write!(f, "descriptor {fd} is not open for writing"),
         }

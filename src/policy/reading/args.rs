@@ -1,0 +1,294 @@
+//! Splitting words into options and operands, as the program itself would.
+
+use crate::grammar::{BundleWord, Command, Opt, OptValue, OptionStyle, OptionsEnd, Role};
+use crate::word::Word;
+
+/// One part of a command's arguments, in the order given.
+#[derive(Debug, Clone)]
+pub(super) enum Item<'g> {
+    /// An option with its values, and the name that was used.
+    Option { option: &'g Opt, values: Vec<(Role, Word)>, written: String },
+    /// An operand; `after` a `--`.
+    Operand { word: Word, after: bool },
+    /// An option or letter that the grammar does not list.
+    Unknown(String),
+    /// Words that could be options, from standard input or a pattern.
+    Anything,
+    /// An option whose value is missing.
+    Missing(String),
+}
+
+/// What was split, and from where a subcommand begins.
+#[derive(Debug, Default)]
+pub(super) struct Split<'g> {
+    /// The parts.
+    pub items: Vec<Item<'g>>,
+    /// Index of the word that names a subcommand.
+    pub subcommand: Option<usize>,
+}
+
+/// Splits the words after the program's (or subcommand's) name.
+pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
+    let mut out = Split::default();
+    let mut operands = 0usize;
+    let mut dashes = false;
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let text = match word {
+            Word::Lit(text) => text.as_str(),
+            other => {
+                if other.may_be_option() && !dashes {
+                    out.items.push(Item::Anything);
+                }
+                if !command.subcommands.is_empty() && operands == 0 {
+                    out.subcommand = Some(at - 1);
+                    return out;
+                }
+                out.items.push(Item::Operand { word: other.clone(), after: dashes });
+                operands += 1;
+                continue;
+            }
+        };
+        if !dashes {
+            if text == "--" && command.style.options != OptionStyle::None && named(command, "--").is_none() {
+                dashes = true;
+                continue;
+            }
+            let before = out.items.len();
+            match command.style.options {
+                OptionStyle::None => {}
+                OptionStyle::Words => whole(command, text, words, &mut at, &mut out.items),
+                OptionStyle::Gnu => gnu(command, text, words, &mut at, &mut out.items),
+                OptionStyle::Go => go(command, text, words, &mut at, &mut out.items),
+            }
+            if out.items.len() > before {
+                continue;
+            }
+            if let Some(bundle) = &command.bundle {
+                let first = at == 1;
+                if first || bundle.which == BundleWord::Any {
+                    let letters = if bundle.letters.is_empty() { &command.options } else { &bundle.letters };
+                    if cluster(letters, text, BundleForm::Bare, words, &mut at, &mut out.items) {
+                        continue;
+                    }
+                    if bundle.which == BundleWord::Any {
+                        out.items.push(Item::Unknown(text.to_owned()));
+                        continue;
+                    }
+                }
+            }
+        }
+        if !command.subcommands.is_empty() && operands == 0 {
+            out.subcommand = Some(at - 1);
+            return out;
+        }
+        out.items.push(Item::Operand { word: word.clone(), after: dashes });
+        operands += 1;
+        if command.style.ends == OptionsEnd::FirstOperand {
+            // Not `--`: the words after the first operand are the operand's own business.
+            let rest = words[at..].iter().cloned();
+            out.items.extend(rest.map(|word| Item::Operand { word, after: false }));
+            return out;
+        }
+    }
+    out
+}
+
+fn named<'g>(command: &'g Command, name: &str) -> Option<&'g Opt> {
+    find(&command.options, name)
+}
+
+fn find<'g>(options: &'g [Opt], name: &str) -> Option<&'g Opt> {
+    options.iter().find(|option| option.names.iter().any(|known| known == name))
+}
+
+/// Takes the values of an option from the following words.
+fn take<'g>(option: &'g Opt, roles: &[Role], written: &str, words: &[Word], at: &mut usize) -> Item<'g> {
+    let mut values = Vec::with_capacity(roles.len());
+    for role in roles {
+        if *role == Role::ExecUntil {
+            return until(option, written, words, at);
+        }
+        match words.get(*at) {
+            // Any number of words: they could be this value and options after it.
+            Some(Word::Any) => return Item::Anything,
+            Some(word) => values.push((role.clone(), word.clone())),
+            None => return Item::Missing(written.to_owned()),
+        }
+        *at += 1;
+    }
+    Item::Option { option, values, written: written.to_owned() }
+}
+
+/// `-exec CMD … ;` or `-exec CMD … {} +`. Every word is a value of the option.
+fn until<'g>(option: &'g Opt, written: &str, words: &[Word], at: &mut usize) -> Item<'g> {
+    let mut values = Vec::new();
+    while let Some(word) = words.get(*at) {
+        *at += 1;
+        let ends = match word.text() {
+            Some(";") => true,
+            Some("+") => values.last().is_some_and(|(_, last): &(Role, Word)| last.text() == Some("{}")),
+            _ => false,
+        };
+        if ends {
+            return Item::Option { option, values, written: written.to_owned() };
+        }
+        values.push((Role::ExecUntil, word.clone()));
+    }
+    Item::Missing(written.to_owned())
+}
+
+/// The whole word is the option.
+fn whole<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+    if let Some(option) = named(command, text) {
+        let item = match &option.value {
+            OptValue::Required(roles) => take(option, roles, text, words, at),
+            _ => Item::Option { option, values: Vec::new(), written: text.to_owned() },
+        };
+        items.push(item);
+    } else if text.len() > 1 && text.starts_with('-') && !dash_operand(command, text) {
+        items.push(Item::Unknown(text.to_owned()));
+    }
+}
+
+/// `-x`, `-xyz`, `-xVALUE`, `--long`, `--long=VALUE`, `-5`.
+fn gnu<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+    if text.starts_with("--") {
+        let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+        items.push(long(&command.options, name, value, text, words, at));
+        return;
+    }
+    if !text.starts_with('-') || text.len() == 1 || dash_operand(command, text) {
+        return;
+    }
+    if text[1..].bytes().all(|byte| byte.is_ascii_digit())
+        && let Some(option) = named(command, "-NUM")
+    {
+        items.push(Item::Option { option, values: Vec::new(), written: text.to_owned() });
+        return;
+    }
+    // A single-dash word that is listed as such (`-exec` style names in GNU programs).
+    if text.len() > 2
+        && let Some(option) = named(command, text.split_once('=').map_or(text, |(name, _)| name))
+    {
+        let value = text.split_once('=').map(|(_, value)| value);
+        items.push(long(std::slice::from_ref(option), option.canonical(), value, text, words, at));
+        return;
+    }
+    cluster(&command.options, text, BundleForm::Dashed, words, at, items);
+}
+
+/// `-name`, `--name`, `-name=VALUE`, `-name VALUE`.
+fn go<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+    if !text.starts_with('-') || text.len() == 1 {
+        return;
+    }
+    let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+    let bare = name.trim_start_matches('-');
+    let spelled = [format!("-{bare}"), format!("--{bare}")];
+    let found = command.options.iter().find(|option| option.names.iter().any(|n| spelled.contains(n)));
+    items.push(match found {
+        Some(option) => long(std::slice::from_ref(option), option.canonical(), value, text, words, at),
+        None => Item::Unknown(text.to_owned()),
+    });
+}
+
+fn long<'g>(options: &'g [Opt], name: &str, value: Option<&str>, text: &str, words: &[Word], at: &mut usize) -> Item<'g> {
+    let Some(option) = find(options, name) else { return Item::Unknown(text.to_owned()) };
+    let attached = |role: &Role, value: &str| Item::Option {
+        option,
+        values: vec![(role.clone(), Word::lit(value))],
+        written: text.to_owned(),
+    };
+    match (&option.value, value) {
+        (OptValue::Flag | OptValue::Optional(_), None) => {
+            Item::Option { option, values: Vec::new(), written: text.to_owned() }
+        }
+        (OptValue::Flag, Some(_)) => Item::Unknown(text.to_owned()),
+        (OptValue::Optional(role) | OptValue::Attached(role), Some(value)) => attached(role, value),
+        (OptValue::Attached(_), None) => Item::Missing(text.to_owned()),
+        (OptValue::Required(roles), Some(value)) => match roles.as_slice() {
+            [role] => attached(role, value),
+            _ => Item::Unknown(text.to_owned()),
+        },
+        (OptValue::Required(roles), None) => take(option, roles, text, words, at),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BundleForm {
+    /// `-xzf`
+    Dashed,
+    /// `xzf`
+    Bare,
+}
+
+/// A run of single letters. With a dash, what follows a letter with a value is that value; in a bare
+/// bundle the values are the next words, in order. `false` if a bare word is no bundle.
+fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) -> bool {
+    let letters = if form == BundleForm::Dashed { &text[1..] } else { text };
+    let option_of = |letter: char| {
+        options.iter().find(|option| {
+            option.names.iter().any(|name| {
+                let mut chars = name.chars();
+                match form {
+                    BundleForm::Dashed => chars.next() == Some('-') && chars.next() == Some(letter) && chars.next().is_none(),
+                    // A bundle's own table may write its letters with or without a dash.
+                    BundleForm::Bare => {
+                        let bare = name.strip_prefix('-').unwrap_or(name);
+                        bare.chars().eq(std::iter::once(letter))
+                    }
+                }
+            })
+        })
+    };
+    if form == BundleForm::Bare && letters.chars().any(|letter| option_of(letter).is_none()) {
+        return false;
+    }
+    let mut rest = letters.char_indices();
+    while let Some((index, letter)) = rest.next() {
+        let Some(option) = option_of(letter) else {
+            items.push(Item::Unknown(format!("-{letter}")));
+            continue;
+        };
+        let tail = &letters[index + letter.len_utf8()..];
+        let written = format!("-{letter}");
+        let attached = |role: &Role| Item::Option {
+            option,
+            values: vec![(role.clone(), Word::lit(tail))],
+            written: format!("-{letter}{tail}"),
+        };
+        match (&option.value, form) {
+            (OptValue::Flag, _) | (OptValue::Optional(_) | OptValue::Attached(_), BundleForm::Bare) => {
+                items.push(Item::Option { option, values: Vec::new(), written });
+            }
+            (OptValue::Optional(role) | OptValue::Attached(role), BundleForm::Dashed) => {
+                items.push(if tail.is_empty() {
+                    Item::Option { option, values: Vec::new(), written }
+                } else {
+                    attached(role)
+                });
+                return true;
+            }
+            (OptValue::Required(roles), BundleForm::Dashed) => {
+                items.push(match roles.as_slice() {
+                    [role] if !tail.is_empty() => attached(role),
+                    _ if tail.is_empty() => take(option, roles, &written, words, at),
+                    _ => Item::Unknown(text.to_owned()),
+                });
+                return true;
+            }
+            (OptValue::Required(roles), BundleForm::Bare) => {
+                let item = take(option, roles, &written, words, at);
+                items.push(item);
+            }
+        }
+    }
+    true
+}
+
+/// `chmod -x f`: begins with a dash and is an operand.
+fn dash_operand(command: &Command, text: &str) -> bool {
+    command.style.dash_operands.as_ref().is_some_and(|letters| text[1..].chars().all(|c| letters.contains(c)))
+}

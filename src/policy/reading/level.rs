@@ -1,0 +1,379 @@
+//! One command: its canonical form, its arguments by kind, its effects, and what it executes.
+
+use super::args::{self, Item};
+use super::roles::{self, Emit};
+use super::{MAX_DEPTH, Refusal, Scope, worst};
+use crate::effect::{Caused, Class, Effect};
+use crate::grammar::{Command, Depth, Does, Kind, Program, Role, Slots, When};
+use crate::word::Word;
+
+/// What a whole command does: every level of it, outermost first.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The levels.
+    pub levels: Vec<Level>,
+}
+
+/// One command.
+#[derive(Debug, Clone)]
+pub struct Level {
+    /// How deep it is nested; 0 is what was typed.
+    pub depth: usize,
+    /// The words as they were given.
+    pub words: Vec<Word>,
+    /// How much the catalog knows of it; `None` for a program that nobody described.
+    pub known: Option<Depth>,
+    /// The program's own name: an alias is read as what it stands for.
+    pub program: String,
+    /// Program and subcommands, canonical: `git push`, `npm run`.
+    pub path: Vec<String>,
+    /// Options in the order given.
+    pub options: Vec<Given>,
+    /// Operands in the order given; `None` for one that is not known.
+    pub operands: Vec<Option<String>>,
+    /// Arguments by kind, for `args:` conditions.
+    pub args: Vec<Arg>,
+    /// What it does by itself.
+    pub effects: Vec<Caused>,
+    /// It executes another command and does nothing else.
+    pub wrapper: bool,
+    /// Whether every word was understood. A deny needs only doubt.
+    pub complete: bool,
+    /// The folder it runs in.
+    pub cwd: String,
+    /// Files that redirections of a shell line open.
+    pub redirects: Vec<Caused>,
+    /// Why a shell line was not readable.
+    pub unreadable: Option<crate::shell::Unreadable>,
+}
+
+/// One option as given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Every name it has.
+    pub names: Vec<String>,
+    /// Its values; `None` for one that is not known.
+    pub values: Vec<Option<String>>,
+    /// As it was written.
+    pub written: String,
+}
+
+/// One argument of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arg {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its value; `None` if it can be anything.
+    pub value: Option<String>,
+}
+
+impl Level {
+    /// A command of which only the words are known.
+    pub(super) fn bare(words: Vec<Word>, cwd: &str, depth: usize) -> Self {
+        let program = words.first().and_then(Word::text).unwrap_or_default().to_owned();
+        Self {
+            depth,
+            words,
+            known: None,
+            path: vec![program.clone()],
+            program,
+            options: Vec::new(),
+            operands: Vec::new(),
+            args: Vec::new(),
+            effects: Vec::new(),
+            wrapper: false,
+            complete: true,
+            cwd: cwd.to_owned(),
+            redirects: Vec::new(),
+            unreadable: None,
+        }
+    }
+
+    /// The classes of all its effects.
+    #[must_use]
+    pub fn classes(&self) -> crate::effect::Classes {
+        self.effects.iter().filter_map(|caused| caused.effect.class()).collect()
+    }
+
+    /// The command as one line.
+    #[must_use]
+    pub fn show(&self) -> String {
+        self.words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
+    }
+
+    fn add(&mut self, effect: Effect, by: impl Into<String>) {
+        let caused = Caused { effect, by: by.into() };
+        if !self.effects.contains(&caused) {
+            self.effects.push(caused);
+        }
+    }
+}
+
+/// Reads the words of one command and, below it, all that it executes.
+pub(super) fn read_level(
+    words: &[Word],
+    cwd: &str,
+    env: &[String],
+    depth: usize,
+    scope: &Scope<'_>,
+    reading: &mut Reading,
+) -> Result<(), Refusal> {
+    if depth > MAX_DEPTH {
+        return Err(Refusal::TooDeep);
+    }
+    let name = words.first().and_then(Word::text).unwrap_or_default();
+    let program = scope.lookup(name);
+    let mut level = Level::bare(words.to_vec(), cwd, depth);
+    if let Some(program) = program {
+        level.known = Some(program.depth);
+        level.program.clone_from(&program.name);
+        level.path = vec![program.name.clone()];
+    }
+    for variable in env {
+        roles::set_variable(&mut level, variable);
+    }
+    match program {
+        None => {
+            let by = if name.is_empty() { "a program whose name is not known".to_owned() } else { format!("`{name}` is not in the catalog") };
+            level.add(Effect::Unknown, by);
+            level.complete = false;
+            level.operands = words.iter().skip(1).map(|word| word.text().map(str::to_owned)).collect();
+            reading.levels.push(level);
+            Ok(())
+        }
+        Some(program) => read_known(program, level, scope, reading),
+    }
+}
+
+fn read_known(program: &Program, mut level: Level, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+    let words = std::mem::take(&mut level.words);
+    let own = level.effects.len();
+    let mut emit = Emit::new(level.cwd.clone());
+    if program.depth == Depth::Opaque {
+        level.add(Effect::Code, format!("`{}` runs what it is given", program.name));
+    }
+    read_command(&program.command, &words[1..], &mut level, &mut emit);
+    level.words = words;
+    level.wrapper = !emit.nested.is_empty()
+        && level.complete
+        && level.effects[own..].is_empty()
+        && program.depth == Depth::Full;
+    if level.wrapper {
+        // What a wrapper passes on is judged where it arrives.
+        level.effects.clear();
+    }
+    let depth = level.depth;
+    reading.levels.push(level);
+    for nested in emit.nested {
+        roles::read_nested(nested, depth + 1, scope, reading)?;
+    }
+    Ok(())
+}
+
+/// Reads the arguments of a program or subcommand, then of the subcommand it names.
+fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
+    let split = args::split(command, words);
+    let first = level.effects.len();
+    let operand_count = split.items.iter().filter(|item| matches!(item, Item::Operand { .. })).count();
+    let given: Vec<&str> = split
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Option { option, .. } => Some(option.names.iter().map(String::as_str)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let holding: Vec<&When> =
+        command.when.iter().filter(|when| holds(when, &given, operand_count)).collect();
+
+    for item in &split.items {
+        match item {
+            Item::Option { option, values, .. } => emit.prepare(option, values),
+            Item::Operand { .. } | Item::Unknown(_) | Item::Anything | Item::Missing(_) => {}
+        }
+    }
+    let does = command.does.iter().chain(holding.iter().flat_map(|when| &when.does));
+    for does in does.clone() {
+        if let Does::Method(method) = does {
+            emit.method.clone_from(method);
+        }
+    }
+    let slots = holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
+    let assigned = assign(slots, command.after.as_ref(), &split.items, level);
+    let mut operands = assigned.into_iter();
+    let mut rest: Vec<Word> = Vec::new();
+    let mut rest_role: Option<Role> = None;
+    for item in &split.items {
+        match item {
+            Item::Option { option, values, written } => {
+                let values = overridden(values, option, &holding);
+                note_option(level, option, &values, written);
+                for does in &option.does {
+                    emit.does(level, does, written);
+                }
+                if values.first().is_some_and(|(role, _)| *role == Role::ExecUntil) {
+                    emit.exec_until(level, values.into_iter().map(|(_, word)| word).collect());
+                } else {
+                    for (role, word) in &values {
+                        emit.role(level, role, word, written);
+                    }
+                }
+            }
+            Item::Operand { word, .. } => {
+                level.operands.push(word.text().map(str::to_owned));
+                let role = operands.next().flatten();
+                if !command.keys.is_empty() {
+                    read_key(command, word, level, emit);
+                    continue;
+                }
+                match role {
+                    Some(role) if role.takes_rest() => {
+                        rest_role.get_or_insert(role);
+                        rest.push(word.clone());
+                    }
+                    Some(role) => emit.role(level, &role, word, &word.show()),
+                    None => {
+                        level.complete = false;
+                        level.add(Effect::Unknown, format!("`{}` is one operand too many", word.show()));
+                    }
+                }
+            }
+            Item::Unknown(text) => {
+                level.complete = false;
+                level.add(Effect::Unknown, format!("option `{text}` is not in the catalog's `{}`", level.path.join(" ")));
+            }
+            Item::Missing(text) => {
+                level.complete = false;
+                level.add(Effect::Unknown, format!("`{text}` lacks its value"));
+            }
+            Item::Anything => worst::add(command, level),
+        }
+    }
+    for does in does {
+        let by = level.path.join(" ");
+        emit.does(level, does, &by);
+    }
+    if let Some(role) = rest_role {
+        emit.rest(level, &role, rest);
+    }
+    drop_classes(level, first, &holding);
+    if let Some(at) = split.subcommand {
+        read_subcommand(command, &words[at..], level, emit);
+    }
+}
+
+fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
+    let name = words[0].text().unwrap_or_default();
+    let found = command.subcommands.iter().find(|sub| sub.names.iter().any(|known| known == name));
+    match found {
+        Some(sub) => {
+            level.path.push(sub.names[0].clone());
+            read_command(&sub.command, &words[1..], level, emit);
+        }
+        None => {
+            level.complete = false;
+            level.add(Effect::Unknown, format!("subcommand `{}` is not in the catalog's `{}`", words[0].show(), level.path.join(" ")));
+            level.operands.extend(words.iter().map(|word| word.text().map(str::to_owned)));
+        }
+    }
+}
+
+fn holds(when: &When, given: &[&str], operands: usize) -> bool {
+    let any = |names: &[String]| names.iter().any(|name| given.contains(&name.as_str()));
+    (when.given.is_empty() || any(&when.given))
+        && !any(&when.without)
+        && when.count.is_none_or(|(least, most)| (least as usize..=most as usize).contains(&operands))
+}
+
+fn overridden(values: &[(Role, Word)], option: &crate::grammar::Opt, holding: &[&When]) -> Vec<(Role, Word)> {
+    let role = holding
+        .iter()
+        .rev()
+        .flat_map(|when| &when.options)
+        .find(|(name, _)| option.names.contains(name))
+        .map(|(_, role)| role);
+    values.iter().map(|(own, word)| (role.unwrap_or(own).clone(), word.clone())).collect()
+}
+
+fn note_option(level: &mut Level, option: &crate::grammar::Opt, values: &[(Role, Word)], written: &str) {
+    level.args.extend(option.names.iter().map(|name| Arg { kind: Kind::Option, value: Some(name.clone()) }));
+    level.options.push(Given {
+        names: option.names.clone(),
+        values: values.iter().map(|(_, word)| word.text().map(str::to_owned)).collect(),
+        written: written.to_owned(),
+    });
+}
+
+/// The role of each operand, in order; `None` for one too many. Kinds that got no operand can be anything.
+fn assign(slots: &Slots, after: Option<&Slots>, items: &[Item<'_>], level: &mut Level) -> Vec<Option<Role>> {
+    let words: Vec<(&Word, bool)> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Operand { word, after } => Some((word, *after)),
+            _ => None,
+        })
+        .collect();
+    let split = if after.is_some() { words.iter().position(|(_, after)| *after).unwrap_or(words.len()) } else { words.len() };
+    let plain: Vec<&Word> = words[..split].iter().map(|(word, _)| *word).collect();
+    let mut roles = fill(slots, &plain, level);
+    if let Some(after) = after {
+        let later: Vec<&Word> = words[split..].iter().map(|(word, _)| *word).collect();
+        if !later.is_empty() {
+            roles.extend(fill(after, &later, level));
+        }
+    }
+    roles
+}
+
+fn fill(slots: &Slots, words: &[&Word], level: &mut Level) -> Vec<Option<Role>> {
+    let mut roles = Vec::with_capacity(words.len());
+    let mut words = words.iter();
+    if slots.assigns {
+        let assigns = words.clone().take_while(|word| matches!(word, Word::Lit(text) if text.contains('='))).count();
+        roles.extend(std::iter::repeat_n(Some(Role::Env), assigns));
+        words.by_ref().take(assigns).for_each(drop);
+    }
+    let count = words.len();
+    // The tail is served before the rest: `cp A DEST`.
+    let head = slots.head.len().min(count);
+    let tail = slots.tail.len().min(count - head);
+    roles.extend(slots.head[..head].iter().cloned().map(Some));
+    roles.extend(std::iter::repeat_n(slots.rest.clone(), count - head - tail));
+    roles.extend(slots.tail[slots.tail.len() - tail..].iter().cloned().map(Some));
+    let unfilled = slots.head[head..].iter().chain(if count == head + tail { slots.rest.as_ref() } else { None });
+    for role in unfilled {
+        if !matches!(role.kind(), Kind::Text | Kind::Path) {
+            level.args.push(Arg { kind: role.kind(), value: None });
+        }
+    }
+    roles
+}
+
+/// `if=FILE`: an operand that is a key and a value.
+fn read_key(command: &Command, word: &Word, level: &mut Level, emit: &mut Emit) {
+    let pair = word.text().and_then(|text| text.split_once('='));
+    let found = pair.and_then(|(key, value)| {
+        command.keys.iter().find(|(known, _)| known == key).map(|(_, role)| (role, value))
+    });
+    match found {
+        Some((role, value)) => emit.role(level, role, &Word::lit(value), &word.show()),
+        None => {
+            level.complete = false;
+            level.add(Effect::Unknown, format!("`{}` is not in the catalog's `{}`", word.show(), level.program));
+        }
+    }
+}
+
+/// Options that take effects away: `tar -O` writes nothing.
+fn drop_classes(level: &mut Level, first: usize, holding: &[&When]) {
+    let dropped: Vec<Class> = holding.iter().flat_map(|when| when.drops.iter().copied()).collect();
+    if dropped.is_empty() {
+        return;
+    }
+    let mut at = 0;
+    level.effects.retain(|caused| {
+        at += 1;
+        at <= first || caused.effect.class().is_none_or(|class| !dropped.contains(&class))
+    });
+}

@@ -1,0 +1,213 @@
+//! Shell lines: each command of a readable line is a level of its own, in the folder and with the
+//! variables that the line gives it. A line that is not readable is one level: `sh`, running code.
+
+use super::level::{Level, Reading, read_level};
+use super::{Refusal, Scope, roles};
+use crate::effect::{Caused, Effect, Place};
+use crate::paths;
+use crate::shell::{self, Join, Line, Pipeline, RedirectTo, SimpleCommand, Unreadable};
+use crate::word::Word;
+
+/// The home folder inside a sandbox: scratch, empty at first.
+pub const HOME: &str = "/home/runner";
+/// Most folders that a line can be in at one point; `cd` may fail or not run.
+const MAX_FOLDERS: usize = 16;
+
+/// A line and where it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandLine<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The folder it runs in.
+    pub cwd: &'a str,
+    /// Names of variables that are set for it.
+    pub env: &'a [String],
+    /// How deep it is nested.
+    pub depth: usize,
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// The line is empty, too large, too deep, or has a NUL byte.
+pub fn read_line(text: &str, scope: Scope<'_>) -> Result<Reading, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::Empty);
+    }
+    let mut reading = Reading::default();
+    read_into(&CommandLine { text, cwd: scope.cwd, env: &[], depth: 0 }, &scope, &mut reading)?;
+    if reading.levels.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    Ok(reading)
+}
+
+pub(super) fn read_into(line: &CommandLine<'_>, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+    if line.text.len() > shell::MAX_BYTES {
+        return Err(Refusal::TooLarge);
+    }
+    if line.text.contains('\0') {
+        return Err(Refusal::Nul);
+    }
+    match shell::parse(line.text) {
+        Line::Readable(script) => {
+            let mut state = State {
+                folders: vec![line.cwd.to_owned()],
+                exported: line.env.to_vec(),
+                depth: line.depth,
+                scope,
+            };
+            for list in &script.lists {
+                let mut seen = state.folders.clone();
+                let joins = list.rest.iter().map(|(join, _)| Some(*join)).chain([None]);
+                let pipelines = std::iter::once(&list.first).chain(list.rest.iter().map(|(_, p)| p));
+                for (pipeline, next) in pipelines.zip(joins) {
+                    state.pipeline(pipeline, next, reading)?;
+                    seen.extend(state.folders.iter().cloned());
+                }
+                // Any prefix of the list may have run.
+                seen.sort();
+                seen.dedup();
+                state.folders = seen;
+                if state.folders.len() > MAX_FOLDERS {
+                    return Err(Refusal::TooDeep);
+                }
+            }
+            Ok(())
+        }
+        Line::Unreadable(unreadable) => {
+            reading.levels.push(shell_level(line, unreadable));
+            Ok(())
+        }
+    }
+}
+
+/// A line that only a shell can execute.
+fn shell_level(line: &CommandLine<'_>, unreadable: Unreadable) -> Level {
+    let mut level = Level::bare(vec![Word::lit("sh"), Word::lit("-c"), Word::lit(line.text)], line.cwd, line.depth);
+    level.program = "sh".to_owned();
+    level.known = Some(crate::grammar::Depth::Opaque);
+    for name in line.env {
+        roles::set_variable(&mut level, name);
+    }
+    level.effects.push(Caused { effect: Effect::Code, by: format!("the line is not readable at {unreadable}") });
+    level.complete = false;
+    level.unreadable = Some(unreadable);
+    level
+}
+
+struct State<'a> {
+    folders: Vec<String>,
+    exported: Vec<String>,
+    depth: usize,
+    scope: &'a Scope<'a>,
+}
+
+impl State<'_> {
+    fn pipeline(&mut self, pipeline: &Pipeline, next: Option<Join>, reading: &mut Reading) -> Result<(), Refusal> {
+        if let [command] = pipeline.commands.as_slice() {
+            match command.words.first().and_then(shell::Word::literal) {
+                Some("cd") => return self.change_folder(command, next, reading),
+                Some("export") => {
+                    self.export(command, reading);
+                    return Ok(());
+                }
+                // An assignment alone changes the environment where the name is exported already.
+                None if command.words.is_empty() => {
+                    self.exported.extend(command.assignments.iter().map(|(name, _)| name.clone()));
+                }
+                _ => {}
+            }
+        }
+        for command in &pipeline.commands {
+            self.command(command, reading)?;
+        }
+        Ok(())
+    }
+
+    /// One command, in every folder that the line can be in by then.
+    fn command(&self, command: &SimpleCommand, reading: &mut Reading) -> Result<(), Refusal> {
+        let words: Vec<Word> = command.words.iter().map(word).collect();
+        let mut env = self.exported.clone();
+        env.extend(command.assignments.iter().map(|(name, _)| name.clone()));
+        for cwd in &self.folders {
+            let first = reading.levels.len();
+            if words.is_empty() {
+                reading.levels.push(Level::bare(Vec::new(), cwd, self.depth));
+                reading.levels[first].wrapper = command.redirects.is_empty();
+                reading.levels[first].known = Some(crate::grammar::Depth::Full);
+            } else {
+                read_level(&words, cwd, &env, self.depth, self.scope, reading)?;
+            }
+            redirects(command, cwd, &mut reading.levels[first]);
+        }
+        Ok(())
+    }
+
+    fn change_folder(&mut self, command: &SimpleCommand, next: Option<Join>, reading: &mut Reading) -> Result<(), Refusal> {
+        let words: Vec<Word> = command.words.iter().map(word).collect();
+        let mut level = Level::bare(words.clone(), &self.folders[0], self.depth);
+        level.known = Some(crate::grammar::Depth::Full);
+        level.wrapper = true;
+        redirects(command, &self.folders[0], &mut level);
+        let target = match words.as_slice() {
+            [_] => Some(HOME),
+            [_, Word::Lit(text)] if !text.starts_with('-') && !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        };
+        match target {
+            Some(target) => {
+                let moved: Vec<String> = self.folders.iter().map(|folder| paths::join(folder, target)).collect();
+                if next == Some(Join::And) {
+                    self.folders = moved;
+                } else {
+                    self.folders.extend(moved);
+                }
+                self.folders.sort();
+                self.folders.dedup();
+            }
+            None => {
+                level.wrapper = false;
+                level.complete = false;
+                level.effects.push(Caused { effect: Effect::Unknown, by: format!("where `{}` leads is not known", level.show()) });
+            }
+        }
+        reading.levels.push(level);
+        if self.folders.len() > MAX_FOLDERS { Err(Refusal::TooDeep) } else { Ok(()) }
+    }
+
+    fn export(&mut self, command: &SimpleCommand, reading: &mut Reading) {
+        let mut level = Level::bare(command.words.iter().map(word).collect(), &self.folders[0], self.depth);
+        level.known = Some(crate::grammar::Depth::Full);
+        level.wrapper = true;
+        for word in &command.words[1..] {
+            let text = word.text(HOME);
+            let name = text.split('=').next().unwrap_or_default();
+            self.exported.push(name.to_owned());
+        }
+        redirects(command, &self.folders[0], &mut level);
+        reading.levels.push(level);
+    }
+}
+
+fn word(word: &shell::Word) -> Word {
+    match word.pattern(HOME) {
+        Some(pattern) => Word::Glob(pattern),
+        None => Word::Lit(word.text(HOME)),
+    }
+}
+
+/// Files that redirections open. A wrapper that opens files is no mere wrapper.
+fn redirects(command: &SimpleCommand, cwd: &str, level: &mut Level) {
+    for redirect in &command.redirects {
+        let (word, write) = match &redirect.to {
+            RedirectTo::Read(word) => (word, false),
+            RedirectTo::Write(word) | RedirectTo::Append(word) => (word, true),
+            RedirectTo::Duplicate(_) | RedirectTo::Close | RedirectTo::Text(_) => continue,
+        };
+        let place = Place::Exact(paths::join(cwd, &word.text(HOME)));
+        let effect = if write { Effect::Write(place) } else { Effect::Read(place) };
+        let sign = if write { '>' } else { '<' };
+        level.redirects.push(Caused { effect, by: format!("{sign} {}", word.text("~")) });
+    }
+}

@@ -1,0 +1,82 @@
+//! Reading: from a command's words to what it does, level by level.
+//!
+//! A level is one command: the one that was typed, or one that a wrapper executes. The reading
+//! never guesses: what the grammar does not list becomes [`Effect::Unknown`](crate::effect::Effect).
+//! Trust boundary: the words are the adversary's; count, size and depth are bounded, and whatever is
+//! over a bound is a [`Refusal`], never a shorter reading.
+
+mod args;
+mod level;
+mod line;
+mod mode;
+mod roles;
+mod sed;
+mod worst;
+
+pub use level::{Arg, Given, Level, Reading};
+pub use line::{CommandLine, read_line};
+
+use crate::catalog;
+use crate::grammar::Program;
+use crate::word::Word;
+
+/// Most words of one command. Linux takes more; nobody types more.
+pub const MAX_WORDS: usize = 16_384;
+/// Most bytes of one command.
+pub const MAX_BYTES: usize = 256 * 1024;
+/// Deepest nesting of commands in commands.
+pub const MAX_DEPTH: usize = 64;
+
+/// Why a command is not read at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// No word at all.
+    Empty,
+    /// A NUL byte, which no argument can carry.
+    Nul,
+    /// Over [`MAX_WORDS`] or [`MAX_BYTES`].
+    TooLarge,
+    /// Over [`MAX_DEPTH`].
+    TooDeep,
+}
+
+/// Where a command runs, and which programs are known besides the catalog.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The folder it runs in; absolute.
+    pub cwd: &'a str,
+    /// A policy's own `programs:`.
+    pub programs: &'a [Program],
+}
+
+impl<'a> Scope<'a> {
+    /// The grammar of a program by the exact name it was called by. The catalog wins: a policy cannot redefine it.
+    fn lookup(&self, name: &str) -> Option<&'a Program> {
+        catalog::lookup(name).or_else(|| self.programs.iter().find(|program| program.name == name))
+    }
+}
+
+/// Reads one command.
+///
+/// # Errors
+/// The command is empty, too large, too deep, or has a NUL byte.
+pub fn read(words: &[Word], scope: Scope<'_>) -> Result<Reading, Refusal> {
+    check_size(words)?;
+    let mut reading = Reading::default();
+    level::read_level(words, scope.cwd, &[], 0, &scope, &mut reading)?;
+    Ok(reading)
+}
+
+fn check_size(words: &[Word]) -> Result<(), Refusal> {
+    if words.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    let bytes: usize = words.iter().map(|word| word.text().map_or(1, str::len) + 1).sum();
+    if words.len() > MAX_WORDS || bytes > MAX_BYTES {
+        return Err(Refusal::TooLarge);
+    }
+    if words.iter().filter_map(Word::text).any(|text| text.contains('\0')) {
+        return Err(Refusal::Nul);
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! From a role and a word to effects and nested commands.
+
+use super::level::{Arg, Level, Reading, read_level};
+use super::line::{self, CommandLine};
+use super::{Refusal, Scope, mode, sed};
+use crate::effect::{Caused, Effect, Peer, Place};
+use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
+use crate::paths;
+use crate::word::Word;
+
+/// A command inside a command.
+#[derive(Debug)]
+pub(super) enum Nested {
+    /// Words to execute, where, and with which variables.
+    Words(Vec<Word>, String, Vec<String>),
+    /// A line for a shell.
+    Line(String, String, Vec<String>),
+}
+
+/// What is in force while the arguments of one command are read in order.
+#[derive(Debug)]
+pub(super) struct Emit {
+    cwd: String,
+    pub method: String,
+    replace: Option<String>,
+    env: Vec<String>,
+    roots: Vec<String>,
+    pub nested: Vec<Nested>,
+}
+
+impl Emit {
+    pub(super) fn new(cwd: String) -> Self {
+        Self { cwd, method: "GET".to_owned(), replace: None, env: Vec::new(), roots: Vec::new(), nested: Vec::new() }
+    }
+
+    /// What must be known before the arguments are read in order.
+    pub(super) fn prepare(&mut self, option: &Opt, values: &[(Role, Word)]) {
+        for (role, word) in values {
+            match (role, word.text()) {
+                (Role::Method, Some(text)) => text.clone_into(&mut self.method),
+                (Role::Method, None) => "*".clone_into(&mut self.method),
+                (Role::Replace, Some(text)) => self.replace = Some(text.to_owned()),
+                _ => {}
+            }
+        }
+        for does in &option.does {
+            if let Does::Method(method) = does {
+                // An explicit method wins over what data options imply.
+                if self.method == "GET" {
+                    self.method.clone_from(method);
+                }
+            }
+        }
+        if values.is_empty() && matches!(&option.value, crate::grammar::OptValue::Optional(Role::Replace)) {
+            self.replace = Some("{}".to_owned());
+        }
+    }
+
+    /// An effect that is written out in the catalog.
+    pub(super) fn does(&self, level: &mut Level, does: &Does, by: &str) {
+        match does {
+            Does::Path(access, shape, path) => {
+                let place = if path == "?" { Place::Any } else { self.place(*shape, path) };
+                path_effects(level, *access, &place, by);
+            }
+            Does::Class(class) => {
+                let effect = match class {
+                    crate::effect::Class::Read => Effect::Read(Place::Any),
+                    crate::effect::Class::Write => Effect::Write(Place::Any),
+                    crate::effect::Class::Net => Effect::Net(Peer::Any),
+                    crate::effect::Class::Code => Effect::Code,
+                    crate::effect::Class::System => Effect::System,
+                    crate::effect::Class::Unknown => Effect::Unknown,
+                };
+                push(level, effect, by);
+            }
+            Does::Method(_) => {}
+            Does::Any(kind) => level.args.push(Arg { kind: *kind, value: None }),
+        }
+    }
+
+    /// One argument.
+    pub(super) fn role(&mut self, level: &mut Level, role: &Role, word: &Word, by: &str) {
+        note(level, role, word);
+        match role {
+            Role::Inert(_) | Role::Method | Role::Replace | Role::Pass => {}
+            Role::Path(access, shape) => self.path(level, *access, *shape, word, by),
+            Role::AtFile => self.prefixed(level, word, &["@"], by),
+            Role::Form => self.form(level, word, by),
+            Role::HostPath(access) => match word.text() {
+                Some(text) if text.find(':').is_some_and(|at| !text[..at].contains('/')) => {
+                    let host = text.split(':').next().unwrap_or_default();
+                    let host = host.rsplit('@').next().unwrap_or_default();
+                    push(level, Effect::Net(Peer::Connect(host.to_owned())), by);
+                }
+                _ => self.path(level, *access, Shape::OrStdout, word, by),
+            },
+            Role::UrlOrRead => match word.text() {
+                Some(text) if text.contains("://") => self.url(level, word, by),
+                _ => self.path(level, Access::Read, Shape::Tree, word, by),
+            },
+            Role::Rev => match word.text() {
+                Some(text) => {
+                    if let Some((_, path)) = text.split_once(':').filter(|(_, path)| !path.is_empty()) {
+                        self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
+                    }
+                }
+                None => self.path(level, Access::Read, Shape::Tree, word, by),
+            },
+            Role::Url => self.url(level, word, by),
+            Role::Host => {
+                let peer = word.text().map_or(Peer::Any, |text| Peer::Connect(text.to_owned()));
+                push(level, Effect::Net(peer), by);
+            }
+            Role::Chdir => match word.text() {
+                Some(text) => self.cwd = paths::join(&self.cwd, text),
+                None => push(level, Effect::Unknown, by),
+            },
+            Role::Env => match word.text().and_then(|text| text.split_once('=')) {
+                Some((name, _)) => self.env.push(name.to_owned()),
+                None => push(level, Effect::Unknown, by),
+            },
+            Role::ShellLine => match word.text() {
+                Some(text) => self.nested.push(Nested::Line(text.to_owned(), self.cwd.clone(), self.env.clone())),
+                None => push(level, Effect::Code, by),
+            },
+            Role::Code(_) => push(level, Effect::Code, by),
+            Role::SedScript => match word.text() {
+                Some(script) => {
+                    for effect in sed::effects(script, |path| Place::Exact(paths::join(&self.cwd, path))) {
+                        push(level, effect, by);
+                    }
+                }
+                None => push(level, Effect::Code, by),
+            },
+            Role::Mode => {
+                if !word.text().is_some_and(mode::is_harmless) {
+                    push(level, Effect::System, &format!("mode {by} can set setuid or setgid"));
+                }
+            }
+            Role::System => push(level, Effect::System, by),
+            Role::Unknown | Role::Exec | Role::ExecStdin | Role::ExecUntil => push(level, Effect::Unknown, by),
+        }
+    }
+
+    /// All words to the end.
+    pub(super) fn rest(&mut self, level: &mut Level, role: &Role, words: Vec<Word>) {
+        match role {
+            Role::Exec => self.exec(words),
+            Role::ExecStdin => {
+                let words = match self.replace.clone() {
+                    None => words.into_iter().chain([Word::Any]).collect(),
+                    Some(mark) => words.into_iter().map(|word| replaced(word, &mark)).collect(),
+                };
+                self.exec(words);
+            }
+            _ => {
+                for word in &words {
+                    note(level, role, word);
+                }
+            }
+        }
+    }
+
+    /// A command in which `{}` is a path that was found.
+    pub(super) fn exec_until(&mut self, level: &mut Level, words: Vec<Word>) {
+        if words.is_empty() {
+            push(level, Effect::Unknown, "-exec without a command");
+            return;
+        }
+        let roots = if self.roots.is_empty() { vec![".".to_owned()] } else { self.roots.clone() };
+        let words = words
+            .into_iter()
+            .map(|word| match word.text() {
+                Some("{}") => Word::Found(roots.clone()),
+                Some(text) if text.contains("{}") => {
+                    // A found path never begins with a dash, so what stands before it decides.
+                    let before = &text[..text.find("{}").unwrap_or(0)];
+                    Word::Starts(if before.is_empty() { "./".to_owned() } else { before.to_owned() })
+                }
+                _ => word,
+            })
+            .collect();
+        self.exec(words);
+    }
+
+    fn exec(&mut self, words: Vec<Word>) {
+        self.nested.push(Nested::Words(words, self.cwd.clone(), self.env.clone()));
+    }
+
+    fn place(&self, shape: Shape, path: &str) -> Place {
+        let full = paths::join(&self.cwd, path);
+        match shape {
+            Shape::Exact | Shape::OrStdout => Place::Exact(full),
+            Shape::Tree => Place::Tree(full),
+            Shape::Prefix => Place::Prefix(full),
+            Shape::Glob => pathspec(&self.cwd, path),
+        }
+    }
+
+    fn path(&mut self, level: &mut Level, access: Access, shape: Shape, word: &Word, by: &str) {
+        let place = match word {
+            Word::Lit(text) => {
+                let stream = text == "-"
+                    && (shape == Shape::OrStdout || (access == Access::Read && shape != Shape::Prefix));
+                if stream || text.is_empty() {
+                    return;
+                }
+                self.place(shape, text)
+            }
+            Word::Glob(text) => Place::Glob(paths::join(&self.cwd, text)),
+            Word::Starts(_) | Word::Any => Place::Any,
+            Word::Found(roots) => {
+                for root in roots {
+                    path_effects(level, access, &Place::Tree(paths::join(&self.cwd, root)), by);
+                }
+                return;
+            }
+        };
+        if shape == Shape::Tree && access == Access::Read {
+            // What `-exec` finds lies below the folders that were named.
+            self.roots.extend(word.text().map(str::to_owned));
+        }
+        path_effects(level, access, &place, by);
+    }
+
+    fn url(&self, level: &mut Level, word: &Word, by: &str) {
+        let peer = match word.text() {
+            // curl and its kind expand `{a,b}` and `[1-9]` in URLs into several.
+            Some(url) if !url.contains(['{', '[', '}', ']']) || url.contains("://[") => {
+                Peer::Request { method: self.method.clone(), url: url.to_owned() }
+            }
+            _ => Peer::Any,
+        };
+        push(level, Effect::Net(peer), by);
+    }
+
+    /// A text, or a file to read behind one of the marks.
+    fn prefixed(&mut self, level: &mut Level, word: &Word, marks: &[&str], by: &str) {
+        match word.text() {
+            Some(text) => {
+                if let Some(path) = marks.iter().find_map(|mark| text.strip_prefix(mark)) {
+                    self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
+                } else if let Some((_, path)) = text.split_once('@').filter(|_| marks.contains(&"@")) {
+                    // `NAME@FILE` is a file too in --data-urlencode; reading one too many is harmless.
+                    self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
+                }
+            }
+            None => path_effects(level, Access::Read, &Place::Any, by),
+        }
+    }
+
+    fn form(&mut self, level: &mut Level, word: &Word, by: &str) {
+        match word.text().and_then(|text| text.split_once('=')) {
+            Some((_, value)) if value.contains(['@', '<']) => {
+                let files = value.trim_start_matches(['@', '<', '(']);
+                for file in files.split(',') {
+                    let path = file.split(';').next().unwrap_or_default().trim_start_matches(['@', '<']);
+                    self.path(level, Access::Read, Shape::Exact, &Word::lit(path.trim_matches('"')), by);
+                }
+            }
+            Some(_) => {}
+            None => path_effects(level, Access::Read, &Place::Any, by),
+        }
+    }
+}
+
+/// Reads what a command executes.
+pub(super) fn read_nested(nested: Nested, depth: usize, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+    match nested {
+        Nested::Words(words, cwd, env) => read_level(&words, &cwd, &env, depth, scope, reading),
+        Nested::Line(text, cwd, env) => {
+            let line = CommandLine { text: &text, cwd: &cwd, env: &env, depth };
+            line::read_into(&line, scope, reading)
+        }
+    }
+}
+
+/// A variable for a command: an effect of its own, and code where a loader or interpreter obeys it.
+pub(super) fn set_variable(level: &mut Level, name: &str) {
+    push(level, Effect::Env(name.to_owned()), &format!("{name}="));
+    if crate::variables::loads_code(name) {
+        push(level, Effect::Code, &format!("{name}= makes programs load or run code"));
+    }
+}
+
+fn replaced(word: Word, mark: &str) -> Word {
+    match word.text().and_then(|text| text.find(mark).map(|at| (text, at))) {
+        Some((text, at)) if !mark.is_empty() => Word::Starts(text[..at].to_owned()),
+        _ => word,
+    }
+}
+
+/// A git pathspec: a folder stands for all below it, magic words are stripped, patterns are patterns.
+fn pathspec(cwd: &str, text: &str) -> Place {
+    let plain = match text.strip_prefix(":(") {
+        Some(magic) => match magic.split_once(')') {
+            // `:(top)x` and friends are read from the root of the repository, which is not known here.
+            Some(_) => return Place::Any,
+            None => text,
+        },
+        None if text.starts_with(":!") || text.starts_with(":^") => &text[2..],
+        None if text.starts_with(":/") => return Place::Any,
+        None => text,
+    };
+    let full = paths::join(cwd, plain);
+    if plain.contains(['*', '?', '[']) { Place::Glob(full) } else { Place::Tree(full) }
+}
+
+fn path_effects(level: &mut Level, access: Access, place: &Place, by: &str) {
+    if access != Access::Write {
+        push(level, Effect::Read(place.clone()), by);
+    }
+    if access != Access::Read {
+        push(level, Effect::Write(place.clone()), by);
+    }
+}
+
+fn push(level: &mut Level, effect: Effect, by: &str) {
+    let caused = Caused { effect, by: by.to_owned() };
+    if !level.effects.contains(&caused) {
+        level.effects.push(caused);
+    }
+}
+
+/// Records an argument by its kind.
+fn note(level: &mut Level, role: &Role, word: &Word) {
+    let kind = role.kind();
+    if kind == Kind::Text {
+        return;
+    }
+    let value = match (kind, word.text()) {
+        (Kind::Ref, Some(text)) => pushed_ref(text),
+        (_, Some(text)) => Some(text.to_owned()),
+        (_, None) => None,
+    };
+    level.args.push(Arg { kind, value });
+}
+
+/// The ref that is meant: `+HEAD:refs/heads/main` is `main`; `HEAD` and patterns can be anything.
+fn pushed_ref(text: &str) -> Option<String> {
+    let target = text.rsplit(':').next().unwrap_or(text).trim_start_matches('+');
+    let name = target.strip_prefix("refs/heads/").unwrap_or(target);
+    let open = name.is_empty() || name == "HEAD" || name == "@" || name.contains(['*', '?', '[']);
+    (!open).then(|| name.to_owned())
+}

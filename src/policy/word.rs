@@ -1,0 +1,67 @@
+//! Words: arguments as far as they are known before the command runs.
+
+/// One argument, or several that are not known yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// Exactly this text.
+    Lit(String),
+    /// A shell pattern that expands to names of files.
+    Glob(String),
+    /// Exactly one word that begins with this text and goes on in an unknown way.
+    Starts(String),
+    /// A path at or below one of these, found when the command runs. Never an option.
+    Found(Vec<String>),
+    /// Any number of words, from standard input. Options too.
+    Any,
+}
+
+impl Word {
+    /// A word that is known.
+    pub fn lit(text: impl Into<String>) -> Self {
+        Self::Lit(text.into())
+    }
+
+    /// The text, if it is known.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Lit(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether it could be taken for an option.
+    #[must_use]
+    pub fn may_be_option(&self) -> bool {
+        match self {
+            Self::Lit(text) => text.len() > 1 && text.starts_with('-'),
+            Self::Glob(text) => text.starts_with(['-', '*', '?', '[']),
+            Self::Starts(text) => text.is_empty() || text.starts_with('-'),
+            Self::Found(_) => false,
+            Self::Any => true,
+        }
+    }
+
+    /// As it is shown to people.
+    #[must_use]
+    pub fn show(&self) -> String {
+        match self {
+            Self::Lit(text) => quoted(text),
+            Self::Glob(text) => text.clone(),
+            Self::Starts(text) => format!("{text}…"),
+            Self::Found(_) => "{}".to_owned(),
+            Self::Any => "…".to_owned(),
+        }
+    }
+}
+
+/// Text as one word of a shell line.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,^".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
