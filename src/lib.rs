@@ -23,5 +23,6 @@ pub mod cli;
 pub mod engine;
 pub mod error;
 pub mod exit;
+pub mod policies;
 pub mod sandbox;
 pub mod sys;

@@ -1,0 +1,77 @@
+//! Which policy the caller wants.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The policy that applies if nobody chooses one.
+pub const DEFAULT: &str = "readonly";
+
+/// What `--policy` says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// Nothing: the shipped `readonly`, whatever the folders hold.
+    #[default]
+    Default,
+    /// A policy by its name, looked for in every layer.
+    Named(String),
+    /// A file.
+    File(PathBuf),
+}
+
+/// The value of `--policy` is neither a name nor a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceError(String);
+
+/// Longest name of a policy. It is part of file names, labels and records.
+const MAX_NAME: usize = 64;
+
+/// Whether a word can name a policy: it begins with a letter, and is safe in every place it is shown.
+pub(super) fn is_name(word: &str) -> bool {
+    word.len() <= MAX_NAME
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+}
+
+impl FromStr for Choice {
+    type Err = ChoiceError;
+
+    fn from_str(word: &str) -> Result<Self, ChoiceError> {
+        if word.contains('/') || word.ends_with(".yml") || word.ends_with(".yaml") {
+            Ok(Self::File(PathBuf::from(word)))
+        } else if is_name(word) {
+            Ok(Self::Named(word.to_owned()))
+        } else {
+            Err(ChoiceError(word.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is neither the name of a policy (small letters, digits, - and _) nor the path of a .yml file",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for ChoiceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_paths_are_told_apart() {
+        assert_eq!("readonly".parse(), Ok(Choice::Named("readonly".to_owned())));
+        assert_eq!("./a.yml".parse(), Ok(Choice::File("./a.yml".into())));
+        assert_eq!("a.yml".parse(), Ok(Choice::File("a.yml".into())));
+        for word in ["", "Read", "-x", "a b", "a\u{0}", "1a", "..", &"a".repeat(65)] {
+            assert!(word.parse::<Choice>().is_err(), "{word}");
+        }
+    }
+}
