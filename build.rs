@@ -12,7 +12,11 @@ fn main() -> io::Result<()> {
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             if path.extension().is_some_and(|ending| ending == "yml") {
-                names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+                names.extend(
+                    path.file_stem()
+                        .and_then(|stem| stem.to_str())
+                        .map(str::to_owned),
+                );
             }
         }
     }
@@ -23,5 +27,8 @@ fn main() -> io::Result<()> {
         let _ = writeln!(table, "    ({name:?}, include_str!({path:?})),");
     }
     table.push_str("];\n");
-    fs::write(Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("shipped.rs"), table)
+    fs::write(
+        Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("shipped.rs"),
+        table,
+    )
 }

@@ -6,10 +6,12 @@
 
 use std::fmt;
 
+use runner_policy::finding::Finding;
 use serde::Serialize;
 
 use crate::cli::{Bug, OutputError, UsageError};
 use crate::exit::{Ending, Kind};
+use crate::policies::PolicyError;
 use crate::sys::HardenError;
 
 /// Who has to change something.
@@ -53,6 +55,10 @@ pub trait Failure: fmt::Display {
     fn hint(&self) -> Option<String> {
         None
     }
+    /// What is wrong in files, each with its place.
+    fn findings(&self) -> &[Finding] {
+        &[]
+    }
 }
 
 /// Any error that ends a run.
@@ -64,6 +70,8 @@ pub enum Error {
     Harden(HardenError),
     /// Our own output could not be written.
     Output(OutputError),
+    /// No policy can be used.
+    Policy(PolicyError),
     /// This program panicked.
     Bug(Bug),
 }
@@ -76,6 +84,7 @@ impl Error {
             Self::Usage(error) => error,
             Self::Harden(error) => error,
             Self::Output(error) => error,
+            Self::Policy(error) => error,
             Self::Bug(error) => error,
         }
     }
@@ -97,6 +106,7 @@ impl Error {
             fault: failure.fault(),
             recoverable: failure.retry() == Retry::CanHelp,
             suggestion: failure.hint(),
+            findings: failure.findings().to_vec(),
         }
     }
 }
@@ -115,6 +125,9 @@ pub struct ErrorRecord {
     /// The next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
+    /// What is wrong in files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 impl fmt::Display for Error {
@@ -146,5 +159,11 @@ impl From<OutputError> for Error {
 impl From<Bug> for Error {
     fn from(error: Bug) -> Self {
         Self::Bug(error)
+    }
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(error)
     }
 }

@@ -8,11 +8,13 @@
 mod args;
 mod bug;
 mod dispatch;
+mod findings;
 mod policy;
 mod printer;
 mod status;
 mod style;
 mod table;
+mod terminal;
 mod usage;
 mod visible;
 
@@ -20,5 +22,6 @@ pub use args::Cli;
 pub use bug::Bug;
 pub use dispatch::{report_and_end, run};
 pub use printer::{Format, OutputError, Printer};
+pub use terminal::Terminal;
 pub use usage::UsageError;
 pub use visible::{visible, visible_block};

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::error::{Error, Failure, Fault};
 use crate::exit::Kind;
 
+use super::findings::Shown;
 use super::style;
 use super::visible::{visible, visible_block};
 
@@ -116,6 +117,9 @@ impl Printer {
             Format::Text => {
                 let failure = error.failure();
                 let bad = style::BAD;
+                for finding in failure.findings() {
+                    self.talk(Shown(finding));
+                }
                 self.talk(format_args!(
                     "{bad}error:{bad:#} {}",
                     visible_block(&failure.to_string())

@@ -7,6 +7,8 @@ use clap::builder::Styles;
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// A question, a warning.
 pub const WARN: Style = AnsiColor::Yellow.on_default().bold();
+/// A permission, a success.
+pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// A hint, a pointer to a place.
 pub const NOTE: Style = AnsiColor::Cyan.on_default();
 /// What the eye should find first.

@@ -33,13 +33,22 @@ impl UsageError {
     pub fn from_clap(error: &clap::Error, words: &[OsString]) -> Self {
         // The parser drops escape sequences from what it quotes. A word that hides something should
         // be seen, so the message is made from the visible form.
-        let shown = words.iter().map(|word| visible(&word.to_string_lossy()).into_owned());
+        let shown = words
+            .iter()
+            .map(|word| visible(&word.to_string_lossy()).into_owned());
         let rendered = match Cli::try_parse_from(shown) {
             Err(same) if same.kind() == error.kind() => same.render().to_string(),
             _ => error.render().to_string(),
         };
-        let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned();
-        Self::Unreadable { message, hint: right_form(error, words) }
+        let message = rendered
+            .strip_prefix("error: ")
+            .unwrap_or(&rendered)
+            .trim_end()
+            .to_owned();
+        Self::Unreadable {
+            message,
+            hint: right_form(error, words),
+        }
     }
 }
 
@@ -52,7 +61,10 @@ fn right_form(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let cli = Cli::command();
     let exec = cli.find_subcommand("exec")?;
     let first = plain_words(words).next()?;
-    if cli.get_subcommands().any(|known| OsStr::new(known.get_name()) == first) {
+    if cli
+        .get_subcommands()
+        .any(|known| OsStr::new(known.get_name()) == first)
+    {
         return None;
     }
     let at = words.iter().position(|word| word == first)?;
@@ -61,7 +73,10 @@ fn right_form(error: &clap::Error, words: &[OsString]) -> Option<String> {
         .map(|word| quoted(&word.to_string_lossy()))
         .collect::<Vec<_>>()
         .join(" ");
-    Some(format!("to run a command: runner {} -- {command}", exec.get_name()))
+    Some(format!(
+        "to run a command: runner {} -- {command}",
+        exec.get_name()
+    ))
 }
 
 /// A word as a shell would need it.

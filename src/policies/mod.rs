@@ -17,6 +17,7 @@
 //! | project | `.runner/policies` of the workspace | `runner policy trust` pinned its digest |
 
 mod choice;
+mod error;
 mod folder;
 mod gather;
 mod layer;
@@ -24,6 +25,7 @@ mod shipped;
 mod trust;
 
 pub use choice::{Choice, ChoiceError};
+pub use error::PolicyError;
 pub use gather::{Depth, Gathered, Text, gather};
 pub use layer::{Layer, Places};
 pub use trust::{Pin, TrustError, TrustStore};

@@ -6,7 +6,13 @@ use std::process::{Command, Output, Stdio};
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
 pub fn runner() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "FORCE_COLOR",
+        "CI",
+    ] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null());
@@ -28,7 +34,11 @@ pub struct Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        Self {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `runner policy …`: look into policies without running anything.
 
 mod limits;
+mod view;
 
 use clap::Subcommand;
 

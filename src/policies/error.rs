@@ -1,0 +1,110 @@
+//! Why no policy could be used.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use runner_policy::finding::{Finding, did_you_mean};
+
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
+use super::trust::TrustError;
+
+/// No policy can be used, so nothing runs.
+#[derive(Debug)]
+pub enum PolicyError {
+    /// The set is refused as a whole.
+    Refused(Vec<Finding>),
+    /// No layer has a policy of this name.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A project's policy that nobody has pinned in its present form.
+    Untrusted {
+        /// Its name.
+        name: String,
+        /// Its file.
+        file: String,
+        /// The workspace.
+        workspace: PathBuf,
+    },
+    /// The pins cannot be used.
+    Trust(TrustError),
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(findings) => match findings.as_slice() {
+                [one] => write!(f, "no policy was loaded: {one}"),
+                many => write!(f, "no policy was loaded: {} findings", many.len()),
+            },
+            Self::Unknown { name, .. } => write!(f, "there is no policy {name}"),
+            Self::Untrusted { name, file, .. } => {
+                write!(
+                    f,
+                    "policy {name} ({file}) comes with the workspace and is not trusted in its present form"
+                )
+            }
+            Self::Trust(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Failure for PolicyError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "policy_refused",
+            Self::Unknown { .. } => "policy_unknown",
+            Self::Untrusted { .. } => "policy_untrusted",
+            Self::Trust(error) => error.code(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Refused(_) | Self::Untrusted { .. } => Fault::Policy,
+            Self::Unknown { .. } => Fault::Usage,
+            Self::Trust(error) => error.fault(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(_) => Some("mend the policy, then: runner policy check".to_owned()),
+            Self::Unknown { name, known } => {
+                Some(match did_you_mean(name, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("there are: {}", known.join(", ")),
+                })
+            }
+            Self::Untrusted {
+                name, workspace, ..
+            } => Some(format!(
+                "read it, then, in a terminal in {}: runner policy trust {name}",
+                workspace.display()
+            )),
+            Self::Trust(error) => error.hint(),
+        }
+    }
+
+    fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Refused(findings) => findings,
+            Self::Unknown { .. } | Self::Untrusted { .. } | Self::Trust(_) => &[],
+        }
+    }
+}
+
+impl From<TrustError> for PolicyError {
+    fn from(error: TrustError) -> Self {
+        Self::Trust(error)
+    }
+}
