@@ -9,7 +9,7 @@ mod args;
 mod bug;
 mod dispatch;
 mod findings;
-mod policy;
+pub mod policy;
 mod printer;
 mod status;
 mod style;

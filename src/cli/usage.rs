@@ -23,6 +23,13 @@ pub enum UsageError {
         /// The right form, where it can be guessed.
         hint: Option<String>,
     },
+    /// The catalog has no such program or subcommand.
+    NotInCatalog {
+        /// What was asked for.
+        name: String,
+        /// What may be meant.
+        near: Option<String>,
+    },
     /// The descriptor of `--status-fd` cannot be used.
     StatusFd(StatusFdError),
 }
@@ -93,6 +100,7 @@ impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { message, .. } => f.write_str(message),
+            Self::NotInCatalog { name, .. } => write!(f, "the catalog does not know {name}"),
             Self::StatusFd(error) => write!(f, "--status-fd: {error}"),
         }
     }
@@ -114,6 +122,10 @@ impl Failure for UsageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { hint, .. } => hint.clone(),
+            Self::NotInCatalog { near, .. } => Some(match near {
+                Some(near) => format!("did you mean {near}?"),
+                None => "runner policy catalog lists what it knows".to_owned(),
+            }),
             Self::StatusFd(_) => {
                 Some("open one for it: runner --status-fd 3 … 3>status.json".to_owned())
             }

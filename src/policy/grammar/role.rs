@@ -148,6 +148,21 @@ pub enum Does {
     Any(Kind),
 }
 
+impl Does {
+    /// As it is written in the catalog.
+    #[must_use]
+    pub fn show(&self) -> String {
+        match self {
+            Self::Path(access, shape, path) => {
+                format!("{} {path}", Role::Path(*access, *shape).word())
+            }
+            Self::Class(class) => class.word().to_owned(),
+            Self::Method(method) => format!("method {method}"),
+            Self::Any(kind) => format!("any {}", kind.word()),
+        }
+    }
+}
+
 /// Every word for a role, for messages and the guide.
 pub(super) const WORDS: &[(&str, Role)] = &[
     ("read", Role::Path(Access::Read, Shape::Exact)),
@@ -207,6 +222,18 @@ impl Role {
             .find(|(known, _)| *known == word)
             .map(|(_, role)| role.clone())
             .or_else(|| Kind::by_word(word).map(Self::Inert))
+    }
+
+    /// The word it is written as, for people.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Inert(kind) => kind.word(),
+            _ => WORDS
+                .iter()
+                .find(|(_, role)| role == self)
+                .map_or("code", |(word, _)| word),
+        }
     }
 
     /// Whether it takes all words to the end.
