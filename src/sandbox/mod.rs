@@ -6,8 +6,11 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
+pub mod grants;
 pub mod plan;
 pub mod protection;
+pub mod user;
+pub mod walk;
 pub mod workspace;
 
 pub use plan::{

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limits};
 
@@ -46,8 +46,21 @@ pub struct SandboxPlan {
     /// Write folders that were made because they were missing, outermost first. Whoever ends the
     /// call removes them again if they are still empty.
     pub created_folders: Vec<PathBuf>,
+    /// Protected paths that do not exist and whose folder has to stay writable (git's own folder).
+    /// Whoever ends the call removes what has appeared there, and says so.
+    pub guarded: Vec<PathBuf>,
     /// What a user should know, and no protection says.
     pub notes: Vec<Note>,
+}
+
+impl SandboxPlan {
+    /// Everything that is mounted, with what must be found at its target, parents first.
+    pub fn mounted(&self) -> impl Iterator<Item = (&Path, Identity)> {
+        let binds = self.mounts.iter().map(|mount| (mount.target.as_path(), mount.identity));
+        let files = self.synthetic.iter().map(|file| (file.target.as_path(), file.identity));
+        let masks = self.masks.iter().map(|mask| (mask.target.as_path(), mask.identity));
+        binds.chain(files).chain(masks)
+    }
 }
 
 /// The root file system of a sandbox.
@@ -148,6 +161,11 @@ pub struct Identity {
     pub ino: u64,
 }
 
+impl Identity {
+    /// Of something that a plan only describes, and that was not made.
+    pub const UNMADE: Self = Self { dev: 0, ino: 0 };
+}
+
 /// Why something is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountRole {
@@ -176,6 +194,8 @@ pub struct Mask {
     pub target: PathBuf,
     /// What it is covered with.
     pub kind: MaskKind,
+    /// What stands at `source`, and must be found at `target`.
+    pub identity: Identity,
     /// What was hidden when the plan was made.
     pub hides: Identity,
 }
@@ -196,6 +216,8 @@ pub struct SyntheticFile {
     pub source: PathBuf,
     /// Absolute path inside.
     pub target: PathBuf,
+    /// What stands at `source`, and must be found at `target`.
+    pub identity: Identity,
     /// Its content.
     pub content: Vec<u8>,
     /// Its permission bits on the host.

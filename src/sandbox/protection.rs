@@ -152,11 +152,7 @@ pub fn protections(kind: RuntimeKind, user: &UserChoice) -> Vec<Protection> {
                 ),
                 _ => status,
             };
-            Protection {
-                name: row.name,
-                enforced_by,
-                status,
-            }
+            Protection { name: row.name, enforced_by, status }
         })
         .collect()
 }
@@ -231,20 +227,13 @@ pub fn demand(
     protections: &[Protection],
 ) -> Result<(), TooLittle> {
     for row in TABLE.iter().filter(|row| row.demanded(isolation)) {
-        let found = protections
-            .iter()
-            .find(|protection| protection.name == row.name);
+        let found = protections.iter().find(|protection| protection.name == row.name);
         let why = match found.map(|protection| protection.status) {
             Some(ProtectionStatus::Enforced | ProtectionStatus::BestEffort(_)) => continue,
             Some(ProtectionStatus::Absent(why)) => why,
             None => "the engine does not name it",
         };
-        return Err(TooLittle {
-            isolation,
-            protection: row.name,
-            why,
-            runtime: kind,
-        });
+        return Err(TooLittle { isolation, protection: row.name, why, runtime: kind });
     }
     Ok(())
 }
@@ -253,31 +242,17 @@ pub fn demand(
 mod tests {
     use super::*;
 
-    const KINDS: [RuntimeKind; 3] = [
-        RuntimeKind::SharedKernel,
-        RuntimeKind::Gvisor,
-        RuntimeKind::Kata,
-    ];
+    const KINDS: [RuntimeKind; 3] =
+        [RuntimeKind::SharedKernel, RuntimeKind::Gvisor, RuntimeKind::Kata];
 
-    const USER: UserChoice = UserChoice {
-        uid: 1000,
-        gid: 1000,
-        why: WhyUser::Caller,
-    };
+    const USER: UserChoice = UserChoice { uid: 1000, gid: 1000, why: WhyUser::Caller };
 
     #[test]
     fn root_may_not_write_where_setuid_bits_can_be_set() {
-        let root = UserChoice {
-            uid: 0,
-            gid: 0,
-            why: WhyUser::RootWithoutCapabilities,
-        };
+        let root = UserChoice { uid: 0, gid: 0, why: WhyUser::RootWithoutCapabilities };
         let check = |kind| demand(Isolation::Basic, kind, &protections(kind, &root));
         assert_eq!(check(RuntimeKind::SharedKernel), Ok(()));
-        assert_eq!(
-            check(RuntimeKind::Gvisor).unwrap_err().protection,
-            "setuid-bits"
-        );
+        assert_eq!(check(RuntimeKind::Gvisor).unwrap_err().protection, "setuid-bits");
     }
 
     #[test]
@@ -310,22 +285,12 @@ mod tests {
     #[test]
     fn a_protection_that_is_absent_or_unnamed_is_refused() {
         let mut less = protections(RuntimeKind::SharedKernel, &USER);
-        less.iter_mut()
-            .find(|p| p.name == "denied-files")
-            .unwrap()
-            .status = ProtectionStatus::Absent("test");
+        less.iter_mut().find(|p| p.name == "denied-files").unwrap().status =
+            ProtectionStatus::Absent("test");
         let kind = RuntimeKind::SharedKernel;
         assert_eq!(demand(Isolation::Basic, kind, &less), Ok(()));
-        assert_eq!(
-            demand(Isolation::Strict, kind, &less)
-                .unwrap_err()
-                .protection,
-            "denied-files"
-        );
-        assert_eq!(
-            demand(Isolation::Basic, kind, &[]).unwrap_err().protection,
-            "network"
-        );
+        assert_eq!(demand(Isolation::Strict, kind, &less).unwrap_err().protection, "denied-files");
+        assert_eq!(demand(Isolation::Basic, kind, &[]).unwrap_err().protection, "network");
     }
 
     #[test]

@@ -155,19 +155,12 @@ impl Workspace {
             if refuse_shared(parent, home).is_err() {
                 break;
             }
-            if MARKERS
-                .iter()
-                .any(|name| parent.join(name).symlink_metadata().is_ok())
-            {
+            if MARKERS.iter().any(|name| parent.join(name).symlink_metadata().is_ok()) {
                 root = parent.to_owned();
                 break;
             }
         }
-        let handle = if root == cwd {
-            handle
-        } else {
-            open_folder(&root)?
-        };
+        let handle = if root == cwd { handle } else { open_folder(&root)? };
         Self::from_parts(root, cwd, handle)
     }
 
@@ -179,10 +172,7 @@ impl Workspace {
         let root = without_dots(&absolute(root)?);
         let cwd = without_dots(&absolute(cwd)?);
         if !cwd.starts_with(&root) {
-            return Err(WorkspaceError::Outside {
-                path: cwd,
-                workspace: root,
-            });
+            return Err(WorkspaceError::Outside { path: cwd, workspace: root });
         }
         refuse_shared(&root, home)?;
         let handle = open_folder(&root)?;
@@ -198,10 +188,7 @@ impl Workspace {
             cwd,
             handle,
             identity: identity_of(&stat),
-            owner: Owner {
-                uid: stat.st_uid,
-                gid: stat.st_gid,
-            },
+            owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
         })
     }
 
@@ -241,11 +228,8 @@ impl Workspace {
     /// # Errors
     /// As `openat2`: `ELOOP` where a link stands on the way, `EXDEV` where the path leaves, `ENOENT` where nothing is.
     pub fn open(&self, relative: &Path) -> io::Result<Found> {
-        let path: &OsStr = if relative.as_os_str().is_empty() {
-            ".".as_ref()
-        } else {
-            relative.as_os_str()
-        };
+        let path: &OsStr =
+            if relative.as_os_str().is_empty() { ".".as_ref() } else { relative.as_os_str() };
         let handle = openat2(
             &self.handle,
             path,
@@ -279,10 +263,7 @@ impl Found {
             handle,
             identity: identity_of(&stat),
             kind: FileType::from_raw_mode(stat.st_mode),
-            owner: Owner {
-                uid: stat.st_uid,
-                gid: stat.st_gid,
-            },
+            owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
             links: stat.st_nlink,
         })
     }
@@ -290,10 +271,7 @@ impl Found {
 
 /// The identity in a `stat`.
 pub(super) fn identity_of(stat: &Stat) -> Identity {
-    Identity {
-        dev: stat.st_dev,
-        ino: stat.st_ino,
-    }
+    Identity { dev: stat.st_dev, ino: stat.st_ino }
 }
 
 fn current_dir() -> Result<PathBuf, WorkspaceError> {
@@ -308,11 +286,7 @@ fn current_dir() -> Result<PathBuf, WorkspaceError> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, WorkspaceError> {
-    if path.is_absolute() {
-        Ok(path.to_owned())
-    } else {
-        Ok(current_dir()?.join(path))
-    }
+    if path.is_absolute() { Ok(path.to_owned()) } else { Ok(current_dir()?.join(path)) }
 }
 
 /// Drops `.` and empty parts, and resolves `..` by name: a link before a `..` is found by
@@ -353,10 +327,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, WorkspaceError> {
 
 fn through_link(path: &Path) -> WorkspaceError {
     match path.canonicalize() {
-        Ok(real) => WorkspaceError::ThroughLink {
-            path: path.to_owned(),
-            real,
-        },
+        Ok(real) => WorkspaceError::ThroughLink { path: path.to_owned(), real },
         Err(_) => WorkspaceError::Missing(path.to_owned()),
     }
 }
@@ -369,10 +340,7 @@ fn refuse_shared(path: &Path, home: Option<&Path>) -> Result<(), WorkspaceError>
     if SYSTEM.iter().any(|folder| path == Path::new(folder)) {
         return Err(WorkspaceError::System(path.to_owned()));
     }
-    if ["/proc", "/sys", "/dev", "/run"]
-        .iter()
-        .any(|folder| path.starts_with(folder))
-    {
+    if ["/proc", "/sys", "/dev", "/run"].iter().any(|folder| path.starts_with(folder)) {
         return Err(WorkspaceError::System(path.to_owned()));
     }
     Ok(())
@@ -479,19 +447,10 @@ mod tests {
         symlink("../secret", top.join("ws/out")).unwrap();
         symlink("sub", top.join("ws/in")).unwrap();
         let workspace = Workspace::find(Some(&top.join("ws")), None).unwrap();
-        assert_eq!(
-            workspace.open(Path::new("")).unwrap().identity,
-            workspace.identity()
-        );
-        assert_eq!(
-            workspace.open(Path::new("sub")).unwrap().kind,
-            FileType::Directory
-        );
+        assert_eq!(workspace.open(Path::new("")).unwrap().identity, workspace.identity());
+        assert_eq!(workspace.open(Path::new("sub")).unwrap().kind, FileType::Directory);
         for link in ["out", "in"] {
-            assert_eq!(
-                workspace.open(Path::new(link)).unwrap().kind,
-                FileType::Symlink
-            );
+            assert_eq!(workspace.open(Path::new(link)).unwrap().kind, FileType::Symlink);
         }
         for path in ["in/x", "in/.", "../secret", "/etc/passwd"] {
             assert!(workspace.open(Path::new(path)).is_err(), "{path}");

@@ -135,20 +135,14 @@ pub fn container_settings(
 
 fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, SettingsError> {
     let memory = figure(&plan.limits, Limit::Memory);
-    let cpus = plan
-        .limits
-        .get(Limit::Cpus)
-        .min(u64::from(launch.processors) * 1_000);
+    let cpus = plan.limits.get(Limit::Cpus).min(u64::from(launch.processors) * 1_000);
     Ok(HostConfig {
         auto_remove: Some(true),
         restart_policy: Some(RestartPolicy {
             name: Some(RestartPolicyNameEnum::NO),
             maximum_retry_count: None,
         }),
-        log_config: Some(HostConfigLogConfig {
-            typ: Some("none".to_owned()),
-            config: None,
-        }),
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         network_mode: Some("none".to_owned()),
         ipc_mode: Some("none".to_owned()),
         // Empty means a namespace of its own.
@@ -159,10 +153,7 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
         publish_all_ports: Some(false),
         readonly_rootfs: Some(true),
         cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec![
-            "no-new-privileges".to_owned(),
-            format!("seccomp={SECCOMP}"),
-        ]),
+        security_opt: Some(vec!["no-new-privileges".to_owned(), format!("seccomp={SECCOMP}")]),
         memory: Some(memory),
         // Equal to memory: no swap.
         memory_swap: Some(memory),
@@ -173,10 +164,7 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
         ulimits: Some(ulimits(&plan.limits)),
         mounts: Some(mounts(plan, launch)?),
         tmpfs: Some(tmpfs(&plan.tmpfs)?),
-        runtime: plan
-            .runtime
-            .as_ref()
-            .map(|runtime| runtime.as_str().to_owned()),
+        runtime: plan.runtime.as_ref().map(|runtime| runtime.as_str().to_owned()),
         ..HostConfig::default()
     })
 }
@@ -186,18 +174,9 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
 fn mounts(plan: &SandboxPlan, launch: &Launch) -> Result<Vec<DockerMount>, SettingsError> {
     let mut mounts = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
-    let binds = plan
-        .mounts
-        .iter()
-        .map(|mount| (&mount.source, &mount.target, mount.access));
-    let files = plan
-        .synthetic
-        .iter()
-        .map(|file| (&file.source, &file.target, Access::ReadOnly));
-    let masks = plan
-        .masks
-        .iter()
-        .map(|mask| (&mask.source, &mask.target, Access::ReadOnly));
+    let binds = plan.mounts.iter().map(|mount| (&mount.source, &mount.target, mount.access));
+    let files = plan.synthetic.iter().map(|file| (&file.source, &file.target, Access::ReadOnly));
+    let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target, Access::ReadOnly));
     for (source, target, access) in binds.chain(files).chain(masks) {
         if !seen.insert(target.as_path()) {
             return Err(SettingsError::DuplicateTarget(target.clone()));
@@ -303,17 +282,13 @@ fn signed(figure: u64) -> i64 {
 fn plain(path: &Path) -> Result<String, SettingsError> {
     use std::path::Component;
 
-    let ordinary = path
-        .components()
-        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let ordinary =
+        path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if !path.is_absolute() || !ordinary {
         return Err(SettingsError::NotAbsolute(path.to_owned()));
     }
     let spelled: PathBuf = path.components().collect();
-    spelled
-        .into_os_string()
-        .into_string()
-        .map_err(|_| SettingsError::NotUtf8(path.to_owned()))
+    spelled.into_os_string().into_string().map_err(|_| SettingsError::NotUtf8(path.to_owned()))
 }
 
 #[cfg(test)]

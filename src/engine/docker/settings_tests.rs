@@ -27,11 +27,7 @@ fn plan(isolation: Isolation) -> SandboxPlan {
             Isolation::Paranoid => Runtime::new("runsc"),
         },
         isolation,
-        user: UserChoice {
-            uid: 1000,
-            gid: 1000,
-            why: WhyUser::Caller,
-        },
+        user: UserChoice { uid: 1000, gid: 1000, why: WhyUser::Caller },
         cwd: workspace.clone(),
         mounts: vec![
             Mount {
@@ -48,11 +44,13 @@ fn plan(isolation: Isolation) -> SandboxPlan {
             source: PathBuf::from("/home/ann/.cache/runner/files/unreadable"),
             target: workspace.join(".env"),
             kind: MaskKind::File,
+            identity: Identity { dev: 1, ino: 4 },
             hides: Identity { dev: 1, ino: 3 },
         }],
         synthetic: vec![SyntheticFile {
             source: PathBuf::from("/home/ann/.cache/runner/files/0123"),
             target: PathBuf::from("/etc/passwd"),
+            identity: Identity { dev: 1, ino: 5 },
             content: Vec::new(),
             mode: FileMode::Readable,
             role: SyntheticRole::Passwd,
@@ -70,6 +68,7 @@ fn plan(isolation: Isolation) -> SandboxPlan {
         limits,
         protections: Vec::new(),
         created_folders: Vec::new(),
+        guarded: Vec::new(),
         notes: Vec::new(),
         workspace,
     }
@@ -110,11 +109,7 @@ fn golden(name: &str, isolation: Isolation) {
     if std::env::var_os("RUNNER_BLESS").is_some() {
         std::fs::write(&file, &text).unwrap();
     }
-    assert_eq!(
-        text,
-        std::fs::read_to_string(&file).unwrap(),
-        "RUNNER_BLESS=1 writes it anew"
-    );
+    assert_eq!(text, std::fs::read_to_string(&file).unwrap(), "RUNNER_BLESS=1 writes it anew");
 }
 
 #[test]
@@ -143,10 +138,7 @@ fn what_json_cannot_carry_is_refused() {
     let mut odd = plan(Isolation::Strict);
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/w/\xff"));
     odd.mounts[1].target = path.clone();
-    assert_eq!(
-        container_settings(&odd, &launch()),
-        Err(SettingsError::NotUtf8(path))
-    );
+    assert_eq!(container_settings(&odd, &launch()), Err(SettingsError::NotUtf8(path)));
     for bad in ["relative", "/a/../b", ""] {
         let mut odd = plan(Isolation::Strict);
         odd.mounts[1].source = PathBuf::from(bad);
@@ -170,16 +162,10 @@ fn a_target_is_mounted_once() {
 
 #[test]
 fn a_guest_of_a_foreign_image_arrives_in_a_read_only_volume() {
-    let launch = Launch {
-        guest: GuestDelivery::Volume("runner-guest-1".to_owned()),
-        ..launch()
-    };
+    let launch = Launch { guest: GuestDelivery::Volume("runner-guest-1".to_owned()), ..launch() };
     let body = container_settings(&plan(Isolation::Strict), &launch).unwrap();
     let mounts = body.host_config.unwrap().mounts.unwrap();
-    let volume = mounts
-        .iter()
-        .find(|mount| mount.typ == Some(MountType::VOLUME))
-        .unwrap();
+    let volume = mounts.iter().find(|mount| mount.typ == Some(MountType::VOLUME)).unwrap();
     assert_eq!(volume.read_only, Some(true));
     assert_eq!(volume.target.as_deref(), Some(GUEST_FOLDER));
 }
@@ -191,13 +177,7 @@ fn rules<'a>(profile: &'a Value, call: &str) -> Vec<&'a Value> {
         .unwrap()
         .iter()
         .filter(|rule| rule["action"] == "SCMP_ACT_ALLOW")
-        .filter(|rule| {
-            rule["names"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|name| name == call)
-        })
+        .filter(|rule| rule["names"].as_array().unwrap().iter().any(|name| name == call))
         .collect()
 }
 

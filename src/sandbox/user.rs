@@ -1,0 +1,176 @@
+//! Who a command runs as, inside.
+//!
+//! Duty: the uid inside that maps to the caller, so that a build leaves files that the caller owns and
+//! nobody is root who need not be. Non-goals: finding out how the daemon maps users (the engine
+//! says). Every choice carries its reason, which a result can show.
+
+use std::fmt;
+
+use super::grants::Writes;
+use super::plan::{Image, UserChoice, WhyUser};
+use super::workspace::Owner;
+
+/// The user that owns nothing.
+pub const NOBODY: u32 = 65_534;
+
+/// How a daemon maps the users of a container to those of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserMapping {
+    /// Not at all: a uid inside is the same uid outside.
+    Rootful,
+    /// The daemon runs as the caller: 0 inside is the caller outside.
+    Rootless,
+    /// Every uid inside is a foreign one outside (`userns-remap`).
+    Remapped,
+}
+
+/// Why there is no user to run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserError {
+    /// The host's files belong to nobody inside.
+    RemappedHost,
+    /// What the call writes would belong to a foreign user.
+    RemappedWrites,
+    /// Root's workspace, and only root can read it.
+    ClosedWorkspace,
+}
+
+impl fmt::Display for UserError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RemappedHost => {
+                "the Docker daemon remaps users (userns-remap), so that image `host` cannot be used; \
+                 name an image with --image, or use a daemon without userns-remap"
+            }
+            Self::RemappedWrites => {
+                "the Docker daemon remaps users (userns-remap), so that files written in the workspace \
+                 would belong to a foreign user; use a daemon without userns-remap"
+            }
+            Self::ClosedWorkspace => {
+                "the workspace belongs to root and is closed to all others, and a call that writes nothing \
+                 does not run as root; open it (chmod o+rx), or give it to an ordinary user"
+            }
+        })
+    }
+}
+
+impl std::error::Error for UserError {}
+
+/// Whether users other than the owner can look into the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OthersMay {
+    /// They can read and enter it.
+    Enter,
+    /// They cannot.
+    NotEnter,
+}
+
+/// What the choice depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct UserFacts<'a> {
+    /// The caller.
+    pub caller: Owner,
+    /// How the daemon maps users.
+    pub mapping: UserMapping,
+    /// Whom the workspace belongs to.
+    pub workspace: Owner,
+    /// Whether others can look into the workspace.
+    pub others: OthersMay,
+    /// The image.
+    pub image: &'a Image,
+    /// Whether something must be written.
+    pub writes: Writes,
+}
+
+/// Chooses who a command runs as.
+///
+/// # Errors
+/// See [`UserError`].
+pub fn choose(facts: &UserFacts<'_>) -> Result<UserChoice, UserError> {
+    let choice = |owner: Owner, why| Ok(UserChoice { uid: owner.uid, gid: owner.gid, why });
+    let root = Owner { uid: 0, gid: 0 };
+    let nobody = Owner { uid: NOBODY, gid: NOBODY };
+    match facts.mapping {
+        UserMapping::Rootless => choice(root, WhyUser::RootlessCaller),
+        UserMapping::Remapped => match (facts.image, facts.writes) {
+            (Image::Host, _) => Err(UserError::RemappedHost),
+            (Image::Reference(_), Writes::Some) => Err(UserError::RemappedWrites),
+            (Image::Reference(_), Writes::None) => choice(nobody, WhyUser::Unprivileged),
+        },
+        UserMapping::Rootful if facts.caller.uid != 0 => choice(facts.caller, WhyUser::Caller),
+        UserMapping::Rootful if facts.workspace.uid != 0 => {
+            choice(facts.workspace, WhyUser::WorkspaceOwner)
+        }
+        UserMapping::Rootful => match (facts.writes, facts.others) {
+            (Writes::Some, _) => choice(root, WhyUser::RootWithoutCapabilities),
+            (Writes::None, OthersMay::Enter) => choice(nobody, WhyUser::Nobody),
+            (Writes::None, OthersMay::NotEnter) => Err(UserError::ClosedWorkspace),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: Owner = Owner { uid: 0, gid: 0 };
+    const ANN: Owner = Owner { uid: 1000, gid: 100 };
+
+    fn facts(
+        caller: Owner,
+        mapping: UserMapping,
+        workspace: Owner,
+        writes: Writes,
+    ) -> UserFacts<'static> {
+        UserFacts {
+            caller,
+            mapping,
+            workspace,
+            others: OthersMay::Enter,
+            image: &Image::Host,
+            writes,
+        }
+    }
+
+    #[test]
+    fn the_rule_row_by_row() {
+        use UserMapping::{Remapped, Rootful, Rootless};
+        let run = |caller, mapping, workspace, writes| {
+            choose(&facts(caller, mapping, workspace, writes))
+                .map(|user| (user.uid, user.gid, user.why))
+        };
+        for writes in [Writes::None, Writes::Some] {
+            assert_eq!(run(ANN, Rootful, ANN, writes), Ok((1000, 100, WhyUser::Caller)));
+            assert_eq!(run(ANN, Rootful, ROOT, writes), Ok((1000, 100, WhyUser::Caller)));
+            assert_eq!(run(ANN, Rootless, ANN, writes), Ok((0, 0, WhyUser::RootlessCaller)));
+            assert_eq!(run(ROOT, Rootful, ANN, writes), Ok((1000, 100, WhyUser::WorkspaceOwner)));
+            assert_eq!(run(ANN, Remapped, ANN, writes), Err(UserError::RemappedHost));
+        }
+        assert_eq!(run(ROOT, Rootful, ROOT, Writes::None), Ok((NOBODY, NOBODY, WhyUser::Nobody)));
+        assert_eq!(
+            run(ROOT, Rootful, ROOT, Writes::Some),
+            Ok((0, 0, WhyUser::RootWithoutCapabilities))
+        );
+    }
+
+    #[test]
+    fn a_closed_workspace_of_root_is_an_error_with_a_next_step() {
+        let closed = UserFacts {
+            others: OthersMay::NotEnter,
+            ..facts(ROOT, UserMapping::Rootful, ROOT, Writes::None)
+        };
+        let error = choose(&closed).unwrap_err();
+        assert_eq!(error, UserError::ClosedWorkspace);
+        assert!(error.to_string().contains("chmod o+rx"));
+    }
+
+    #[test]
+    fn a_foreign_image_under_remapped_users_reads_only() {
+        let image = Image::Reference("alpine:3".to_owned());
+        let run = |writes| {
+            choose(&UserFacts { image: &image, ..facts(ANN, UserMapping::Remapped, ANN, writes) })
+        };
+        assert_eq!(run(Writes::None).unwrap().why, WhyUser::Unprivileged);
+        assert_eq!(run(Writes::Some), Err(UserError::RemappedWrites));
+    }
+}
