@@ -1,0 +1,72 @@
+//! Shell lines, as agents write them: read into a plan that can be judged word by word and that the
+//! guest executes by itself. No shell runs a readable line.
+//!
+//! Duty: [`parse`] a line into a [`Script`], or say at which line and column it stops being readable,
+//! and why; print a script as canonical shell text. Not its duty: judging (a readable line is not
+//! an allowed one), expanding globs and `~` (the guest does both, inside the sandbox), and running.
+//!
+//! Trust boundary: the line is hostile. The parser never panics, never recurses with the input, needs
+//! time proportional to the length of the line, and takes at most [`MAX_BYTES`].
+//!
+//! # What is readable
+//!
+//! Meanings are those of bash 5 started as `bash -c LINE`.
+//!
+//! - Simple commands joined by `;`, newline, `&&`, `||`, `|` and `|&`; `!` before a pipeline.
+//! - Prefix assignments (`FOO=1 npm test`), `export NAME=VALUE`, and `NAME=VALUE` alone (see
+//!   [`Note::AssignmentAlone`]).
+//! - Quotes `'…'` and `"…"`, `\x`, `$'…'` with simple escapes, line continuations, comments.
+//! - `*`, `?` and simple `[…]` patterns in arguments; a leading `~` or `~/`, also behind `NAME=`.
+//! - `{a,b}` and `{1..9}`: expanded here, up to [`MAX_BRACE_WORDS`] words a line.
+//! - `<` `>` `>>` `>|` `n>` `n>&m` `n>&-` `n<&m` `&>` `&>>` `>&file`, here-strings, here-documents whose
+//!   text is literal.
+//! - `$(cat <<'E' … E)`, in double quotes or bare: the literal text of the here-document.
+//! - `command NAME …` without options: the same as `NAME …`.
+//!
+//! # What is not
+//!
+//! Everything else, named by [`Construct`]: parameter, arithmetic and other command expansion,
+//! backticks, process substitution, subshells, groups, functions, compound commands, `&`,
+//! `[[ ]]`, `(( ))`, arrays, `time`, builtins that change the shell (`eval`, `source`, `set`, …), and
+//! forms on which shells disagree. A line that is a syntax error for bash is not readable either.
+//! Carriage returns are ordinary characters to a shell; they stay, and a [`Note`] tells of them.
+//!
+//! # Why a parser of our own
+//!
+//! Because the plan is executed by us, a difference between this parser and bash cannot smuggle a
+//! command past a policy; it can only surprise the author of the line. So the parser accepts what it
+//! knows exactly and refuses the rest, and it is compared with a real bash in the tests. Libraries
+//! read the whole language, which is more than is wanted and less than is needed here:
+//! brush-parser 0.4 overflows its stack on 20 KiB of `$(`, `{` or `${a:-`, keeps a global cache,
+//! tokenizes and parses a typical line in 6 µs before any word is looked at, and brings some seventy crates;
+//! tree-sitter-bash is C code that repairs errors instead of reporting them. The readable
+//! grammar has no nesting but braces, so it needs no recursion over commands at all.
+
+mod brace;
+mod builtin;
+mod cursor;
+mod heredoc;
+mod line;
+mod part;
+mod print;
+mod redirect;
+mod script;
+mod stop;
+mod units;
+
+pub use cursor::{Position, Span};
+pub use line::parse;
+pub use script::{
+    AndOr, Class, ClassItem, Join, Line, Note, Part, Pipeline, Redirect, RedirectTo, Script,
+    SimpleCommand, Word,
+};
+pub use stop::{Construct, Unreadable};
+
+/// The longest line that is read, in bytes: the longest argument that Linux passes to a program.
+pub const MAX_BYTES: usize = 128 << 10;
+
+/// The most simple commands of one line. What is longer is a program, not a line.
+pub const MAX_COMMANDS: usize = 1_000;
+
+/// The most words that all brace expansions of one line may make.
+pub const MAX_BRACE_WORDS: usize = 64;
