@@ -17,13 +17,21 @@ pub trait PathSet: Sync {
     ///
     /// Asked by two names that no pattern spells out. A list that subtracts is never sure.
     fn covers(&self, folder: &Path) -> bool {
-        const PROBE: &str = "\u{1}any\u{1}";
         let child = folder.join(PROBE);
         self.matches(&child)
             && self.matches(&child.join(PROBE))
             && !self.patterns().iter().any(|pattern| pattern.starts_with('!'))
     }
+
+    /// Whether the set holds nothing below a folder but what a pattern spells out.
+    fn leaves_out(&self, folder: &Path) -> bool {
+        let child = folder.join(PROBE);
+        !self.matches(&child) && !self.matches(&child.join(PROBE))
+    }
 }
+
+/// A name that no pattern spells out.
+const PROBE: &str = "\u{1}any\u{1}";
 
 /// Whether a call may write at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

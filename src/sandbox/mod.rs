@@ -8,7 +8,9 @@
 
 pub mod grants;
 pub mod plan;
+pub mod protected;
 pub mod protection;
+pub mod survey;
 pub mod user;
 pub mod walk;
 pub mod workspace;

@@ -1,0 +1,142 @@
+//! What a survey finds in small, nasty workspaces.
+
+use super::*;
+use crate::sandbox::grants::Code;
+use crate::sandbox::grants::tests::globs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+struct Case {
+    _dir: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+/// A workspace with these files; a name that ends with `/` is a folder.
+fn case(files: &[&str]) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for file in files {
+        let path = root.join(file);
+        if file.ends_with('/') {
+            std::fs::create_dir_all(path).unwrap();
+        } else {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+    }
+    Case { workspace: Workspace::find(Some(&root), None).unwrap(), _dir: dir }
+}
+
+fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey {
+    let (read, deny) = (globs(&["**"]), globs(deny));
+    let (write_set, readonly) = (globs(write), globs(readonly));
+    let grants = FileGrants {
+        read: &read,
+        write: &write_set,
+        readonly: &readonly,
+        deny: &deny,
+        writes: if write.is_empty() { Writes::None } else { Writes::Some },
+        code: Code::Granted,
+    };
+    let trees: Vec<PathBuf> = write
+        .iter()
+        .filter_map(|text| text.strip_suffix("**"))
+        .map(|text| text.trim_end_matches('/').into())
+        .collect();
+    survey(&case.workspace, &grants, &trees).unwrap()
+}
+
+fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a str> {
+    paths.into_iter().map(|path| path.to_str().unwrap()).collect()
+}
+
+#[test]
+fn denied_files_and_folders_are_found_and_exceptions_are_left() {
+    let case = case(&[
+        ".env",
+        ".env.example",
+        "a/.env.local",
+        "secrets/deep/x",
+        "src/main.rs",
+        ".ssh/id_rsa",
+    ]);
+    let found = look(&case, &["**/.env", "**/.env.*", "!**/.env.example", "secrets/**"], &[], &[]);
+    assert_eq!(names(found.hidden.keys()), [".env", ".ssh", "a/.env.local", "secrets"]);
+    assert!(found.is_hidden(Path::new("secrets/deep/x")));
+    assert_eq!(found.hidden[Path::new("secrets")].kind, MaskKind::Folder);
+    assert!(found.protected.is_empty(), "nothing is writable");
+}
+
+#[test]
+fn sockets_and_pipes_are_hidden() {
+    let case = case(&["src/"]);
+    let root = case.workspace.root();
+    let _socket = UnixListener::bind(root.join("agent.sock")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("src/pipe"),
+        FileType::Fifo,
+        rustix::fs::Mode::from(0o644),
+        0,
+    )
+    .unwrap();
+    let found = look(&case, &[], &[], &[]);
+    assert_eq!(names(found.hidden.keys()), ["agent.sock", "src/pipe"]);
+    assert_eq!(found.hidden[Path::new("agent.sock")].why, WhyHidden::Special);
+}
+
+#[test]
+fn what_a_denied_link_leads_to_is_hidden_inside_the_workspace() {
+    let case = case(&["config/real", "other"]);
+    let root = case.workspace.root();
+    symlink("config/real", root.join(".env")).unwrap();
+    symlink("/etc/hostname", root.join(".env.out")).unwrap();
+    let found = look(&case, &["**/.env", "**/.env.*"], &[], &[]);
+    assert_eq!(names(found.hidden.keys()), ["config/real"]);
+}
+
+#[test]
+fn a_second_name_of_a_denied_file_is_hidden_too() {
+    let case = case(&[".env", "plain", "a/"]);
+    let root = case.workspace.root();
+    std::fs::hard_link(root.join(".env"), root.join("a/innocent")).unwrap();
+    let found = look(&case, &["**/.env"], &[], &[]);
+    assert_eq!(names(found.hidden.keys()), [".env", "a/innocent"]);
+    assert_eq!(found.hidden[Path::new("a/innocent")].why, WhyHidden::SameAsDenied);
+}
+
+#[test]
+fn protected_paths_are_found_where_something_is_writable() {
+    let case = case(&[
+        ".git/config",
+        ".git/hooks/x",
+        ".git/index",
+        "sub/.git/config",
+        ".vscode/tasks.json",
+        "src/a.lock",
+        "src/main.rs",
+    ]);
+    let found = look(&case, &[], &["**"], &["**/*.lock"]);
+    assert_eq!(
+        names(&found.protected),
+        [".git/config", ".git/hooks", ".vscode", "src/a.lock", "sub/.git/config"]
+    );
+    assert_eq!(names(&found.anchored), [".git", "sub/.git"]);
+    let narrow = look(&case, &[], &["src/**"], &["**/*.lock"]);
+    assert_eq!(names(&narrow.protected), ["src/a.lock"]);
+}
+
+#[test]
+fn what_a_write_list_subtracts_is_protected() {
+    let case = case(&["src/a", "vendor/b/c"]);
+    let found = look(&case, &[], &["**", "!vendor/**"], &[]);
+    assert_eq!(names(&found.protected), ["vendor"]);
+}
+
+#[test]
+fn a_protected_name_that_is_a_link_is_told() {
+    let case = case(&["elsewhere/"]);
+    symlink("elsewhere", case.workspace.root().join(".vscode")).unwrap();
+    let found = look(&case, &[], &["**"], &[]);
+    assert_eq!(names(&found.links), [".vscode"]);
+}
