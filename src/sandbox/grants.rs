@@ -30,6 +30,30 @@ pub trait PathSet: Sync {
     }
 }
 
+/// Whether some pattern of a set could hold something below a folder. Errs towards yes.
+#[must_use]
+pub fn could_reach(patterns: &[String], folder: &Path) -> bool {
+    patterns.iter().filter(|pattern| !pattern.starts_with('!')).any(|pattern| {
+        if !is_brace_free(pattern) {
+            return true;
+        }
+        let mut parts = pattern.split('/');
+        for name in folder {
+            match parts.next() {
+                None => return false,
+                Some("**") => return true,
+                Some(part) if is_literal(part) && name != part => return false,
+                Some(_) => {}
+            }
+        }
+        parts.next().is_some()
+    })
+}
+
+fn is_brace_free(pattern: &str) -> bool {
+    !pattern.contains(['{', '\\'])
+}
+
 /// A name that no pattern spells out.
 const PROBE: &str = "\u{1}any\u{1}";
 
@@ -194,6 +218,15 @@ pub(super) mod tests {
         }
         let many = "{a,b,c,d,e,f,g,h,i}{a,b,c,d,e,f,g,h,i}/**";
         assert_eq!(shapes(many), [Shape::Scattered(many.to_owned())]);
+    }
+
+    #[test]
+    fn a_pattern_reaches_below_a_folder_or_does_not() {
+        let reach =
+            |pattern: &str, folder: &str| could_reach(&[pattern.to_owned()], Path::new(folder));
+        assert!(reach("src/**", "src") && reach("src/**", "src/deep") && reach("**/*.md", "any"));
+        assert!(reach("a/b/c", "a/b") && reach("a/*/c", "a/x") && reach("{a,b}/c", "z"));
+        assert!(!reach("src/**", "target") && !reach("a/b/c", "a/x") && !reach("README.md", "src"));
     }
 
     #[test]

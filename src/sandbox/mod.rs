@@ -6,7 +6,10 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
+pub mod folders;
 pub mod grants;
+pub mod mountinfo;
+pub mod mounts;
 pub mod plan;
 pub mod protected;
 pub mod protection;

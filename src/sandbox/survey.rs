@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::grants::{FileGrants, Writes};
+use super::grants::{FileGrants, Writes, could_reach};
 use super::plan::{Identity, MaskKind};
 use super::protected::{self, Guard};
 use super::walk::{Descend, Entry, Step, Visitor, WalkError, walk};
@@ -51,6 +51,8 @@ pub enum WhyHidden {
     Special,
     /// It cannot be looked through.
     Closed,
+    /// The policy's read list does not hold it.
+    NotReadable,
 }
 
 enum Found {
@@ -64,6 +66,8 @@ enum Found {
 struct Look<'a> {
     grants: &'a FileGrants<'a>,
     trees: &'a [PathBuf],
+    /// The read list's patterns; `None` where it holds everything.
+    read: Option<Vec<String>>,
 }
 
 impl Look<'_> {
@@ -76,8 +80,31 @@ impl Look<'_> {
         self.trees.iter().any(|tree| path.starts_with(tree))
     }
 
+    /// Whether the read list leaves it out. What may be written may be seen.
+    fn is_unreadable(&self, entry: &Entry<'_>) -> bool {
+        let Some(patterns) = &self.read else { return false };
+        if self.is_writable(entry.path) {
+            return false;
+        }
+        if entry.kind != FileType::Directory {
+            return !self.grants.read.matches(entry.path);
+        }
+        let above = self.trees.iter().any(|tree| tree.starts_with(entry.path));
+        !above && self.grants.read.leaves_out(entry.path) && !could_reach(patterns, entry.path)
+    }
+
     fn hidden(&self, entry: &Entry<'_>) -> Option<Found> {
         let path = || entry.path.to_owned();
+        if matches!(entry.kind, FileType::Directory | FileType::RegularFile)
+            && self.is_unreadable(entry)
+            && !self.is_denied(entry.path)
+        {
+            let kind = match entry.kind {
+                FileType::Directory => MaskKind::Folder,
+                _ => MaskKind::File,
+            };
+            return Some(Found::Hide(path(), kind, WhyHidden::NotReadable));
+        }
         match entry.kind {
             FileType::Directory => (self.is_denied(entry.path)
                 || self.grants.deny.covers(entry.path))
@@ -147,7 +174,8 @@ pub fn survey(
     grants: &FileGrants<'_>,
     trees: &[PathBuf],
 ) -> Result<Survey, WalkError> {
-    let look = Look { grants, trees };
+    let read = (!grants.read.covers(Path::new(""))).then(|| grants.read.patterns());
+    let look = Look { grants, trees, read };
     let mut survey = Survey::default();
     let mut denied_links = Vec::new();
     for found in walk(workspace.handle(), workspace.root(), &look)? {

@@ -140,3 +140,24 @@ fn a_protected_name_that_is_a_link_is_told() {
     let found = look(&case, &[], &["**"], &[]);
     assert_eq!(names(&found.links), [".vscode"]);
 }
+
+#[test]
+fn what_the_read_list_leaves_out_is_hidden() {
+    let case =
+        case(&["src/a.rs", "src/deep/b.rs", "docs/x.md", "docs/y.txt", "private/z", "README.md"]);
+    let (read, none) = (globs(&["src/**", "**/*.md"]), globs(&[]));
+    let grants = FileGrants {
+        read: &read,
+        write: &none,
+        readonly: &none,
+        deny: &none,
+        writes: Writes::None,
+        code: Code::NotGranted,
+    };
+    let found = survey(&case.workspace, &grants, &[]).unwrap();
+    assert_eq!(names(found.hidden.keys()), ["docs/y.txt", "private/z"]);
+    let narrow = globs(&["src/**", "README.md"]);
+    let grants = FileGrants { read: &narrow, ..grants };
+    let found = survey(&case.workspace, &grants, &[]).unwrap();
+    assert_eq!(names(found.hidden.keys()), ["docs", "private"]);
+}

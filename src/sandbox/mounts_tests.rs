@@ -1,0 +1,231 @@
+//! Which mounts come out of which grants.
+
+use super::*;
+use crate::sandbox::grants::tests::globs;
+use std::os::unix::fs::symlink;
+
+struct Case {
+    _dir: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+/// A workspace with these files; a name that ends with `/` is a folder.
+fn case(files: &[&str]) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for file in files {
+        let path = root.join(file);
+        if file.ends_with('/') {
+            std::fs::create_dir_all(path).unwrap();
+        } else {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+    }
+    Case { workspace: Workspace::find(Some(&root), None).unwrap(), _dir: dir }
+}
+
+#[derive(Clone, Copy)]
+struct Lists<'a> {
+    write: &'a [&'a str],
+    readonly: &'a [&'a str],
+    deny: &'a [&'a str],
+    code: Code,
+    missing: Missing,
+}
+
+const NOTHING: Lists<'static> =
+    Lists { write: &[], readonly: &[], deny: &[], code: Code::Granted, missing: Missing::Make };
+
+fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
+    let (read, write) = (globs(&["**"]), globs(lists.write));
+    let (readonly, deny) = (globs(lists.readonly), globs(lists.deny));
+    let grants = FileGrants {
+        read: &read,
+        write: &write,
+        readonly: &readonly,
+        deny: &deny,
+        writes: if lists.write.is_empty() { Writes::None } else { Writes::Some },
+        code: lists.code,
+    };
+    plan_mounts(&case.workspace, &grants, lists.missing, case.workspace.owner())
+}
+
+/// `rw path` and `ro path`, in mount order.
+fn shown(case: &Case, plan: &WorkspaceMounts) -> Vec<String> {
+    plan.mounts
+        .iter()
+        .map(|mount| {
+            assert_eq!(mount.source, mount.target);
+            let path = mount.target.strip_prefix(case.workspace.root()).unwrap().display();
+            let found =
+                case.workspace.open(mount.target.strip_prefix(case.workspace.root()).unwrap());
+            assert_eq!(found.unwrap().identity, mount.identity);
+            match mount.access {
+                Access::ReadOnly => format!("ro {path}"),
+                Access::ReadWrite => format!("rw {path}"),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn without_a_write_effect_there_is_one_read_only_mount() {
+    let case = case(&[".git/config", "src/a", ".env"]);
+    let plan = plan(&case, Lists { deny: &["**/.env"], ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro "]);
+    assert_eq!(plan.hidden.len(), 1);
+}
+
+#[test]
+fn only_the_write_folders_are_writable_and_missing_ones_are_made() {
+    let case = case(&["src/a", "build/x"]);
+    let plan = plan(&case, Lists { write: &["build/**", "target/debug/**"], ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro ", "rw build", "rw target/debug"]);
+    let root = case.workspace.root();
+    assert_eq!(plan.created, [root.join("target"), root.join("target/debug")]);
+}
+
+#[test]
+fn a_description_makes_nothing() {
+    let case = case(&["src/a"]);
+    let lists = Lists { write: &["target/**"], missing: Missing::Describe, ..NOTHING };
+    let plan = plan(&case, lists).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro "]);
+    assert_eq!(plan.created, [case.workspace.root().join("target")]);
+    assert!(!case.workspace.root().join("target").exists());
+}
+
+#[test]
+fn a_wholly_writable_workspace_is_sealed_where_protected_names_are_missing() {
+    let case = case(&[
+        ".git/config",
+        ".git/hooks/x",
+        ".git/info/exclude",
+        ".git/objects/info/",
+        "src/a",
+        "Cargo.toml",
+    ]);
+    let plan = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    assert_eq!(
+        shown(&case, &plan),
+        [
+            "ro ",
+            "rw .git",
+            "rw Cargo.toml",
+            "rw src",
+            "ro .git/config",
+            "ro .git/hooks",
+            "ro .git/info",
+            "rw .git/objects",
+            "rw .git/info/exclude",
+            "ro .git/objects/info",
+        ]
+    );
+    let root = case.workspace.root();
+    for name in ["commondir", "config.worktree", "modules", "worktrees"] {
+        assert!(plan.guarded.contains(&root.join(".git").join(name)), "{name}");
+    }
+    assert!(plan.notes.iter().any(|note| note.code == "sealed"));
+}
+
+#[test]
+fn every_folder_above_a_protected_or_hidden_path_is_a_mount_point() {
+    let case = case(&["w/a/b/keep.lock", "w/c/.env", "w/d/free"]);
+    let lists =
+        Lists { write: &["w/**"], readonly: &["**/keep.lock"], deny: &["**/.env"], ..NOTHING };
+    let plan = plan(&case, lists).unwrap();
+    assert_eq!(
+        shown(&case, &plan),
+        ["ro ", "rw w", "rw w/a", "rw w/c", "rw w/a/b", "ro w/a/b/keep.lock"]
+    );
+    assert_eq!(plan.mounts[2].role, MountRole::Anchor);
+}
+
+#[test]
+fn a_missing_read_only_file_seals_its_folder() {
+    let case = case(&["w/a", "w/d/x"]);
+    let plan = plan(&case, Lists { write: &["w/**"], readonly: &["w/keep"], ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro ", "ro w", "rw w/a", "rw w/d"]);
+}
+
+#[test]
+fn protected_names_are_never_writable_by_a_write_list() {
+    let case = case(&[".runner/config.yml", ".vscode/tasks.json", ".ssh/id_rsa"]);
+    let write = &[".runner/**", ".vscode/**", ".ssh/**", ".git/hooks/**", ".bashrc"];
+    let plan = plan(&case, Lists { write, ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro "]);
+    assert!(!case.workspace.root().join(".git").exists(), "nothing was made");
+    assert_eq!(plan.notes.iter().filter(|note| note.code == "write_protected").count(), 5);
+}
+
+#[test]
+fn single_files_are_writable_if_they_exist() {
+    let case = case(&["Cargo.lock", "folder/"]);
+    let plan = plan(&case, Lists { write: &["Cargo.lock", "none", "folder"], ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro ", "rw Cargo.lock"]);
+    let codes: Vec<_> = plan.notes.iter().map(|note| note.code).collect();
+    assert_eq!(codes, ["write_missing", "write_pattern"]);
+}
+
+#[test]
+fn a_scattered_pattern_is_an_error_with_code_and_a_note_without() {
+    let case = case(&["a.rs"]);
+    let lists = Lists { write: &["**/*.rs"], ..NOTHING };
+    let error = plan(&case, lists).unwrap_err();
+    assert!(matches!(&error, MountError::Scattered(text) if text == "**/*.rs"));
+    assert!(error.to_string().contains("folder/**"));
+    let told = plan(&case, Lists { code: Code::NotGranted, ..lists }).unwrap();
+    assert_eq!(shown(&case, &told), ["ro "]);
+    assert_eq!(told.notes[0].code, "write_pattern");
+}
+
+#[test]
+fn a_link_where_a_write_mount_is_planned_stops_the_plan() {
+    let outside = tempfile::tempdir().unwrap();
+    let case = case(&["sub/", "made/"]);
+    let root = case.workspace.root();
+    symlink(outside.path(), root.join("target")).unwrap();
+    symlink(outside.path(), root.join("sub/link")).unwrap();
+    symlink("/etc/hostname", root.join("file")).unwrap();
+    for write in [&["target/**"][..], &["target/debug/**"], &["sub/link/x/**"], &["file"]] {
+        let error = plan(&case, Lists { write, ..NOTHING }).unwrap_err();
+        assert!(matches!(error, MountError::Link(_)), "{write:?}: {error}");
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_was_made_is_removed_if_the_plan_fails() {
+    let case = case(&[]);
+    symlink("/etc", case.workspace.root().join("z")).unwrap();
+    assert!(plan(&case, Lists { write: &["a/b/**", "z/**"], ..NOTHING }).is_err());
+    assert!(!case.workspace.root().join("a").exists());
+}
+
+#[test]
+fn a_hidden_start_is_told() {
+    let case = case(&["secret/x"]);
+    let root = case.workspace.root();
+    let workspace = Workspace::open_at(root, &root.join("secret"), None).unwrap();
+    let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["secret/**"]));
+    let grants = FileGrants {
+        read: &read,
+        write: &none,
+        readonly: &none,
+        deny: &deny,
+        writes: Writes::None,
+        code: Code::NotGranted,
+    };
+    let error = plan_mounts(&workspace, &grants, Missing::Make, workspace.owner()).unwrap_err();
+    assert!(matches!(error, MountError::StartHidden(_)));
+}
+
+#[test]
+fn too_many_mounts_are_refused() {
+    let names: Vec<String> = (0..MAX_MOUNTS + 1).map(|at| format!("f{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let case = case(&names);
+    let error = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap_err();
+    assert!(matches!(error, MountError::TooMany));
+}
