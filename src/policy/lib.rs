@@ -6,6 +6,7 @@ pub mod grammar;
 pub mod limits;
 pub mod net;
 pub mod paths;
+pub mod reading;
 pub mod shell;
 pub mod variables;
 pub mod word;

@@ -11,6 +11,8 @@ pub enum Word {
     Starts(String),
     /// A path at or below one of these, found when the command runs. Never an option.
     Found(Vec<String>),
+    /// One or more such paths: `{} +`.
+    FoundMany(Vec<String>),
     /// Any number of words, from standard input. Options too.
     Any,
 }
@@ -30,6 +32,17 @@ impl Word {
         }
     }
 
+    /// The fewest and the most arguments that it stands for.
+    #[must_use]
+    pub fn how_many(&self) -> (usize, usize) {
+        match self {
+            Self::Lit(_) | Self::Starts(_) | Self::Found(_) => (1, 1),
+            // A pattern without a match stays as it is.
+            Self::Glob(_) | Self::FoundMany(_) => (1, usize::MAX),
+            Self::Any => (0, usize::MAX),
+        }
+    }
+
     /// Whether it could be taken for an option.
     #[must_use]
     pub fn may_be_option(&self) -> bool {
@@ -37,7 +50,7 @@ impl Word {
             Self::Lit(text) => text.len() > 1 && text.starts_with('-'),
             Self::Glob(text) => text.starts_with(['-', '*', '?', '[']),
             Self::Starts(text) => text.is_empty() || text.starts_with('-'),
-            Self::Found(_) => false,
+            Self::Found(_) | Self::FoundMany(_) => false,
             Self::Any => true,
         }
     }
@@ -49,7 +62,7 @@ impl Word {
             Self::Lit(text) => quoted(text),
             Self::Glob(text) => text.clone(),
             Self::Starts(text) => format!("{text}…"),
-            Self::Found(_) => "{}".to_owned(),
+            Self::Found(_) | Self::FoundMany(_) => "{}".to_owned(),
             Self::Any => "…".to_owned(),
         }
     }

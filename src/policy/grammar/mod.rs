@@ -89,6 +89,8 @@ pub enum OptionStyle {
     Words,
     /// `-flag`, `-flag=value`, `--flag value`: one dash or two, no clusters (Go's flag package).
     Go,
+    /// As `Gnu`, but `-x=value` is `value` and flags take `=true`, `=false` (Go's pflag: kubectl, docker, gh).
+    Pflag,
     /// No options: `echo`, `printf`.
     None,
 }
@@ -163,12 +165,16 @@ pub struct Slots {
 /// What changes under a condition. All that hold apply, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct When {
-    /// Holds if one of these options is given (empty: no condition).
+    /// Holds if one of these options is given (empty: no condition). `NAME=`: given with a value.
     pub given: Vec<String>,
+    /// … and one of these (empty: no condition).
+    pub and: Vec<String>,
     /// Holds if none of these is given.
     pub without: Vec<String>,
     /// Holds for this many operands.
     pub count: Option<(u32, u32)>,
+    /// Holds for this many operands after `--`.
+    pub count_after: Option<(u32, u32)>,
     /// Operands are then these.
     pub operands: Option<Slots>,
     /// Values of these options are then these.

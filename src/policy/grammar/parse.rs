@@ -184,8 +184,9 @@ fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
     }
     for when in &command.when {
         let overrides = when.options.iter().map(|(name, _)| name);
-        for name in when.given.iter().chain(&when.without).chain(overrides) {
-            if !names.contains(&name.as_str()) {
+        let conditions = when.given.iter().chain(&when.and).chain(&when.without);
+        for name in conditions.map(|name| given_name(name)).chain(overrides.map(String::as_str)) {
+            if !names.contains(&name) {
                 let help = did_you_mean(name, names.iter().copied())
                     .map(|close| format!("did you mean `{close}`?"));
                 report.add(
@@ -196,6 +197,14 @@ fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
                 );
             }
         }
+    }
+}
+
+/// The option that a condition names: `-i=` is `-i` with a value.
+fn given_name(condition: &str) -> &str {
+    match condition.strip_suffix('=') {
+        Some(name) if name.len() > 1 => name,
+        _ => condition,
     }
 }
 
@@ -212,13 +221,14 @@ fn style(node: &Node, report: &mut Report<'_>) -> Style {
             ("options", "gnu") => style.options = OptionStyle::Gnu,
             ("options", "words") => style.options = OptionStyle::Words,
             ("options", "go") => style.options = OptionStyle::Go,
+            ("options", "pflag") => style.options = OptionStyle::Pflag,
             ("options", "none") => style.options = OptionStyle::None,
             ("options", other) => {
                 report.unknown_word(
                     "style",
                     other,
                     entry.value.at,
-                    &["gnu", "words", "go", "none"],
+                    &["gnu", "words", "go", "pflag", "none"],
                 );
             }
             ("ends", "anywhere") => style.ends = OptionsEnd::Anywhere,
@@ -446,23 +456,32 @@ fn does(text: &str, at: At, report: &mut Report<'_>) -> Option<Does> {
 fn when(node: &Node, report: &mut Report<'_>) -> Option<When> {
     let mut when = When::default();
     let known = [
-        "given", "without", "count", "operands", "options", "does", "drops",
+        "given",
+        "and",
+        "without",
+        "count",
+        "count-after",
+        "operands",
+        "options",
+        "does",
+        "drops",
     ];
     for entry in report.keys(node, &known)? {
         let value = &entry.value;
         match entry.key.as_str() {
-            "given" | "without" => {
+            "given" | "and" | "without" => {
                 let names = report
                     .one_or_more(value)?
                     .into_iter()
                     .map(|(n, _)| n.to_owned());
-                if entry.key == "given" {
-                    when.given = names.collect();
-                } else {
-                    when.without = names.collect();
+                match entry.key.as_str() {
+                    "given" => when.given = names.collect(),
+                    "and" => when.and = names.collect(),
+                    _ => when.without = names.collect(),
                 }
             }
             "count" => when.count = Some(count(value, report)?),
+            "count-after" => when.count_after = Some(count(value, report)?),
             "operands" => when.operands = Some(slots(value, report)?),
             "options" => {
                 for entry in report.map(value)? {

@@ -21,6 +21,8 @@ pub enum Role {
     UrlOrRead,
     /// A revision, or `REV:PATH` whose path is read.
     Rev,
+    /// As [`Role::Rev`] where `--` is given; without it git also takes a path here, which is read.
+    RevOrPath,
     /// A URL to reach, with the method in force.
     Url,
     /// A host to reach.
@@ -29,6 +31,8 @@ pub enum Role {
     Method,
     /// The folder from here on.
     Chdir,
+    /// The folder from here on for operands; files that options name stay where they are (tar).
+    ChdirOperands,
     /// `NAME=VALUE` for the environment of what is executed.
     Env,
     /// From here to the end: a command.
@@ -47,6 +51,8 @@ pub enum Role {
     Code(Kind),
     /// A sed script.
     SedScript,
+    /// Letters added to the name of a backup; with `/` or `*` the name is not known.
+    Suffix,
     /// A file mode; setuid and setgid bits are `system`.
     Mode,
     /// Something that changes the machine.
@@ -79,6 +85,11 @@ pub enum Shape {
     Glob,
     /// Names that begin with this.
     Prefix,
+    /// A name in which the program's own marks (`#1`, `{a,b}`, `%s`) stand for others: with one it is any file.
+    /// `-` is a standard stream.
+    Template,
+    /// Not the argument but the folder in force, with everything below: members of an archive.
+    Here,
 }
 
 macro_rules! kinds {
@@ -176,6 +187,10 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("write-tree", Role::Path(Access::Write, Shape::Tree)),
     ("write-glob", Role::Path(Access::Write, Shape::Glob)),
     ("write-prefix", Role::Path(Access::Write, Shape::Prefix)),
+    ("read-template", Role::Path(Access::Read, Shape::Template)),
+    ("write-template", Role::Path(Access::Write, Shape::Template)),
+    ("read-here", Role::Path(Access::Read, Shape::Here)),
+    ("write-here", Role::Path(Access::Write, Shape::Here)),
     ("read-write", Role::Path(Access::ReadWrite, Shape::Exact)),
     (
         "read-write-tree",
@@ -191,10 +206,12 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("host-write", Role::HostPath(Access::Write)),
     ("url-or-read", Role::UrlOrRead),
     ("rev", Role::Rev),
+    ("rev-or-path", Role::RevOrPath),
     ("net-url", Role::Url),
     ("net-host", Role::Host),
     ("method", Role::Method),
     ("chdir", Role::Chdir),
+    ("chdir-operands", Role::ChdirOperands),
     ("set-env", Role::Env),
     ("exec", Role::Exec),
     ("exec-stdin", Role::ExecStdin),
@@ -208,6 +225,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("code-package", Role::Code(Kind::Package)),
     ("code-target", Role::Code(Kind::Target)),
     ("sed-script", Role::SedScript),
+    ("suffix", Role::Suffix),
     ("mode", Role::Mode),
     ("system", Role::System),
     ("unknown", Role::Unknown),
@@ -248,7 +266,7 @@ impl Role {
         match self {
             Self::Inert(kind) | Self::Code(kind) => *kind,
             Self::Path(..) | Self::HostPath(_) | Self::UrlOrRead => Kind::Path,
-            Self::Rev => Kind::Ref,
+            Self::Rev | Self::RevOrPath => Kind::Ref,
             Self::Url => Kind::Url,
             Self::Host => Kind::Host,
             Self::Env => Kind::Env,

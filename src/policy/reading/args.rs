@@ -23,6 +23,8 @@ pub(super) enum Item<'g> {
 pub(super) struct Split<'g> {
     /// The parts.
     pub items: Vec<Item<'g>>,
+    /// Whether `--` was given.
+    pub dashes: bool,
     /// Index of the word that names a subcommand.
     pub subcommand: Option<usize>,
 }
@@ -53,13 +55,14 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
         if !dashes {
             if text == "--" && command.style.options != OptionStyle::None && named(command, "--").is_none() {
                 dashes = true;
+                out.dashes = true;
                 continue;
             }
             let before = out.items.len();
             match command.style.options {
                 OptionStyle::None => {}
                 OptionStyle::Words => whole(command, text, words, &mut at, &mut out.items),
-                OptionStyle::Gnu => gnu(command, text, words, &mut at, &mut out.items),
+                OptionStyle::Gnu | OptionStyle::Pflag => gnu(command, text, words, &mut at, &mut out.items),
                 OptionStyle::Go => go(command, text, words, &mut at, &mut out.items),
             }
             if out.items.len() > before {
@@ -69,7 +72,7 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
                 let first = at == 1;
                 if first || bundle.which == BundleWord::Any {
                     let letters = if bundle.letters.is_empty() { &command.options } else { &bundle.letters };
-                    if cluster(letters, text, BundleForm::Bare, words, &mut at, &mut out.items) {
+                    if cluster(letters, text, BundleForm::Bare, Equals::Kept, words, &mut at, &mut out.items) {
                         continue;
                     }
                     if bundle.which == BundleWord::Any {
@@ -111,8 +114,11 @@ fn take<'g>(option: &'g Opt, roles: &[Role], written: &str, words: &[Word], at: 
             return until(option, written, words, at);
         }
         match words.get(*at) {
-            // Any number of words: they could be this value and options after it.
-            Some(Word::Any) => return Item::Anything,
+            // Several words: they could be this value and operands or options after it.
+            Some(Word::Any | Word::Glob(_) | Word::FoundMany(_)) => {
+                *at += 1;
+                return Item::Anything;
+            }
             Some(word) => values.push((role.clone(), word.clone())),
             None => return Item::Missing(written.to_owned()),
         }
@@ -123,12 +129,18 @@ fn take<'g>(option: &'g Opt, roles: &[Role], written: &str, words: &[Word], at: 
 
 /// `-exec CMD … ;` or `-exec CMD … {} +`. Every word is a value of the option.
 fn until<'g>(option: &'g Opt, written: &str, words: &[Word], at: &mut usize) -> Item<'g> {
-    let mut values = Vec::new();
+    let mut values: Vec<(Role, Word)> = Vec::new();
     while let Some(word) = words.get(*at) {
         *at += 1;
         let ends = match word.text() {
             Some(";") => true,
-            Some("+") => values.last().is_some_and(|(_, last): &(Role, Word)| last.text() == Some("{}")),
+            Some("+") => match values.last_mut() {
+                Some((_, last)) if last.text() == Some("{}") => {
+                    *last = Word::FoundMany(Vec::new());
+                    true
+                }
+                _ => false,
+            },
             _ => false,
         };
         if ends {
@@ -156,6 +168,8 @@ fn whole<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, i
 fn gnu<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
     if text.starts_with("--") {
         let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
+        let flag = named(command, name).is_some_and(|option| option.value == OptValue::Flag);
+        let value = value.filter(|value| !(command.style.options == OptionStyle::Pflag && flag && truth(value)));
         items.push(long(&command.options, name, value, text, words, at));
         return;
     }
@@ -176,7 +190,8 @@ fn gnu<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, ite
         items.push(long(std::slice::from_ref(option), option.canonical(), value, text, words, at));
         return;
     }
-    cluster(&command.options, text, BundleForm::Dashed, words, at, items);
+    let equals = if command.style.options == OptionStyle::Pflag { Equals::Stripped } else { Equals::Kept };
+    cluster(&command.options, text, BundleForm::Dashed, equals, words, at, items);
 }
 
 /// `-name`, `--name`, `-name=VALUE`, `-name VALUE`.
@@ -224,9 +239,23 @@ enum BundleForm {
     Bare,
 }
 
+/// What `=` after a letter is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equals {
+    /// A part of the value.
+    Kept,
+    /// Not a part of the value: `-f=x` is `-f x`.
+    Stripped,
+}
+
+/// How pflag writes yes and no. An option that is given as `false` is read as given.
+fn truth(value: &str) -> bool {
+    matches!(value, "true" | "false" | "1" | "0")
+}
+
 /// A run of single letters. With a dash, what follows a letter with a value is that value; in a bare
 /// bundle the values are the next words, in order. `false` if a bare word is no bundle.
-fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) -> bool {
+fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, equals: Equals, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) -> bool {
     let letters = if form == BundleForm::Dashed { &text[1..] } else { text };
     let option_of = |letter: char| {
         options.iter().find(|option| {
@@ -253,6 +282,12 @@ fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, words: &[Word],
             continue;
         };
         let tail = &letters[index + letter.len_utf8()..];
+        let stripped = tail.strip_prefix('=').filter(|_| equals == Equals::Stripped);
+        if option.value == OptValue::Flag && stripped.is_some_and(truth) {
+            items.push(Item::Option { option, values: Vec::new(), written: format!("-{letter}{tail}") });
+            return true;
+        }
+        let tail = stripped.unwrap_or(tail);
         let written = format!("-{letter}");
         let attached = |role: &Role| Item::Option {
             option,

@@ -174,18 +174,8 @@ fn read_known(program: &Program, mut level: Level, scope: &Scope<'_>, reading: &
 fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
     let split = args::split(command, words);
     let first = level.effects.len();
-    let operand_count = split.items.iter().filter(|item| matches!(item, Item::Operand { .. })).count();
-    let given: Vec<&str> = split
-        .items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Option { option, .. } => Some(option.names.iter().map(String::as_str)),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    let holding: Vec<&When> =
-        command.when.iter().filter(|when| holds(when, &given, operand_count)).collect();
+    let facts = Facts::of(&split.items);
+    let holding: Vec<&When> = command.when.iter().filter(|when| facts.hold(when)).collect();
 
     for item in &split.items {
         match item {
@@ -200,7 +190,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
         }
     }
     let slots = holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
-    let assigned = assign(slots, command.after.as_ref(), &split.items, level);
+    let assigned = assign(slots, command.after.as_ref(), &split, level);
     let mut operands = assigned.into_iter();
     let mut rest: Vec<Word> = Vec::new();
     let mut rest_role: Option<Role> = None;
@@ -222,20 +212,21 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
             }
             Item::Operand { word, .. } => {
                 level.operands.push(word.text().map(str::to_owned));
-                let role = operands.next().flatten();
+                let roles = operands.next().unwrap_or_default();
                 if !command.keys.is_empty() {
                     read_key(command, word, level, emit);
                     continue;
                 }
-                match role {
-                    Some(role) if role.takes_rest() => {
+                if roles.is_empty() {
+                    level.complete = false;
+                    level.add(Effect::Unknown, format!("`{}` is one operand too many", word.show()));
+                }
+                for role in roles {
+                    if role.takes_rest() {
                         rest_role.get_or_insert(role);
                         rest.push(word.clone());
-                    }
-                    Some(role) => emit.role(level, &role, word, &word.show()),
-                    None => {
-                        level.complete = false;
-                        level.add(Effect::Unknown, format!("`{}` is one operand too many", word.show()));
+                    } else {
+                        emit.among_operands(|emit| emit.role(level, &role, word, &word.show()));
                     }
                 }
             }
@@ -252,7 +243,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
     }
     for does in does {
         let by = level.path.join(" ");
-        emit.does(level, does, &by);
+        emit.among_operands(|emit| emit.does(level, does, &by));
     }
     if let Some(role) = rest_role {
         emit.rest(level, &role, rest);
@@ -279,11 +270,58 @@ fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &
     }
 }
 
-fn holds(when: &When, given: &[&str], operands: usize) -> bool {
-    let any = |names: &[String]| names.iter().any(|name| given.contains(&name.as_str()));
-    (when.given.is_empty() || any(&when.given))
-        && !any(&when.without)
-        && when.count.is_none_or(|(least, most)| (least as usize..=most as usize).contains(&operands))
+/// What conditions ask about.
+struct Facts {
+    /// Names of the options given; with `=` after it, given with a value.
+    given: Vec<String>,
+    /// Fewest and most operands; one word can stand for several.
+    operands: (usize, usize),
+    /// The same for operands after `--`.
+    after: (usize, usize),
+}
+
+impl Facts {
+    fn of(items: &[Item<'_>]) -> Self {
+        let mut facts = Self { given: Vec::new(), operands: (0, 0), after: (0, 0) };
+        for item in items {
+            match item {
+                Item::Option { option, values, .. } => {
+                    facts.given.extend(option.names.iter().cloned());
+                    if !values.is_empty() {
+                        facts.given.extend(option.names.iter().map(|name| format!("{name}=")));
+                    }
+                }
+                Item::Operand { word, after } => {
+                    let (least, most) = word.how_many();
+                    let add = |count: &mut (usize, usize)| {
+                        *count = (count.0.saturating_add(least), count.1.saturating_add(most));
+                    };
+                    add(&mut facts.operands);
+                    if *after {
+                        add(&mut facts.after);
+                    }
+                }
+                Item::Unknown(_) | Item::Anything | Item::Missing(_) => {}
+            }
+        }
+        facts
+    }
+
+    fn hold(&self, when: &When) -> bool {
+        let any = |names: &[String]| names.iter().any(|name| self.given.contains(name));
+        // What takes effects away must be certain; anything else need only be possible.
+        let counted = |asked: Option<(u32, u32)>, seen: (usize, usize)| {
+            asked.is_none_or(|(least, most)| {
+                let (least, most) = (least as usize, most as usize);
+                if when.drops.is_empty() { least <= seen.1 && seen.0 <= most } else { least <= seen.0 && seen.1 <= most }
+            })
+        };
+        (when.given.is_empty() || any(&when.given))
+            && (when.and.is_empty() || any(&when.and))
+            && !any(&when.without)
+            && counted(when.count, self.operands)
+            && counted(when.count_after, self.after)
+    }
 }
 
 fn overridden(values: &[(Role, Word)], option: &crate::grammar::Opt, holding: &[&When]) -> Vec<(Role, Word)> {
@@ -305,9 +343,10 @@ fn note_option(level: &mut Level, option: &crate::grammar::Opt, values: &[(Role,
     });
 }
 
-/// The role of each operand, in order; `None` for one too many. Kinds that got no operand can be anything.
-fn assign(slots: &Slots, after: Option<&Slots>, items: &[Item<'_>], level: &mut Level) -> Vec<Option<Role>> {
-    let words: Vec<(&Word, bool)> = items
+/// The roles of each operand, in order; none for one too many. Kinds that got no operand can be anything.
+fn assign(slots: &Slots, after: Option<&Slots>, parts: &args::Split<'_>, level: &mut Level) -> Vec<Vec<Role>> {
+    let words: Vec<(&Word, bool)> = parts
+        .items
         .iter()
         .filter_map(|item| match item {
             Item::Operand { word, after } => Some((word, *after)),
@@ -323,24 +362,38 @@ fn assign(slots: &Slots, after: Option<&Slots>, items: &[Item<'_>], level: &mut 
             roles.extend(fill(after, &later, level));
         }
     }
+    if parts.dashes {
+        // With `--` git takes what stands before it for revisions only.
+        roles.iter_mut().flatten().filter(|role| **role == Role::RevOrPath).for_each(|role| *role = Role::Rev);
+    }
     roles
 }
 
-fn fill(slots: &Slots, words: &[&Word], level: &mut Level) -> Vec<Option<Role>> {
-    let mut roles = Vec::with_capacity(words.len());
+fn fill(slots: &Slots, words: &[&Word], level: &mut Level) -> Vec<Vec<Role>> {
+    let mut roles: Vec<Vec<Role>> = Vec::with_capacity(words.len());
     let mut words = words.iter();
     if slots.assigns {
         let assigns = words.clone().take_while(|word| matches!(word, Word::Lit(text) if text.contains('='))).count();
-        roles.extend(std::iter::repeat_n(Some(Role::Env), assigns));
+        roles.extend(std::iter::repeat_n(vec![Role::Env], assigns));
         words.by_ref().take(assigns).for_each(drop);
     }
     let count = words.len();
+    let several = words.clone().position(|word| word.how_many() != (1, 1));
     // The tail is served before the rest: `cp A DEST`.
     let head = slots.head.len().min(count);
     let tail = slots.tail.len().min(count - head);
-    roles.extend(slots.head[..head].iter().cloned().map(Some));
-    roles.extend(std::iter::repeat_n(slots.rest.clone(), count - head - tail));
-    roles.extend(slots.tail[slots.tail.len() - tail..].iter().cloned().map(Some));
+    let first = roles.len();
+    let one = |role: &Role| vec![role.clone()];
+    roles.extend(slots.head[..head].iter().map(one));
+    roles.extend(std::iter::repeat_n(slots.rest.iter().cloned().collect(), count - head - tail));
+    roles.extend(slots.tail[slots.tail.len() - tail..].iter().map(one));
+    if let Some(several) = several {
+        // A word that stands for several shifts all that follow: each of them can be any of the later roles.
+        let later: Vec<Role> = slots.head.iter().skip(several).chain(&slots.rest).chain(&slots.tail).cloned().collect();
+        for roles in &mut roles[first + several..] {
+            roles.clone_from(&later);
+        }
+    }
     let unfilled = slots.head[head..].iter().chain(if count == head + tail { slots.rest.as_ref() } else { None });
     for role in unfilled {
         if !matches!(role.kind(), Kind::Text | Kind::Path) {

@@ -21,6 +21,8 @@ pub(super) enum Nested {
 #[derive(Debug)]
 pub(super) struct Emit {
     cwd: String,
+    /// Where operands are looked for, if not in `cwd`.
+    members: Option<String>,
     pub method: String,
     replace: Option<String>,
     env: Vec<String>,
@@ -30,7 +32,7 @@ pub(super) struct Emit {
 
 impl Emit {
     pub(super) fn new(cwd: String) -> Self {
-        Self { cwd, method: "GET".to_owned(), replace: None, env: Vec::new(), roots: Vec::new(), nested: Vec::new() }
+        Self { cwd, members: None, method: "GET".to_owned(), replace: None, env: Vec::new(), roots: Vec::new(), nested: Vec::new() }
     }
 
     /// What must be known before the arguments are read in order.
@@ -53,6 +55,18 @@ impl Emit {
         }
         if values.is_empty() && matches!(&option.value, crate::grammar::OptValue::Optional(Role::Replace)) {
             self.replace = Some("{}".to_owned());
+        }
+    }
+
+    /// Reads what belongs to operands in the folder that is theirs.
+    pub(super) fn among_operands(&mut self, read: impl FnOnce(&mut Self)) {
+        match self.members.clone() {
+            None => read(self),
+            Some(members) => {
+                let cwd = std::mem::replace(&mut self.cwd, members);
+                read(self);
+                self.cwd = cwd;
+            }
         }
     }
 
@@ -99,13 +113,10 @@ impl Emit {
                 Some(text) if text.contains("://") => self.url(level, word, by),
                 _ => self.path(level, Access::Read, Shape::Tree, word, by),
             },
-            Role::Rev => match word.text() {
-                Some(text) => {
-                    if let Some((_, path)) = text.split_once(':').filter(|(_, path)| !path.is_empty()) {
-                        self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
-                    }
-                }
-                None => self.path(level, Access::Read, Shape::Tree, word, by),
+            Role::Rev => self.rev(level, word, by),
+            Role::RevOrPath => match word.text() {
+                Some(text) if text.contains(':') => self.rev(level, word, by),
+                _ => self.path(level, Access::Read, Shape::Glob, word, by),
             },
             Role::Url => self.url(level, word, by),
             Role::Host => {
@@ -114,6 +125,13 @@ impl Emit {
             }
             Role::Chdir => match word.text() {
                 Some(text) => self.cwd = paths::join(&self.cwd, text),
+                None => push(level, Effect::Unknown, by),
+            },
+            Role::ChdirOperands => match word.text() {
+                Some(text) => {
+                    let from = self.members.as_ref().unwrap_or(&self.cwd);
+                    self.members = Some(paths::join(from, text));
+                }
                 None => push(level, Effect::Unknown, by),
             },
             Role::Env => match word.text().and_then(|text| text.split_once('=')) {
@@ -136,6 +154,11 @@ impl Emit {
             Role::Mode => {
                 if !word.text().is_some_and(mode::is_harmless) {
                     push(level, Effect::System, &format!("mode {by} can set setuid or setgid"));
+                }
+            }
+            Role::Suffix => {
+                if !word.text().is_some_and(|text| !text.contains(['/', '*'])) {
+                    path_effects(level, Access::Write, &Place::Any, by);
                 }
             }
             Role::System => push(level, Effect::System, by),
@@ -172,6 +195,7 @@ impl Emit {
         let words = words
             .into_iter()
             .map(|word| match word.text() {
+                _ if matches!(word, Word::FoundMany(_)) => Word::FoundMany(roots.clone()),
                 Some("{}") => Word::Found(roots.clone()),
                 Some(text) if text.contains("{}") => {
                     // A found path never begins with a dash, so what stands before it decides.
@@ -194,34 +218,54 @@ impl Emit {
             Shape::Exact | Shape::OrStdout => Place::Exact(full),
             Shape::Tree => Place::Tree(full),
             Shape::Prefix => Place::Prefix(full),
+            Shape::Template if path.contains(['{', '[', '#', '%', '*', '?']) => Place::Any,
+            Shape::Template => Place::Exact(full),
+            Shape::Here => Place::Tree(self.cwd.clone()),
             Shape::Glob => pathspec(&self.cwd, path),
         }
     }
 
     fn path(&mut self, level: &mut Level, access: Access, shape: Shape, word: &Word, by: &str) {
         let place = match word {
+            _ if shape == Shape::Here => Place::Tree(self.cwd.clone()),
             Word::Lit(text) => {
                 let stream = text == "-"
-                    && (shape == Shape::OrStdout || (access == Access::Read && shape != Shape::Prefix));
+                    && (matches!(shape, Shape::OrStdout | Shape::Template) || (access == Access::Read && shape != Shape::Prefix));
                 if stream || text.is_empty() {
                     return;
                 }
                 self.place(shape, text)
             }
+            // A pathspec that is a shell pattern too is one of these words, and a folder stands for all below.
+            Word::Glob(_) if shape == Shape::Glob => Place::Any,
             Word::Glob(text) => Place::Glob(paths::join(&self.cwd, text)),
             Word::Starts(_) | Word::Any => Place::Any,
-            Word::Found(roots) => {
+            Word::Found(roots) | Word::FoundMany(roots) => {
                 for root in roots {
                     path_effects(level, access, &Place::Tree(paths::join(&self.cwd, root)), by);
                 }
                 return;
             }
         };
-        if shape == Shape::Tree && access == Access::Read {
+        if shape == Shape::Tree && access != Access::Write {
             // What `-exec` finds lies below the folders that were named.
-            self.roots.extend(word.text().map(str::to_owned));
+            self.roots.push(word.text().unwrap_or("/").to_owned());
         }
         path_effects(level, access, &place, by);
+    }
+
+    /// `REV`, `REV:PATH`, `:PATH`, `:2:PATH`.
+    fn rev(&mut self, level: &mut Level, word: &Word, by: &str) {
+        let Some(text) = word.text() else {
+            return self.path(level, Access::Read, Shape::Tree, word, by);
+        };
+        let text = match text.as_bytes() {
+            [b':', b'0'..=b'3', b':', ..] => &text[2..],
+            _ => text,
+        };
+        if let Some((_, path)) = text.split_once(':').filter(|(_, path)| !path.is_empty()) {
+            self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
+        }
     }
 
     fn url(&self, level: &mut Level, word: &Word, by: &str) {
@@ -251,15 +295,17 @@ impl Emit {
     }
 
     fn form(&mut self, level: &mut Level, word: &Word, by: &str) {
+        // Several files, quotes and `;headers=@FILE` follow rules of their own: then any file.
+        let plain = |text: &str| !text.contains(['@', '<', ',', '"', '\\', '(']) && !text.contains(";headers");
         match word.text().and_then(|text| text.split_once('=')) {
-            Some((_, value)) if value.contains(['@', '<']) => {
-                let files = value.trim_start_matches(['@', '<', '(']);
-                for file in files.split(',') {
-                    let path = file.split(';').next().unwrap_or_default().trim_start_matches(['@', '<']);
-                    self.path(level, Access::Read, Shape::Exact, &Word::lit(path.trim_matches('"')), by);
+            Some((_, value)) => match value.strip_prefix(['@', '<']) {
+                Some(file) if plain(file) => {
+                    let path = file.split(';').next().unwrap_or_default();
+                    self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
                 }
-            }
-            Some(_) => {}
+                None if !value.contains(['@', '<']) => {}
+                _ => path_effects(level, Access::Read, &Place::Any, by),
+            },
             None => path_effects(level, Access::Read, &Place::Any, by),
         }
     }
@@ -291,20 +337,18 @@ fn replaced(word: Word, mark: &str) -> Word {
     }
 }
 
-/// A git pathspec: a folder stands for all below it, magic words are stripped, patterns are patterns.
+/// A git pathspec: a folder stands for all below it. Its `*` crosses folders, so a pattern stands for all
+/// below the folder that holds the first mark. Magic (`:!x`, `:/`, `:(top)x`) excludes, or begins at the
+/// root of the repository, which is not known here.
 fn pathspec(cwd: &str, text: &str) -> Place {
-    let plain = match text.strip_prefix(":(") {
-        Some(magic) => match magic.split_once(')') {
-            // `:(top)x` and friends are read from the root of the repository, which is not known here.
-            Some(_) => return Place::Any,
-            None => text,
-        },
-        None if text.starts_with(":!") || text.starts_with(":^") => &text[2..],
-        None if text.starts_with(":/") => return Place::Any,
+    if text.starts_with(':') {
+        return Place::Any;
+    }
+    let fixed = match text.find(['*', '?', '[', '\\']) {
+        Some(mark) => text[..mark].rfind('/').map_or(".", |slash| if slash == 0 { "/" } else { &text[..slash] }),
         None => text,
     };
-    let full = paths::join(cwd, plain);
-    if plain.contains(['*', '?', '[']) { Place::Glob(full) } else { Place::Tree(full) }
+    Place::Tree(paths::join(cwd, fixed))
 }
 
 fn path_effects(level: &mut Level, access: Access, place: &Place, by: &str) {

@@ -73,9 +73,9 @@ fn path(access: Access, push: &mut impl FnMut(Effect)) {
 
 fn role(role: &Role, push: &mut impl FnMut(Effect)) {
     match role {
-        Role::Inert(_) | Role::Method | Role::Replace | Role::Pass | Role::Chdir => {}
+        Role::Inert(_) | Role::Method | Role::Replace | Role::Pass | Role::Chdir | Role::ChdirOperands => {}
         Role::Path(access, _) => path(*access, push),
-        Role::AtFile | Role::Form | Role::Rev => path(Access::Read, push),
+        Role::AtFile | Role::Form | Role::Rev | Role::RevOrPath => path(Access::Read, push),
         Role::HostPath(access) => {
             path(*access, push);
             push(Effect::Net(Peer::Any));
@@ -88,6 +88,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         Role::Env | Role::Exec | Role::ExecStdin | Role::ExecUntil | Role::ShellLine | Role::Code(_) | Role::SedScript => {
             push(Effect::Code);
         }
+        Role::Suffix => path(Access::Write, push),
         Role::Mode | Role::System => push(Effect::System),
         Role::Unknown => push(Effect::Unknown),
     }
