@@ -1,9 +1,6 @@
 //! Compiles `catalog/*.yml` into one table, so that nothing of it is parsed at run time.
 //! A wrong entry fails the build with its file, line and column.
-#![allow(
-    dead_code,
-    reason = "shares modules with the library and uses a part of them"
-)]
+#![allow(dead_code, reason = "shares modules with the library and uses a part of them")]
 #![allow(
     missing_docs,
     clippy::expect_used,
@@ -26,14 +23,7 @@ mod yaml;
 fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let folder = Path::new(&root).join("catalog");
-    for watched in [
-        "catalog",
-        "grammar",
-        "yaml.rs",
-        "finding.rs",
-        "effect.rs",
-        "build.rs",
-    ] {
+    for watched in ["catalog", "grammar", "yaml.rs", "finding.rs", "effect.rs", "build.rs"] {
         println!("cargo::rerun-if-changed={root}/{watched}");
     }
     let mut files: Vec<_> = fs::read_dir(&folder)
@@ -45,10 +35,8 @@ fn main() {
     let mut programs: Vec<grammar::Program> = Vec::new();
     let mut failed = false;
     for path in files {
-        let name = path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let shown = format!("catalog/{name}");
         let text = fs::read_to_string(&path).expect("a catalog file is readable");
         let mut report = finding::Report::new(&shown, &text);

@@ -9,9 +9,7 @@ include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 /// The grammar of the program with exactly this name.
 #[must_use]
 pub fn lookup(name: &str) -> Option<&'static Program> {
-    let at = NAMES
-        .binary_search_by(|(known, _)| (*known).cmp(name))
-        .ok()?;
+    let at = NAMES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
     let index = NAMES[at].1;
     if let Some(program) = LOADED[index].get() {
         return Some(program);

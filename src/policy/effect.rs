@@ -40,10 +40,7 @@ impl Class {
     /// The class written as this word.
     #[must_use]
     pub fn by_word(word: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(known, _)| *known == word)
-            .map(|(_, class)| *class)
+        Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, class)| *class)
     }
 }
 
@@ -88,10 +85,7 @@ impl Classes {
 
     /// The classes in order.
     pub fn iter(self) -> impl Iterator<Item = Class> {
-        Class::ALL
-            .into_iter()
-            .map(|(_, class)| class)
-            .filter(move |class| self.contains(*class))
+        Class::ALL.into_iter().map(|(_, class)| class).filter(move |class| self.contains(*class))
     }
 }
 

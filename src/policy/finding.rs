@@ -49,11 +49,7 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let At { line, column, .. } = self.at;
-        write!(
-            f,
-            "{}:{line}:{column}: {} [{}]",
-            self.file, self.message, self.code
-        )?;
+        write!(f, "{}:{line}:{column}: {} [{}]", self.file, self.message, self.code)?;
         match &self.help {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
@@ -76,11 +72,7 @@ impl<'t> Report<'t> {
     /// An empty report on a file.
     #[must_use]
     pub fn new(file: &'t str, text: &'t str) -> Self {
-        Self {
-            file,
-            text,
-            findings: Vec::new(),
-        }
+        Self { file, text, findings: Vec::new() }
     }
 
     /// Adds a finding.
@@ -91,11 +83,7 @@ impl<'t> Report<'t> {
         message: impl Into<String>,
         help: impl Into<Option<String>>,
     ) {
-        let line = self
-            .text
-            .lines()
-            .nth(at.line.saturating_sub(1) as usize)
-            .unwrap_or("");
+        let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or("");
         self.findings.push(Finding {
             code,
             file: self.file.to_owned(),

@@ -1,13 +1,47 @@
-//! policy
+//! Decisions: what a command does, and whether a policy lets it.
+//!
+//! Pure: text in, decision out. No file is opened, no variable read, no clock asked; `clippy.toml`
+//! beside this file holds that line. The caller brings the policies' text, the folder and the moment.
+//!
+//! ```text
+//! policy text --load--> Policy --effective--> Effective ---------+
+//!               yaml,   (model)   extends, within                |
+//!               finding                                          v
+//! argv, line --reading--> levels with effects ---------------> decide --> Decision
+//!               catalog (grammar), shell, word                   |          code, rule, grant
+//!                                          paths, net, pattern --+
+//! ```
+//!
+//! | part | duty |
+//! | --- | --- |
+//! | [`load`], [`yaml`], [`finding`] | strict reading of policy files; every error with its place |
+//! | [`effective`] | composition: `extends` is union, `within` is intersection |
+//! | [`grammar`], [`catalog`] | how programs read their arguments |
+//! | [`shell`], [`word`], [`reading`] | from a line or argv to what it does, level by level |
+//! | [`decide`], [`pattern`], [`paths`], [`net`], [`variables`] | the answer |
+//! | [`check`] | a policy's own examples and tests |
+//! | [`limits`] | the table of limits |
+
 pub mod catalog;
+pub mod check;
+pub mod decide;
 pub mod effect;
+pub mod effective;
 pub mod finding;
 pub mod grammar;
 pub mod limits;
+pub mod load;
+pub mod model;
 pub mod net;
 pub mod paths;
+pub mod pattern;
 pub mod reading;
 pub mod shell;
 pub mod variables;
 pub mod word;
 pub mod yaml;
+
+pub use decide::{Code, Decision, Explanation, Grant, Query, What, decide, explain, may};
+pub use effective::{Effective, PolicySet};
+pub use load::{Origin, Source, parse};
+pub use model::{Policy, Verdict};

@@ -115,11 +115,7 @@ impl Limit {
     /// Whether `a` leaves less room than `b`. Free space is a floor: more is tighter.
     #[must_use]
     pub fn tighter(self, a: u64, b: u64) -> bool {
-        if self == Self::FreeSpace {
-            a > b
-        } else {
-            a < b
-        }
+        if self == Self::FreeSpace { a > b } else { a < b }
     }
 }
 
@@ -165,6 +161,17 @@ impl Limits {
         self
     }
 
+    /// The looser of both, limit by limit.
+    #[must_use]
+    pub fn loosest(mut self, other: &Self) -> Self {
+        for row in &TABLE {
+            if row.limit.tighter(self.get(row.limit), other.get(row.limit)) {
+                self.set(row.limit, other.get(row.limit));
+            }
+        }
+        self
+    }
+
     /// Every limit with its figure.
     pub fn iter(&self) -> impl Iterator<Item = (Limit, u64)> + '_ {
         TABLE.iter().map(|row| (row.limit, self.get(row.limit)))
@@ -175,8 +182,7 @@ impl fmt::Debug for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
             .entries(
-                self.iter()
-                    .map(|(limit, figure)| (limit.row().key, limit.row().unit.show(figure))),
+                self.iter().map(|(limit, figure)| (limit.row().key, limit.row().unit.show(figure))),
             )
             .finish()
     }
@@ -185,8 +191,7 @@ impl fmt::Debug for Limits {
 impl serde::Serialize for Limits {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(
-            self.iter()
-                .map(|(limit, figure)| (limit.row().key, limit.row().unit.show(figure))),
+            self.iter().map(|(limit, figure)| (limit.row().key, limit.row().unit.show(figure))),
         )
     }
 }
@@ -200,11 +205,8 @@ impl Unit {
         match self {
             Self::Bytes => scaled(text, &[("KiB", KIB), ("MiB", MIB), ("GiB", GIB), ("B", 1)])
                 .ok_or_else(|| "a size with its unit, such as 256MiB or 4GiB".to_owned()),
-            Self::Time => scaled(
-                text,
-                &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", HOUR)],
-            )
-            .ok_or_else(|| "a time with its unit, such as 500ms, 30s, 20m or 1h".to_owned()),
+            Self::Time => scaled(text, &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", HOUR)])
+                .ok_or_else(|| "a time with its unit, such as 500ms, 30s, 20m or 1h".to_owned()),
             Self::Count => match text.parse() {
                 Ok(figure) if figure > 0 => Ok(figure),
                 _ => Err("a whole number above 0".to_owned()),
@@ -248,11 +250,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let size = units.iter().find(|(name, _)| *name == unit)?.1;
-    number
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(size)
-        .filter(|figure| *figure > 0)
+    number.parse::<u64>().ok()?.checked_mul(size).filter(|figure| *figure > 0)
 }
 
 #[cfg(test)]
@@ -288,18 +286,9 @@ mod tests {
 
     #[test]
     fn bare_zero_signed_and_overflowing_figures_are_refused() {
-        for text in [
-            "",
-            "256",
-            "0MiB",
-            "-1s",
-            "+1s",
-            "1 s",
-            "99999999999999999999h",
-            "1MB",
-            "1kib",
-            "s",
-        ] {
+        for text in
+            ["", "256", "0MiB", "-1s", "+1s", "1 s", "99999999999999999999h", "1MB", "1kib", "s"]
+        {
             assert!(Unit::Bytes.parse(text).is_err(), "{text}");
             assert!(Unit::Time.parse(text).is_err(), "{text}");
         }

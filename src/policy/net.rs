@@ -34,9 +34,7 @@ pub fn rule(text: &str) -> Result<Target, String> {
         let (host, port) = authority(rest).ok_or_else(form)?;
         let any = rest.ends_with(":*");
         if port.is_none() && !any {
-            return Err(format!(
-                "a port after the host, such as `connect {host}:443`"
-            ));
+            return Err(format!("a port after the host, such as `connect {host}:443`"));
         }
         check_host(&host)?;
         return Ok(Target {
@@ -58,18 +56,10 @@ pub fn rule(text: &str) -> Result<Target, String> {
     let mut target = url(rest).ok_or_else(form)?;
     check_host(&target.host)?;
     let path = target.path.take().unwrap_or_default();
-    target.path = Some(if path.is_empty() {
-        "/**".to_owned()
-    } else {
-        path
-    });
+    target.path = Some(if path.is_empty() { "/**".to_owned() } else { path });
     crate::paths::check_pattern(target.path.as_deref().unwrap_or_default()).or_else(|why| {
         // A URL path may end in a slash or be the root.
-        if target
-            .path
-            .as_deref()
-            .is_some_and(|path| path.ends_with('/'))
-        {
+        if target.path.as_deref().is_some_and(|path| path.ends_with('/')) {
             Ok(())
         } else {
             Err(why)
@@ -90,11 +80,7 @@ fn check_host(host: &str) -> Result<(), String> {
 /// Reads what a command asks for: a URL, or `HOST[:PORT]`. `None` if it is not plain.
 #[must_use]
 pub fn request(method: &str, text: &str) -> Option<Target> {
-    let text = if text.contains("://") {
-        text.to_owned()
-    } else {
-        format!("http://{text}")
-    };
+    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let mut target = url(&text)?;
     if target.host.contains('*') || method == "*" {
         return None;
@@ -124,19 +110,14 @@ fn url(text: &str) -> Option<Target> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     if scheme.is_empty()
-        || !scheme
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     {
         return None;
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (place, tail) = rest.split_at(end);
     // User information, backslashes and odd characters are read differently by different programs.
-    if place.contains(['@', '\\'])
-        || tail
-            .chars()
-            .any(|c| c.is_control() || c == ' ' || c == '\\')
+    if place.contains(['@', '\\']) || tail.chars().any(|c| c.is_control() || c == ' ' || c == '\\')
     {
         return None;
     }
@@ -210,10 +191,7 @@ impl Target {
             return host && port && (asked.connect || asked.port.is_some());
         }
         let scheme = self.scheme == asked.scheme;
-        let method = asked
-            .methods
-            .iter()
-            .all(|method| self.methods.contains(method));
+        let method = asked.methods.iter().all(|method| self.methods.contains(method));
         let path = match (&self.path, &asked.path) {
             (Some(pattern), Some(path)) => path_matches(pattern, path),
             _ => false,
@@ -224,7 +202,7 @@ impl Target {
 
 fn path_matches(pattern: &str, path: &str) -> bool {
     let list = crate::paths::List::new(
-        String::new(),
+        crate::paths::Meaning::Grants,
         vec![(pattern.to_owned(), crate::finding::At::default())],
     );
     list.find(path, None).is_some()
@@ -263,16 +241,8 @@ mod tests {
 
     #[test]
     fn a_connection_covers_requests_to_the_same_port() {
-        assert!(covers(
-            "connect registry.example:443",
-            "PUT",
-            "https://registry.example/x"
-        ));
-        assert!(!covers(
-            "connect registry.example:443",
-            "GET",
-            "http://registry.example/x"
-        ));
+        assert!(covers("connect registry.example:443", "PUT", "https://registry.example/x"));
+        assert!(!covers("connect registry.example:443", "GET", "http://registry.example/x"));
         assert!(
             rule("connect registry.example:443")
                 .unwrap()
@@ -292,21 +262,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_subdomains_only() {
-        assert!(covers(
-            "GET https://*.example.org/**",
-            "GET",
-            "https://a.b.example.org/x"
-        ));
-        assert!(!covers(
-            "GET https://*.example.org/**",
-            "GET",
-            "https://example.org/x"
-        ));
-        assert!(!covers(
-            "GET https://*.example.org/**",
-            "GET",
-            "https://evilexample.org/x"
-        ));
+        assert!(covers("GET https://*.example.org/**", "GET", "https://a.b.example.org/x"));
+        assert!(!covers("GET https://*.example.org/**", "GET", "https://example.org/x"));
+        assert!(!covers("GET https://*.example.org/**", "GET", "https://evilexample.org/x"));
     }
 
     #[test]

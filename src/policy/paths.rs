@@ -122,11 +122,7 @@ pub fn join(cwd: &str, path: &str) -> String {
 #[must_use]
 pub fn below<'p>(workspace: &str, path: &'p str) -> Option<&'p str> {
     if workspace == "/" {
-        return Some(
-            path.strip_prefix('/')
-                .filter(|rest| !rest.is_empty())
-                .unwrap_or("."),
-        );
+        return Some(path.strip_prefix('/').filter(|rest| !rest.is_empty()).unwrap_or("."));
     }
     match path.strip_prefix(workspace)? {
         "" => Some("."),
@@ -150,8 +146,7 @@ pub fn is_void(path: &str) -> bool {
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
     static SET: OnceLock<GlobSet> = OnceLock::new();
-    SET.get_or_init(|| fixed(PROTECTED))
-        .is_match(path.trim_start_matches('/'))
+    SET.get_or_init(|| fixed(PROTECTED)).is_match(path.trim_start_matches('/'))
 }
 
 /// Whether the path is never readable.
@@ -175,10 +170,7 @@ fn compile<'p>(patterns: impl Iterator<Item = &'p str>) -> Result<GlobSet, globs
 
 /// One pattern: `*` and `?` stay inside a component, `**` crosses.
 fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
-    GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build()
+    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
 }
 
 /// Why a text is no pattern.
@@ -191,21 +183,14 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
         return Err("an empty pattern matches nothing".to_owned());
     }
     if pattern.split('/').any(|part| part == ".." || part == ".") {
-        return Err(
-            "`.` and `..` are not part of a pattern; paths are anchored at the workspace"
-                .to_owned(),
-        );
+        return Err("`.` and `..` are not part of a pattern; paths are anchored at the workspace"
+            .to_owned());
     }
     if pattern.contains("//") || pattern.ends_with('/') {
-        return Err(
-            "an empty component matches nothing; write `folder/**` for all below a folder"
-                .to_owned(),
-        );
+        return Err("an empty component matches nothing; write `folder/**` for all below a folder"
+            .to_owned());
     }
-    if pattern
-        .split('/')
-        .any(|part| part.contains("**") && part != "**")
-    {
+    if pattern.split('/').any(|part| part.contains("**") && part != "**") {
         return Err("`**` stands alone between slashes".to_owned());
     }
     if pattern.starts_with('~') || pattern.contains('$') {
@@ -214,9 +199,7 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
     if pattern.contains('\0') {
         return Err("no path holds a NUL byte".to_owned());
     }
-    glob(pattern)
-        .map(drop)
-        .map_err(|error| error.kind().to_string())
+    glob(pattern).map(drop).map_err(|error| error.kind().to_string())
 }
 
 /// One list of one policy, such as its `files.deny`. `!` subtracts within the list.
@@ -224,68 +207,87 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
 pub struct List {
     /// The patterns as written, with their places.
     pub patterns: Vec<(String, At)>,
-    /// The policy that has it.
-    pub policy: String,
-    sets: OnceLock<(GlobSet, GlobSet, Vec<usize>)>,
+    /// What a match means.
+    meaning: Meaning,
+    /// `None` if the patterns are too much to compile: then the list means whatever is stricter.
+    sets: OnceLock<Option<[Sets; 2]>>,
+}
+
+/// What it means that a path is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// Something is granted.
+    Grants,
+    /// Something is refused.
+    Refuses,
 }
 
 impl List {
     /// A list of patterns that [`check_pattern`] accepted.
     #[must_use]
-    pub fn new(policy: String, patterns: Vec<(String, At)>) -> Self {
-        Self {
-            patterns,
-            policy,
-            sets: OnceLock::new(),
-        }
+    pub fn new(meaning: Meaning, patterns: Vec<(String, At)>) -> Self {
+        Self { patterns, meaning, sets: OnceLock::new() }
     }
 
-    /// The pattern that matches a path. `relative` is the path below the workspace, if it is there.
+    /// The pattern that matches a path. Below the workspace (`relative`) only relative patterns count,
+    /// elsewhere only absolute ones.
     #[must_use]
     pub fn find(&self, absolute: &str, relative: Option<&str>) -> Option<&(String, At)> {
-        let (includes, excludes, index) = self.sets.get_or_init(|| self.compile());
-        let hit = |set: &GlobSet| {
-            let mut hits = relative
-                .map(|relative| set.matches(relative))
-                .unwrap_or_default();
-            hits.extend(set.matches(absolute));
-            hits
+        let sets =
+            self.sets.get_or_init(|| Some([self.compile(false).ok()?, self.compile(true).ok()?]));
+        let Some([below, image]) = sets else {
+            return self.patterns.first().filter(|_| self.meaning == Meaning::Refuses);
         };
-        let hits = hit(includes);
-        if hits.is_empty() || !hit(excludes).is_empty() {
+        let (sets, path) = match relative {
+            Some(relative) => (below, relative),
+            None => (image, absolute),
+        };
+        let hit = *sets.includes.matches(path).first()?;
+        if sets.excludes.is_match(path) {
             return None;
         }
-        self.patterns.get(*index.get(*hits.first()?)?)
+        self.patterns.get(*sets.index.get(hit)?)
     }
 
-    fn compile(&self) -> (GlobSet, GlobSet, Vec<usize>) {
+    fn compile(&self, absolute: bool) -> Result<Sets, globset::Error> {
         let mut includes = Vec::new();
         let mut excludes = Vec::new();
         let mut index = Vec::new();
         for (at, (text, _)) in self.patterns.iter().enumerate() {
-            match text.strip_prefix('!') {
-                Some(text) => excludes.push(text),
-                None => {
-                    includes.push(text.as_str());
-                    index.push(at);
-                    // `folder/**` is the folder too.
-                    if let Some(folder) = text
-                        .strip_suffix("/**")
-                        .filter(|folder| !folder.ends_with("**"))
-                    {
-                        includes.push(folder);
-                        index.push(at);
-                    }
-                }
+            let (pattern, subtracts) =
+                text.strip_prefix('!').map_or((text.as_str(), false), |pattern| (pattern, true));
+            if pattern.starts_with('/') != absolute {
+                continue;
+            }
+            if subtracts {
+                excludes.push(pattern);
+                continue;
+            }
+            includes.push(pattern);
+            index.push(at);
+            // `folder/**` is the folder too.
+            if let Some(folder) =
+                pattern.strip_suffix("/**").filter(|folder| !folder.ends_with("**"))
+            {
+                includes.push(folder);
+                index.push(at);
             }
         }
-        // Patterns were checked when they were loaded; an empty set here would deny, not allow.
-        (
-            compile(includes.into_iter()).unwrap_or_default(),
-            compile(excludes.into_iter()).unwrap_or_default(),
+        Ok(Sets {
+            includes: compile(includes.into_iter())?,
+            excludes: compile(excludes.into_iter())?,
             index,
-        )
+        })
     }
+}
+
+/// The patterns of a list, compiled.
+#[derive(Debug)]
+struct Sets {
+    includes: GlobSet,
+    excludes: GlobSet,
+    /// For each include, its place in the list.
+    index: Vec<usize>,
 }
 
 /// Concrete names that a shell pattern can stand for: its stars as nothing, and as a letter.
@@ -305,11 +307,7 @@ pub fn skeletons(pattern: &str) -> [String; 2] {
                 '[' => {
                     // The first member of a class stands for it.
                     let member = chars.next().unwrap_or('x');
-                    out.push(if member == '!' || member == '^' {
-                        'x'
-                    } else {
-                        member
-                    });
+                    out.push(if member == '!' || member == '^' { 'x' } else { member });
                     for inner in chars.by_ref() {
                         if inner == ']' {
                             break;
@@ -330,11 +328,8 @@ mod tests {
 
     fn list(patterns: &[&str]) -> List {
         List::new(
-            "p".into(),
-            patterns
-                .iter()
-                .map(|text| ((*text).to_owned(), At::default()))
-                .collect(),
+            Meaning::Refuses,
+            patterns.iter().map(|text| ((*text).to_owned(), At::default())).collect(),
         )
     }
 
@@ -344,10 +339,7 @@ mod tests {
         assert_eq!(join("/w/x", "../a//./b/"), "/w/a/b");
         assert_eq!(join("/w", "/etc/../x"), "/x");
         assert_eq!(join("/w", "../../../.."), "/");
-        assert_eq!(
-            join("/w", "..test/te..st/%2e%2e"),
-            "/w/..test/te..st/%2e%2e"
-        );
+        assert_eq!(join("/w", "..test/te..st/%2e%2e"), "/w/..test/te..st/%2e%2e");
     }
 
     #[test]
@@ -403,19 +395,10 @@ mod tests {
 
     #[test]
     fn bad_patterns_are_explained() {
-        for text in [
-            "", "!", "../x", "a//b", "a/", "a**b", "~/x", "$HOME/x", "[", "a/./b",
-        ] {
+        for text in ["", "!", "../x", "a//b", "a/", "a**b", "~/x", "$HOME/x", "[", "a/./b"] {
             assert!(check_pattern(text).is_err(), "{text}");
         }
-        for text in [
-            "**",
-            "a/**",
-            "!**/.env.example",
-            "/usr/**",
-            "{a,b}/*.rs",
-            "..test",
-        ] {
+        for text in ["**", "a/**", "!**/.env.example", "/usr/**", "{a,b}/*.rs", "..test"] {
             assert!(check_pattern(text).is_ok(), "{text}");
         }
     }

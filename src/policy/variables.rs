@@ -106,9 +106,7 @@ pub fn loads_code(name: &str) -> bool {
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
@@ -132,15 +130,7 @@ mod tests {
         ] {
             assert!(loads_code(name), "{name}");
         }
-        for name in [
-            "FOO",
-            "NODE_ENV",
-            "CI",
-            "LANG",
-            "TZ",
-            "RUST_LOG",
-            "FORCE_COLOR",
-        ] {
+        for name in ["FOO", "NODE_ENV", "CI", "LANG", "TZ", "RUST_LOG", "FORCE_COLOR"] {
             assert!(!loads_code(name), "{name}");
         }
     }

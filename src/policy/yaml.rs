@@ -72,19 +72,12 @@ enum Open {
 
 /// Reads one document. `None` if anything is wrong; the report then says what.
 pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
-    let start = At {
-        line: 1,
-        column: 1,
-        width: 1,
-    };
+    let start = At { line: 1, column: 1, width: 1 };
     if text.len() > MAX_BYTES {
         report.add(
             "too_large",
             start,
-            format!(
-                "the file has {} bytes; at most {MAX_BYTES} are read",
-                text.len()
-            ),
+            format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len()),
             "split it with `extends`".to_owned(),
         );
         return None;
@@ -179,14 +172,8 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match stack.pop() {
-                Some(Open::List(at, items)) => Node {
-                    at,
-                    value: Value::List(items),
-                },
-                Some(Open::Map(at, entries, _)) => Node {
-                    at,
-                    value: Value::Map(entries),
-                },
+                Some(Open::List(at, items)) => Node { at, value: Value::List(items) },
+                Some(Open::Map(at, entries, _)) => Node { at, value: Value::Map(entries) },
                 None => continue,
             },
         };
@@ -204,11 +191,7 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
             None => root = Some(done),
             Some(Open::List(_, items)) => items.push(done),
             Some(Open::Map(_, entries, pending)) => match pending.take() {
-                Some((key, at)) => entries.push(Entry {
-                    key,
-                    at,
-                    value: done,
-                }),
+                Some((key, at)) => entries.push(Entry { key, at, value: done }),
                 None => {
                     let (key, ok) = key(done, entries, report);
                     sound &= ok;
@@ -218,10 +201,7 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
         }
     }
     match root {
-        Some(Node {
-            value: Value::Scalar { text, plain: true },
-            ..
-        }) if text.is_empty() => {
+        Some(Node { value: Value::Scalar { text, plain: true }, .. }) if text.is_empty() => {
             report.add("empty", start, "the file is empty", None);
             None
         }
@@ -237,12 +217,7 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
 fn too_deep(stack: &[Open], at: At, report: &mut Report<'_>) -> bool {
     let deep = stack.len() > MAX_DEPTH;
     if deep {
-        report.add(
-            "too_deep",
-            at,
-            format!("nested deeper than {MAX_DEPTH} levels"),
-            None,
-        );
+        report.add("too_deep", at, format!("nested deeper than {MAX_DEPTH} levels"), None);
     }
     deep
 }
@@ -277,11 +252,7 @@ fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> ((String, At),
 
 fn place(line: usize, column: usize, width: usize) -> At {
     let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    At {
-        line: small(line),
-        column: small(column.saturating_add(1)),
-        width: small(width.max(1)),
-    }
+    At { line: small(line), column: small(column.saturating_add(1)), width: small(width.max(1)) }
 }
 
 fn width(span: Span) -> usize {
@@ -308,11 +279,8 @@ impl Report<'_> {
         match &node.value {
             Value::Scalar { text, plain } => {
                 if *plain && is_ambiguous(text) {
-                    let shown = if text.is_empty() {
-                        "nothing".to_owned()
-                    } else {
-                        format!("`{text}`")
-                    };
+                    let shown =
+                        if text.is_empty() { "nothing".to_owned() } else { format!("`{text}`") };
                     self.add(
                         "ambiguous_scalar",
                         node.at,
@@ -412,12 +380,7 @@ impl Report<'_> {
             Some(close) => format!("did you mean `{close}`?"),
             None => format!("known here: {}", known.join(", ")),
         };
-        self.add(
-            "unknown_key",
-            entry.at,
-            format!("unknown key `{}`", entry.key),
-            help,
-        );
+        self.add("unknown_key", entry.at, format!("unknown key `{}`", entry.key), help);
     }
 
     /// Reports a value that is none of the known words.
@@ -426,12 +389,7 @@ impl Report<'_> {
             Some(close) => format!("did you mean `{close}`?"),
             None => format!("one of: {}", known.join(", ")),
         };
-        self.add(
-            "unknown_value",
-            at,
-            format!("unknown {what} `{word}`"),
-            help,
-        );
+        self.add("unknown_value", at, format!("unknown {what} `{word}`"), help);
     }
 }
 
@@ -463,9 +421,7 @@ fn is_ambiguous(text: &str) -> bool {
 /// `12:30:00` was a number once.
 fn is_sexagesimal(text: &str) -> bool {
     text.contains(':')
-        && text
-            .split(':')
-            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        && text.split(':').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -486,14 +442,7 @@ mod tests {
         let entries = report.map(&root).unwrap();
         assert_eq!(entries[1].key, "b");
         let inner = report.map(&entries[1].value).unwrap();
-        assert_eq!(
-            inner[0].value.at,
-            At {
-                line: 3,
-                column: 6,
-                width: 1
-            }
-        );
+        assert_eq!(inner[0].value.at, At { line: 3, column: 6, width: 1 });
         assert_eq!(report.texts(&entries[0].value).unwrap()[1].0, "y z");
     }
 

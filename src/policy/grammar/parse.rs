@@ -22,16 +22,8 @@ const COMMAND: &[&str] = &[
     "subcommands",
 ];
 /// Keys of a catalog file besides those.
-const PROGRAM: &[&str] = &[
-    "program",
-    "also",
-    "about",
-    "implementation",
-    "versions",
-    "depth",
-    "ambient",
-    "sets",
-];
+const PROGRAM: &[&str] =
+    &["program", "also", "about", "implementation", "versions", "depth", "ambient", "sets"];
 
 /// Named tables of options that several subcommands share.
 type Sets = Vec<(String, Vec<Opt>)>;
@@ -77,16 +69,7 @@ pub fn grammar(root: &Node, report: &mut Report<'_>) -> Option<Program> {
         }
     }
     let command = command(root, &sets, report)?;
-    Some(Program {
-        name,
-        also,
-        about,
-        implementation,
-        versions,
-        depth,
-        ambient,
-        command,
-    })
+    Some(Program { name, also, about, implementation, versions, depth, ambient, command })
 }
 
 /// An entry of a policy's `programs:`. It claims to know every option.
@@ -145,10 +128,7 @@ fn command(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Command>
                     report.keys(&entry.value, COMMAND);
                     if let Some(inner) = self::command(&entry.value, sets, report) {
                         let names = entry.key.split(", ").map(str::to_owned).collect();
-                        command.subcommands.push(Subcommand {
-                            names,
-                            command: inner,
-                        });
+                        command.subcommands.push(Subcommand { names, command: inner });
                     }
                 }
             }
@@ -164,23 +144,12 @@ fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
     let mut names: Vec<&str> = Vec::new();
     for name in command.options.iter().flat_map(|option| &option.names) {
         if names.contains(&name.as_str()) {
-            report.add(
-                "duplicate_key",
-                at,
-                format!("option `{name}` stands twice"),
-                None,
-            );
+            report.add("duplicate_key", at, format!("option `{name}` stands twice"), None);
         }
         names.push(name);
     }
     if let Some(bundle) = &command.bundle {
-        names.extend(
-            bundle
-                .letters
-                .iter()
-                .flat_map(|option| &option.names)
-                .map(String::as_str),
-        );
+        names.extend(bundle.letters.iter().flat_map(|option| &option.names).map(String::as_str));
     }
     for when in &command.when {
         let overrides = when.options.iter().map(|(name, _)| name);
@@ -210,10 +179,7 @@ fn given_name(condition: &str) -> &str {
 
 fn style(node: &Node, report: &mut Report<'_>) -> Style {
     let mut style = Style::default();
-    for entry in report
-        .keys(node, &["options", "ends", "dash-operands"])
-        .unwrap_or_default()
-    {
+    for entry in report.keys(node, &["options", "ends", "dash-operands"]).unwrap_or_default() {
         let Some(text) = report.text(&entry.value) else {
             continue;
         };
@@ -234,12 +200,7 @@ fn style(node: &Node, report: &mut Report<'_>) -> Style {
             ("ends", "anywhere") => style.ends = OptionsEnd::Anywhere,
             ("ends", "first-operand") => style.ends = OptionsEnd::FirstOperand,
             ("ends", other) => {
-                report.unknown_word(
-                    "style",
-                    other,
-                    entry.value.at,
-                    &["anywhere", "first-operand"],
-                );
+                report.unknown_word("style", other, entry.value.at, &["anywhere", "first-operand"]);
             }
             ("dash-operands", letters) => style.dash_operands = Some(letters.to_owned()),
             _ => {}
@@ -272,18 +233,10 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
     for part in entry.key.split(", ") {
         let end = part.find([' ', '[']).unwrap_or(part.len());
         // `=` belongs to the name where it is the whole of it (`test a = b`).
-        let end = part
-            .find('=')
-            .filter(|at| *at > 1 && *at < end)
-            .unwrap_or(end);
+        let end = part.find('=').filter(|at| *at > 1 && *at < end).unwrap_or(end);
         let (name, value) = part.split_at(end);
         if name.is_empty() {
-            report.add(
-                "bad_option",
-                entry.at,
-                format!("`{}` has no name", entry.key),
-                None,
-            );
+            report.add("bad_option", entry.at, format!("`{}` has no name", entry.key), None);
             return None;
         }
         names.push(name.to_owned());
@@ -297,17 +250,13 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
     let (role_node, does) = match &entry.value.value {
         Value::Map(inner) => {
             report.keys(&entry.value, &["value", "does"]);
-            let does = find(inner, "does")
-                .map(|e| does_list(&e.value, report))
-                .unwrap_or_default();
+            let does = find(inner, "does").map(|e| does_list(&e.value, report)).unwrap_or_default();
             (find(inner, "value").map(|e| &e.value), does)
         }
         _ if matches!(form, Form::Flag) => (None, does_list(&entry.value, report)),
         _ => (Some(&entry.value), Vec::new()),
     };
-    let mut roles = role_node
-        .map(|node| roles(node, report))
-        .unwrap_or_default();
+    let mut roles = role_node.map(|node| roles(node, report)).unwrap_or_default();
     let value = match form {
         Form::Flag => OptValue::Flag,
         Form::Optional => OptValue::Optional(roles.pop()?),
@@ -317,11 +266,7 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
                 report.add(
                     "bad_option",
                     entry.value.at,
-                    format!(
-                        "`{}` has {count} value(s) and {} role(s)",
-                        entry.key,
-                        roles.len()
-                    ),
+                    format!("`{}` has {count} value(s) and {} role(s)", entry.key, roles.len()),
                     None,
                 );
                 return None;
@@ -340,10 +285,7 @@ enum Form {
 }
 
 fn bundle(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Bundle> {
-    let mut bundle = Bundle {
-        which: BundleWord::First,
-        letters: Vec::new(),
-    };
+    let mut bundle = Bundle { which: BundleWord::First, letters: Vec::new() };
     for entry in report.keys(node, &["which", "letters"])? {
         match entry.key.as_str() {
             "which" => match report.text(&entry.value)? {
@@ -361,9 +303,7 @@ fn roles(node: &Node, report: &mut Report<'_>) -> Vec<Role> {
     let Some(text) = report.text(node) else {
         return Vec::new();
     };
-    text.split_whitespace()
-        .filter_map(|word| role_word(word, node.at, report))
-        .collect()
+    text.split_whitespace().filter_map(|word| role_word(word, node.at, report)).collect()
 }
 
 fn role(node: &Node, report: &mut Report<'_>) -> Option<Role> {
@@ -399,12 +339,7 @@ fn slots(node: &Node, report: &mut Report<'_>) -> Option<Slots> {
             (true, Role::Env) => slots.assigns = true,
             (true, role) if slots.rest.is_none() => slots.rest = Some(role),
             (true, _) => {
-                report.add(
-                    "bad_operands",
-                    node.at,
-                    "only one role can be repeated",
-                    None,
-                );
+                report.add("bad_operands", node.at, "only one role can be repeated", None);
                 return None;
             }
             (false, role) if slots.rest.is_some() => slots.tail.push(role),
@@ -412,12 +347,7 @@ fn slots(node: &Node, report: &mut Report<'_>) -> Option<Slots> {
         }
     }
     if slots.rest.as_ref().is_some_and(Role::takes_rest) && !slots.tail.is_empty() {
-        report.add(
-            "bad_operands",
-            node.at,
-            "nothing can follow what takes the rest",
-            None,
-        );
+        report.add("bad_operands", node.at, "nothing can follow what takes the rest", None);
         return None;
     }
     Some(slots)
@@ -455,25 +385,13 @@ fn does(text: &str, at: At, report: &mut Report<'_>) -> Option<Does> {
 
 fn when(node: &Node, report: &mut Report<'_>) -> Option<When> {
     let mut when = When::default();
-    let known = [
-        "given",
-        "and",
-        "without",
-        "count",
-        "count-after",
-        "operands",
-        "options",
-        "does",
-        "drops",
-    ];
+    let known =
+        ["given", "and", "without", "count", "count-after", "operands", "options", "does", "drops"];
     for entry in report.keys(node, &known)? {
         let value = &entry.value;
         match entry.key.as_str() {
             "given" | "and" | "without" => {
-                let names = report
-                    .one_or_more(value)?
-                    .into_iter()
-                    .map(|(n, _)| n.to_owned());
+                let names = report.one_or_more(value)?.into_iter().map(|(n, _)| n.to_owned());
                 match entry.key.as_str() {
                     "given" => when.given = names.collect(),
                     "and" => when.and = names.collect(),
@@ -485,8 +403,7 @@ fn when(node: &Node, report: &mut Report<'_>) -> Option<When> {
             "operands" => when.operands = Some(slots(value, report)?),
             "options" => {
                 for entry in report.map(value)? {
-                    when.options
-                        .push((entry.key.clone(), role(&entry.value, report)?));
+                    when.options.push((entry.key.clone(), role(&entry.value, report)?));
                 }
             }
             "does" => when.does = does_list(value, report),
@@ -509,9 +426,7 @@ fn when(node: &Node, report: &mut Report<'_>) -> Option<When> {
 /// `"0"`, `"2"`, `"1+"`.
 fn count(node: &Node, report: &mut Report<'_>) -> Option<(u32, u32)> {
     let text = report.figure(node)?;
-    let (number, open) = text
-        .strip_suffix('+')
-        .map_or((text, false), |number| (number, true));
+    let (number, open) = text.strip_suffix('+').map_or((text, false), |number| (number, true));
     match number.parse() {
         Ok(least) => Some((least, if open { u32::MAX } else { least })),
         Err(_) => {

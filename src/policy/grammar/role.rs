@@ -139,10 +139,7 @@ impl Kind {
     /// The kind written as this word.
     #[must_use]
     pub fn by_word(word: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(known, _)| *known == word)
-            .map(|(_, kind)| *kind)
+        Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
     }
 }
 
@@ -180,10 +177,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("read-tree", Role::Path(Access::Read, Shape::Tree)),
     ("read-glob", Role::Path(Access::Read, Shape::Glob)),
     ("write", Role::Path(Access::Write, Shape::Exact)),
-    (
-        "write-or-stdout",
-        Role::Path(Access::Write, Shape::OrStdout),
-    ),
+    ("write-or-stdout", Role::Path(Access::Write, Shape::OrStdout)),
     ("write-tree", Role::Path(Access::Write, Shape::Tree)),
     ("write-glob", Role::Path(Access::Write, Shape::Glob)),
     ("write-prefix", Role::Path(Access::Write, Shape::Prefix)),
@@ -192,14 +186,8 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("read-here", Role::Path(Access::Read, Shape::Here)),
     ("write-here", Role::Path(Access::Write, Shape::Here)),
     ("read-write", Role::Path(Access::ReadWrite, Shape::Exact)),
-    (
-        "read-write-tree",
-        Role::Path(Access::ReadWrite, Shape::Tree),
-    ),
-    (
-        "read-write-prefix",
-        Role::Path(Access::ReadWrite, Shape::Prefix),
-    ),
+    ("read-write-tree", Role::Path(Access::ReadWrite, Shape::Tree)),
+    ("read-write-prefix", Role::Path(Access::ReadWrite, Shape::Prefix)),
     ("at-file", Role::AtFile),
     ("form", Role::Form),
     ("host-read", Role::HostPath(Access::Read)),
@@ -247,10 +235,7 @@ impl Role {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Inert(kind) => kind.word(),
-            _ => WORDS
-                .iter()
-                .find(|(_, role)| role == self)
-                .map_or("code", |(word, _)| word),
+            _ => WORDS.iter().find(|(_, role)| role == self).map_or("code", |(word, _)| word),
         }
     }
 

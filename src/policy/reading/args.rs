@@ -53,7 +53,10 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
             }
         };
         if !dashes {
-            if text == "--" && command.style.options != OptionStyle::None && named(command, "--").is_none() {
+            if text == "--"
+                && command.style.options != OptionStyle::None
+                && named(command, "--").is_none()
+            {
                 dashes = true;
                 out.dashes = true;
                 continue;
@@ -62,7 +65,9 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
             match command.style.options {
                 OptionStyle::None => {}
                 OptionStyle::Words => whole(command, text, words, &mut at, &mut out.items),
-                OptionStyle::Gnu | OptionStyle::Pflag => gnu(command, text, words, &mut at, &mut out.items),
+                OptionStyle::Gnu | OptionStyle::Pflag => {
+                    gnu(command, text, words, &mut at, &mut out.items)
+                }
                 OptionStyle::Go => go(command, text, words, &mut at, &mut out.items),
             }
             if out.items.len() > before {
@@ -71,8 +76,17 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
             if let Some(bundle) = &command.bundle {
                 let first = at == 1;
                 if first || bundle.which == BundleWord::Any {
-                    let letters = if bundle.letters.is_empty() { &command.options } else { &bundle.letters };
-                    if cluster(letters, text, BundleForm::Bare, Equals::Kept, words, &mut at, &mut out.items) {
+                    let letters =
+                        if bundle.letters.is_empty() { &command.options } else { &bundle.letters };
+                    if cluster(
+                        letters,
+                        text,
+                        BundleForm::Bare,
+                        Equals::Kept,
+                        words,
+                        &mut at,
+                        &mut out.items,
+                    ) {
                         continue;
                     }
                     if bundle.which == BundleWord::Any {
@@ -107,7 +121,13 @@ fn find<'g>(options: &'g [Opt], name: &str) -> Option<&'g Opt> {
 }
 
 /// Takes the values of an option from the following words.
-fn take<'g>(option: &'g Opt, roles: &[Role], written: &str, words: &[Word], at: &mut usize) -> Item<'g> {
+fn take<'g>(
+    option: &'g Opt,
+    roles: &[Role],
+    written: &str,
+    words: &[Word],
+    at: &mut usize,
+) -> Item<'g> {
     let mut values = Vec::with_capacity(roles.len());
     for role in roles {
         if *role == Role::ExecUntil {
@@ -152,7 +172,13 @@ fn until<'g>(option: &'g Opt, written: &str, words: &[Word], at: &mut usize) -> 
 }
 
 /// The whole word is the option.
-fn whole<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+fn whole<'g>(
+    command: &'g Command,
+    text: &str,
+    words: &[Word],
+    at: &mut usize,
+    items: &mut Vec<Item<'g>>,
+) {
     if let Some(option) = named(command, text) {
         let item = match &option.value {
             OptValue::Required(roles) => take(option, roles, text, words, at),
@@ -165,11 +191,18 @@ fn whole<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, i
 }
 
 /// `-x`, `-xyz`, `-xVALUE`, `--long`, `--long=VALUE`, `-5`.
-fn gnu<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+fn gnu<'g>(
+    command: &'g Command,
+    text: &str,
+    words: &[Word],
+    at: &mut usize,
+    items: &mut Vec<Item<'g>>,
+) {
     if text.starts_with("--") {
         let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
         let flag = named(command, name).is_some_and(|option| option.value == OptValue::Flag);
-        let value = value.filter(|value| !(command.style.options == OptionStyle::Pflag && flag && truth(value)));
+        let value = value
+            .filter(|value| !(command.style.options == OptionStyle::Pflag && flag && truth(value)));
         items.push(long(&command.options, name, value, text, words, at));
         return;
     }
@@ -190,26 +223,43 @@ fn gnu<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, ite
         items.push(long(std::slice::from_ref(option), option.canonical(), value, text, words, at));
         return;
     }
-    let equals = if command.style.options == OptionStyle::Pflag { Equals::Stripped } else { Equals::Kept };
+    let equals =
+        if command.style.options == OptionStyle::Pflag { Equals::Stripped } else { Equals::Kept };
     cluster(&command.options, text, BundleForm::Dashed, equals, words, at, items);
 }
 
 /// `-name`, `--name`, `-name=VALUE`, `-name VALUE`.
-fn go<'g>(command: &'g Command, text: &str, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) {
+fn go<'g>(
+    command: &'g Command,
+    text: &str,
+    words: &[Word],
+    at: &mut usize,
+    items: &mut Vec<Item<'g>>,
+) {
     if !text.starts_with('-') || text.len() == 1 {
         return;
     }
     let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
     let bare = name.trim_start_matches('-');
     let spelled = [format!("-{bare}"), format!("--{bare}")];
-    let found = command.options.iter().find(|option| option.names.iter().any(|n| spelled.contains(n)));
+    let found =
+        command.options.iter().find(|option| option.names.iter().any(|n| spelled.contains(n)));
     items.push(match found {
-        Some(option) => long(std::slice::from_ref(option), option.canonical(), value, text, words, at),
+        Some(option) => {
+            long(std::slice::from_ref(option), option.canonical(), value, text, words, at)
+        }
         None => Item::Unknown(text.to_owned()),
     });
 }
 
-fn long<'g>(options: &'g [Opt], name: &str, value: Option<&str>, text: &str, words: &[Word], at: &mut usize) -> Item<'g> {
+fn long<'g>(
+    options: &'g [Opt],
+    name: &str,
+    value: Option<&str>,
+    text: &str,
+    words: &[Word],
+    at: &mut usize,
+) -> Item<'g> {
     let Some(option) = find(options, name) else { return Item::Unknown(text.to_owned()) };
     let attached = |role: &Role, value: &str| Item::Option {
         option,
@@ -255,14 +305,26 @@ fn truth(value: &str) -> bool {
 
 /// A run of single letters. With a dash, what follows a letter with a value is that value; in a bare
 /// bundle the values are the next words, in order. `false` if a bare word is no bundle.
-fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, equals: Equals, words: &[Word], at: &mut usize, items: &mut Vec<Item<'g>>) -> bool {
+fn cluster<'g>(
+    options: &'g [Opt],
+    text: &str,
+    form: BundleForm,
+    equals: Equals,
+    words: &[Word],
+    at: &mut usize,
+    items: &mut Vec<Item<'g>>,
+) -> bool {
     let letters = if form == BundleForm::Dashed { &text[1..] } else { text };
     let option_of = |letter: char| {
         options.iter().find(|option| {
             option.names.iter().any(|name| {
                 let mut chars = name.chars();
                 match form {
-                    BundleForm::Dashed => chars.next() == Some('-') && chars.next() == Some(letter) && chars.next().is_none(),
+                    BundleForm::Dashed => {
+                        chars.next() == Some('-')
+                            && chars.next() == Some(letter)
+                            && chars.next().is_none()
+                    }
                     // A bundle's own table may write its letters with or without a dash.
                     BundleForm::Bare => {
                         let bare = name.strip_prefix('-').unwrap_or(name);
@@ -284,7 +346,11 @@ fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, equals: Equals,
         let tail = &letters[index + letter.len_utf8()..];
         let stripped = tail.strip_prefix('=').filter(|_| equals == Equals::Stripped);
         if option.value == OptValue::Flag && stripped.is_some_and(truth) {
-            items.push(Item::Option { option, values: Vec::new(), written: format!("-{letter}{tail}") });
+            items.push(Item::Option {
+                option,
+                values: Vec::new(),
+                written: format!("-{letter}{tail}"),
+            });
             return true;
         }
         let tail = stripped.unwrap_or(tail);
@@ -295,7 +361,8 @@ fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, equals: Equals,
             written: format!("-{letter}{tail}"),
         };
         match (&option.value, form) {
-            (OptValue::Flag, _) | (OptValue::Optional(_) | OptValue::Attached(_), BundleForm::Bare) => {
+            (OptValue::Flag, _)
+            | (OptValue::Optional(_) | OptValue::Attached(_), BundleForm::Bare) => {
                 items.push(Item::Option { option, values: Vec::new(), written });
             }
             (OptValue::Optional(role) | OptValue::Attached(role), BundleForm::Dashed) => {
@@ -325,5 +392,9 @@ fn cluster<'g>(options: &'g [Opt], text: &str, form: BundleForm, equals: Equals,
 
 /// `chmod -x f`: begins with a dash and is an operand.
 fn dash_operand(command: &Command, text: &str) -> bool {
-    command.style.dash_operands.as_ref().is_some_and(|letters| text[1..].chars().all(|c| letters.contains(c)))
+    command
+        .style
+        .dash_operands
+        .as_ref()
+        .is_some_and(|letters| text[1..].chars().all(|c| letters.contains(c)))
 }

@@ -43,6 +43,8 @@ pub struct Level {
     pub cwd: String,
     /// Files that redirections of a shell line open.
     pub redirects: Vec<Caused>,
+    /// The layer whose `programs:` describe it; `None` for the catalog.
+    pub described_by: Option<usize>,
     /// Why a shell line was not readable.
     pub unreadable: Option<crate::shell::Unreadable>,
 }
@@ -85,8 +87,29 @@ impl Level {
             complete: true,
             cwd: cwd.to_owned(),
             redirects: Vec::new(),
+            described_by: None,
             unreadable: None,
         }
+    }
+
+    /// The same command as someone reads it who has no grammar for it.
+    #[must_use]
+    pub fn as_unknown(&self) -> Self {
+        let mut level = Self::bare(self.words.clone(), &self.cwd, self.depth);
+        level.unread();
+        level
+    }
+
+    fn unread(&mut self) {
+        let by = if self.program.is_empty() {
+            "a program whose name is not known".to_owned()
+        } else {
+            format!("`{}` is not in the catalog", self.program)
+        };
+        self.add(Effect::Unknown, by);
+        self.complete = false;
+        self.operands =
+            self.words.iter().skip(1).map(|word| word.text().map(str::to_owned)).collect();
     }
 
     /// The classes of all its effects.
@@ -122,22 +145,21 @@ pub(super) fn read_level(
         return Err(Refusal::TooDeep);
     }
     let name = words.first().and_then(Word::text).unwrap_or_default();
-    let program = scope.lookup(name);
+    let (program, described_by) =
+        scope.lookup(name).map_or((None, None), |(program, by)| (Some(program), by));
     let mut level = Level::bare(words.to_vec(), cwd, depth);
     if let Some(program) = program {
         level.known = Some(program.depth);
         level.program.clone_from(&program.name);
         level.path = vec![program.name.clone()];
+        level.described_by = described_by;
     }
     for variable in env {
         roles::set_variable(&mut level, variable);
     }
     match program {
         None => {
-            let by = if name.is_empty() { "a program whose name is not known".to_owned() } else { format!("`{name}` is not in the catalog") };
-            level.add(Effect::Unknown, by);
-            level.complete = false;
-            level.operands = words.iter().skip(1).map(|word| word.text().map(str::to_owned)).collect();
+            level.unread();
             reading.levels.push(level);
             Ok(())
         }
@@ -145,7 +167,12 @@ pub(super) fn read_level(
     }
 }
 
-fn read_known(program: &Program, mut level: Level, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+fn read_known(
+    program: &Program,
+    mut level: Level,
+    scope: &Scope<'_>,
+    reading: &mut Reading,
+) -> Result<(), Refusal> {
     let words = std::mem::take(&mut level.words);
     let own = level.effects.len();
     let mut emit = Emit::new(level.cwd.clone());
@@ -189,7 +216,8 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
             emit.method.clone_from(method);
         }
     }
-    let slots = holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
+    let slots =
+        holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
     let assigned = assign(slots, command.after.as_ref(), &split, level);
     let mut operands = assigned.into_iter();
     let mut rest: Vec<Word> = Vec::new();
@@ -219,7 +247,8 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
                 }
                 if roles.is_empty() {
                     level.complete = false;
-                    level.add(Effect::Unknown, format!("`{}` is one operand too many", word.show()));
+                    level
+                        .add(Effect::Unknown, format!("`{}` is one operand too many", word.show()));
                 }
                 for role in roles {
                     if role.takes_rest() {
@@ -232,7 +261,10 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
             }
             Item::Unknown(text) => {
                 level.complete = false;
-                level.add(Effect::Unknown, format!("option `{text}` is not in the catalog's `{}`", level.path.join(" ")));
+                level.add(
+                    Effect::Unknown,
+                    format!("option `{text}` is not in the catalog's `{}`", level.path.join(" ")),
+                );
             }
             Item::Missing(text) => {
                 level.complete = false;
@@ -264,7 +296,14 @@ fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &
         }
         None => {
             level.complete = false;
-            level.add(Effect::Unknown, format!("subcommand `{}` is not in the catalog's `{}`", words[0].show(), level.path.join(" ")));
+            level.add(
+                Effect::Unknown,
+                format!(
+                    "subcommand `{}` is not in the catalog's `{}`",
+                    words[0].show(),
+                    level.path.join(" ")
+                ),
+            );
             level.operands.extend(words.iter().map(|word| word.text().map(str::to_owned)));
         }
     }
@@ -313,7 +352,11 @@ impl Facts {
         let counted = |asked: Option<(u32, u32)>, seen: (usize, usize)| {
             asked.is_none_or(|(least, most)| {
                 let (least, most) = (least as usize, most as usize);
-                if when.drops.is_empty() { least <= seen.1 && seen.0 <= most } else { least <= seen.0 && seen.1 <= most }
+                if when.drops.is_empty() {
+                    least <= seen.1 && seen.0 <= most
+                } else {
+                    least <= seen.0 && seen.1 <= most
+                }
             })
         };
         (when.given.is_empty() || any(&when.given))
@@ -324,7 +367,11 @@ impl Facts {
     }
 }
 
-fn overridden(values: &[(Role, Word)], option: &crate::grammar::Opt, holding: &[&When]) -> Vec<(Role, Word)> {
+fn overridden(
+    values: &[(Role, Word)],
+    option: &crate::grammar::Opt,
+    holding: &[&When],
+) -> Vec<(Role, Word)> {
     let role = holding
         .iter()
         .rev()
@@ -334,8 +381,15 @@ fn overridden(values: &[(Role, Word)], option: &crate::grammar::Opt, holding: &[
     values.iter().map(|(own, word)| (role.unwrap_or(own).clone(), word.clone())).collect()
 }
 
-fn note_option(level: &mut Level, option: &crate::grammar::Opt, values: &[(Role, Word)], written: &str) {
-    level.args.extend(option.names.iter().map(|name| Arg { kind: Kind::Option, value: Some(name.clone()) }));
+fn note_option(
+    level: &mut Level,
+    option: &crate::grammar::Opt,
+    values: &[(Role, Word)],
+    written: &str,
+) {
+    level.args.extend(
+        option.names.iter().map(|name| Arg { kind: Kind::Option, value: Some(name.clone()) }),
+    );
     level.options.push(Given {
         names: option.names.clone(),
         values: values.iter().map(|(_, word)| word.text().map(str::to_owned)).collect(),
@@ -344,7 +398,12 @@ fn note_option(level: &mut Level, option: &crate::grammar::Opt, values: &[(Role,
 }
 
 /// The roles of each operand, in order; none for one too many. Kinds that got no operand can be anything.
-fn assign(slots: &Slots, after: Option<&Slots>, parts: &args::Split<'_>, level: &mut Level) -> Vec<Vec<Role>> {
+fn assign(
+    slots: &Slots,
+    after: Option<&Slots>,
+    parts: &args::Split<'_>,
+    level: &mut Level,
+) -> Vec<Vec<Role>> {
     let words: Vec<(&Word, bool)> = parts
         .items
         .iter()
@@ -353,7 +412,11 @@ fn assign(slots: &Slots, after: Option<&Slots>, parts: &args::Split<'_>, level: 
             _ => None,
         })
         .collect();
-    let split = if after.is_some() { words.iter().position(|(_, after)| *after).unwrap_or(words.len()) } else { words.len() };
+    let split = if after.is_some() {
+        words.iter().position(|(_, after)| *after).unwrap_or(words.len())
+    } else {
+        words.len()
+    };
     let plain: Vec<&Word> = words[..split].iter().map(|(word, _)| *word).collect();
     let mut roles = fill(slots, &plain, level);
     if let Some(after) = after {
@@ -364,7 +427,11 @@ fn assign(slots: &Slots, after: Option<&Slots>, parts: &args::Split<'_>, level: 
     }
     if parts.dashes {
         // With `--` git takes what stands before it for revisions only.
-        roles.iter_mut().flatten().filter(|role| **role == Role::RevOrPath).for_each(|role| *role = Role::Rev);
+        roles
+            .iter_mut()
+            .flatten()
+            .filter(|role| **role == Role::RevOrPath)
+            .for_each(|role| *role = Role::Rev);
     }
     roles
 }
@@ -373,7 +440,10 @@ fn fill(slots: &Slots, words: &[&Word], level: &mut Level) -> Vec<Vec<Role>> {
     let mut roles: Vec<Vec<Role>> = Vec::with_capacity(words.len());
     let mut words = words.iter();
     if slots.assigns {
-        let assigns = words.clone().take_while(|word| matches!(word, Word::Lit(text) if text.contains('='))).count();
+        let assigns = words
+            .clone()
+            .take_while(|word| matches!(word, Word::Lit(text) if text.contains('=')))
+            .count();
         roles.extend(std::iter::repeat_n(vec![Role::Env], assigns));
         words.by_ref().take(assigns).for_each(drop);
     }
@@ -389,12 +459,23 @@ fn fill(slots: &Slots, words: &[&Word], level: &mut Level) -> Vec<Vec<Role>> {
     roles.extend(slots.tail[slots.tail.len() - tail..].iter().map(one));
     if let Some(several) = several {
         // A word that stands for several shifts all that follow: each of them can be any of the later roles.
-        let later: Vec<Role> = slots.head.iter().skip(several).chain(&slots.rest).chain(&slots.tail).cloned().collect();
+        let later: Vec<Role> = slots
+            .head
+            .iter()
+            .skip(several)
+            .chain(&slots.rest)
+            .chain(&slots.tail)
+            .cloned()
+            .collect();
         for roles in &mut roles[first + several..] {
             roles.clone_from(&later);
         }
     }
-    let unfilled = slots.head[head..].iter().chain(if count == head + tail { slots.rest.as_ref() } else { None });
+    let unfilled = slots.head[head..].iter().chain(if count == head + tail {
+        slots.rest.as_ref()
+    } else {
+        None
+    });
     for role in unfilled {
         if !matches!(role.kind(), Kind::Text | Kind::Path) {
             level.args.push(Arg { kind: role.kind(), value: None });
@@ -413,7 +494,10 @@ fn read_key(command: &Command, word: &Word, level: &mut Level, emit: &mut Emit) 
         Some((role, value)) => emit.role(level, role, &Word::lit(value), &word.show()),
         None => {
             level.complete = false;
-            level.add(Effect::Unknown, format!("`{}` is not in the catalog's `{}`", word.show(), level.program));
+            level.add(
+                Effect::Unknown,
+                format!("`{}` is not in the catalog's `{}`", word.show(), level.program),
+            );
         }
     }
 }

@@ -42,7 +42,11 @@ pub fn read_line(text: &str, scope: Scope<'_>) -> Result<Reading, Refusal> {
     Ok(reading)
 }
 
-pub(super) fn read_into(line: &CommandLine<'_>, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+pub(super) fn read_into(
+    line: &CommandLine<'_>,
+    scope: &Scope<'_>,
+    reading: &mut Reading,
+) -> Result<(), Refusal> {
     if line.text.len() > shell::MAX_BYTES {
         return Err(Refusal::TooLarge);
     }
@@ -60,7 +64,8 @@ pub(super) fn read_into(line: &CommandLine<'_>, scope: &Scope<'_>, reading: &mut
             for list in &script.lists {
                 let mut seen = state.folders.clone();
                 let joins = list.rest.iter().map(|(join, _)| Some(*join)).chain([None]);
-                let pipelines = std::iter::once(&list.first).chain(list.rest.iter().map(|(_, p)| p));
+                let pipelines =
+                    std::iter::once(&list.first).chain(list.rest.iter().map(|(_, p)| p));
                 for (pipeline, next) in pipelines.zip(joins) {
                     state.pipeline(pipeline, next, reading)?;
                     seen.extend(state.folders.iter().cloned());
@@ -84,13 +89,20 @@ pub(super) fn read_into(line: &CommandLine<'_>, scope: &Scope<'_>, reading: &mut
 
 /// A line that only a shell can execute.
 fn shell_level(line: &CommandLine<'_>, unreadable: Unreadable) -> Level {
-    let mut level = Level::bare(vec![Word::lit("sh"), Word::lit("-c"), Word::lit(line.text)], line.cwd, line.depth);
+    let mut level = Level::bare(
+        vec![Word::lit("sh"), Word::lit("-c"), Word::lit(line.text)],
+        line.cwd,
+        line.depth,
+    );
     level.program = "sh".to_owned();
     level.known = Some(crate::grammar::Depth::Opaque);
     for name in line.env {
         roles::set_variable(&mut level, name);
     }
-    level.effects.push(Caused { effect: Effect::Code, by: format!("the line is not readable at {unreadable}") });
+    level.effects.push(Caused {
+        effect: Effect::Code,
+        by: format!("the line is not readable at {unreadable}"),
+    });
     level.complete = false;
     level.unreadable = Some(unreadable);
     level
@@ -104,7 +116,12 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    fn pipeline(&mut self, pipeline: &Pipeline, next: Option<Join>, reading: &mut Reading) -> Result<(), Refusal> {
+    fn pipeline(
+        &mut self,
+        pipeline: &Pipeline,
+        next: Option<Join>,
+        reading: &mut Reading,
+    ) -> Result<(), Refusal> {
         if let [command] = pipeline.commands.as_slice() {
             match command.words.first().and_then(shell::Word::literal) {
                 Some("cd") => return self.change_folder(command, next, reading),
@@ -139,12 +156,20 @@ impl State<'_> {
             } else {
                 read_level(&words, cwd, &env, self.depth, self.scope, reading)?;
             }
-            redirects(command, cwd, &mut reading.levels[first]);
+            // What a wrapper's redirections open is opened for the command that it wraps.
+            let innermost =
+                reading.levels[first..].iter().position(|level| !level.wrapper).unwrap_or(0);
+            redirects(command, cwd, &mut reading.levels[first + innermost]);
         }
         Ok(())
     }
 
-    fn change_folder(&mut self, command: &SimpleCommand, next: Option<Join>, reading: &mut Reading) -> Result<(), Refusal> {
+    fn change_folder(
+        &mut self,
+        command: &SimpleCommand,
+        next: Option<Join>,
+        reading: &mut Reading,
+    ) -> Result<(), Refusal> {
         let words: Vec<Word> = command.words.iter().map(word).collect();
         let mut level = Level::bare(words.clone(), &self.folders[0], self.depth);
         level.known = Some(crate::grammar::Depth::Full);
@@ -152,12 +177,15 @@ impl State<'_> {
         redirects(command, &self.folders[0], &mut level);
         let target = match words.as_slice() {
             [_] => Some(HOME),
-            [_, Word::Lit(text)] if !text.starts_with('-') && !text.is_empty() => Some(text.as_str()),
+            [_, Word::Lit(text)] if !text.starts_with('-') && !text.is_empty() => {
+                Some(text.as_str())
+            }
             _ => None,
         };
         match target {
             Some(target) => {
-                let moved: Vec<String> = self.folders.iter().map(|folder| paths::join(folder, target)).collect();
+                let moved: Vec<String> =
+                    self.folders.iter().map(|folder| paths::join(folder, target)).collect();
                 if next == Some(Join::And) {
                     self.folders = moved;
                 } else {
@@ -169,7 +197,10 @@ impl State<'_> {
             None => {
                 level.wrapper = false;
                 level.complete = false;
-                level.effects.push(Caused { effect: Effect::Unknown, by: format!("where `{}` leads is not known", level.show()) });
+                level.effects.push(Caused {
+                    effect: Effect::Unknown,
+                    by: format!("where `{}` leads is not known", level.show()),
+                });
             }
         }
         reading.levels.push(level);
@@ -177,7 +208,8 @@ impl State<'_> {
     }
 
     fn export(&mut self, command: &SimpleCommand, reading: &mut Reading) {
-        let mut level = Level::bare(command.words.iter().map(word).collect(), &self.folders[0], self.depth);
+        let mut level =
+            Level::bare(command.words.iter().map(word).collect(), &self.folders[0], self.depth);
         level.known = Some(crate::grammar::Depth::Full);
         level.wrapper = true;
         for word in &command.words[1..] {

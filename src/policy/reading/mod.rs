@@ -16,8 +16,11 @@ mod worst;
 pub use level::{Arg, Given, Level, Reading};
 pub use line::{CommandLine, read_line};
 
+use std::sync::Arc;
+
 use crate::catalog;
 use crate::grammar::Program;
+use crate::model::Policy;
 use crate::word::Word;
 
 /// Most words of one command. Linux takes more; nobody types more.
@@ -40,19 +43,26 @@ pub enum Refusal {
     TooDeep,
 }
 
-/// Where a command runs, and which programs are known besides the catalog.
+/// Where a command runs, and which policies may describe programs besides the catalog.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     /// The folder it runs in; absolute.
     pub cwd: &'a str,
-    /// A policy's own `programs:`.
-    pub programs: &'a [Program],
+    /// Policies whose `programs:` are known.
+    pub layers: &'a [Arc<Policy>],
 }
 
 impl<'a> Scope<'a> {
-    /// The grammar of a program by the exact name it was called by. The catalog wins: a policy cannot redefine it.
-    fn lookup(&self, name: &str) -> Option<&'a Program> {
-        catalog::lookup(name).or_else(|| self.programs.iter().find(|program| program.name == name))
+    /// The grammar of a program by the exact name it was called by, and the layer that describes it.
+    /// The catalog wins: a policy cannot redefine it.
+    fn lookup(&self, name: &str) -> Option<(&'a Program, Option<usize>)> {
+        if let Some(program) = catalog::lookup(name) {
+            return Some((program, None));
+        }
+        self.layers.iter().enumerate().find_map(|(index, layer)| {
+            let program = layer.programs.iter().find(|program| program.name == name)?;
+            Some((program, Some(index)))
+        })
     }
 }
 

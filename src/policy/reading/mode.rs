@@ -4,7 +4,8 @@
 pub(super) fn is_harmless(mode: &str) -> bool {
     if !mode.is_empty() && mode.bytes().all(|byte| byte.is_ascii_digit()) {
         let significant = mode.trim_start_matches('0');
-        return u32::from_str_radix(mode, 8).is_ok_and(|bits| bits & 0o6000 == 0) && significant.len() <= 4;
+        return u32::from_str_radix(mode, 8).is_ok_and(|bits| bits & 0o6000 == 0)
+            && significant.len() <= 4;
     }
     mode.split(',').all(|clause| {
         let operator = clause.find(['+', '-', '=']);
@@ -39,7 +40,10 @@ mod tests {
         for mode in ["755", "0644", "1777", "+x", "u+x,g-w", "-x", "a=rX", "u-s", "g=u", "o-rwx"] {
             assert!(is_harmless(mode), "{mode}");
         }
-        for mode in ["4755", "2755", "06755", "+s", "u+xs", "g=s", "ug+rws", "u-x+s", "", "x", "u?x", "99", "99999"] {
+        for mode in [
+            "4755", "2755", "06755", "+s", "u+xs", "g=s", "ug+rws", "u-x+s", "", "x", "u?x", "99",
+            "99999",
+        ] {
             assert!(!is_harmless(mode), "{mode}");
         }
     }

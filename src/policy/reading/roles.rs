@@ -32,7 +32,15 @@ pub(super) struct Emit {
 
 impl Emit {
     pub(super) fn new(cwd: String) -> Self {
-        Self { cwd, members: None, method: "GET".to_owned(), replace: None, env: Vec::new(), roots: Vec::new(), nested: Vec::new() }
+        Self {
+            cwd,
+            members: None,
+            method: "GET".to_owned(),
+            replace: None,
+            env: Vec::new(),
+            roots: Vec::new(),
+            nested: Vec::new(),
+        }
     }
 
     /// What must be known before the arguments are read in order.
@@ -53,7 +61,9 @@ impl Emit {
                 }
             }
         }
-        if values.is_empty() && matches!(&option.value, crate::grammar::OptValue::Optional(Role::Replace)) {
+        if values.is_empty()
+            && matches!(&option.value, crate::grammar::OptValue::Optional(Role::Replace))
+        {
             self.replace = Some("{}".to_owned());
         }
     }
@@ -139,13 +149,19 @@ impl Emit {
                 None => push(level, Effect::Unknown, by),
             },
             Role::ShellLine => match word.text() {
-                Some(text) => self.nested.push(Nested::Line(text.to_owned(), self.cwd.clone(), self.env.clone())),
+                Some(text) => self.nested.push(Nested::Line(
+                    text.to_owned(),
+                    self.cwd.clone(),
+                    self.env.clone(),
+                )),
                 None => push(level, Effect::Code, by),
             },
             Role::Code(_) => push(level, Effect::Code, by),
             Role::SedScript => match word.text() {
                 Some(script) => {
-                    for effect in sed::effects(script, |path| Place::Exact(paths::join(&self.cwd, path))) {
+                    for effect in
+                        sed::effects(script, |path| Place::Exact(paths::join(&self.cwd, path)))
+                    {
                         push(level, effect, by);
                     }
                 }
@@ -162,7 +178,9 @@ impl Emit {
                 }
             }
             Role::System => push(level, Effect::System, by),
-            Role::Unknown | Role::Exec | Role::ExecStdin | Role::ExecUntil => push(level, Effect::Unknown, by),
+            Role::Unknown | Role::Exec | Role::ExecStdin | Role::ExecUntil => {
+                push(level, Effect::Unknown, by)
+            }
         }
     }
 
@@ -200,7 +218,11 @@ impl Emit {
                 Some(text) if text.contains("{}") => {
                     // A found path never begins with a dash, so what stands before it decides.
                     let before = &text[..text.find("{}").unwrap_or(0)];
-                    Word::Starts(if before.is_empty() { "./".to_owned() } else { before.to_owned() })
+                    Word::Starts(if before.is_empty() {
+                        "./".to_owned()
+                    } else {
+                        before.to_owned()
+                    })
                 }
                 _ => word,
             })
@@ -230,7 +252,8 @@ impl Emit {
             _ if shape == Shape::Here => Place::Tree(self.cwd.clone()),
             Word::Lit(text) => {
                 let stream = text == "-"
-                    && (matches!(shape, Shape::OrStdout | Shape::Template) || (access == Access::Read && shape != Shape::Prefix));
+                    && (matches!(shape, Shape::OrStdout | Shape::Template)
+                        || (access == Access::Read && shape != Shape::Prefix));
                 if stream || text.is_empty() {
                     return;
                 }
@@ -285,7 +308,9 @@ impl Emit {
             Some(text) => {
                 if let Some(path) = marks.iter().find_map(|mark| text.strip_prefix(mark)) {
                     self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
-                } else if let Some((_, path)) = text.split_once('@').filter(|_| marks.contains(&"@")) {
+                } else if let Some((_, path)) =
+                    text.split_once('@').filter(|_| marks.contains(&"@"))
+                {
                     // `NAME@FILE` is a file too in --data-urlencode; reading one too many is harmless.
                     self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
                 }
@@ -296,7 +321,9 @@ impl Emit {
 
     fn form(&mut self, level: &mut Level, word: &Word, by: &str) {
         // Several files, quotes and `;headers=@FILE` follow rules of their own: then any file.
-        let plain = |text: &str| !text.contains(['@', '<', ',', '"', '\\', '(']) && !text.contains(";headers");
+        let plain = |text: &str| {
+            !text.contains(['@', '<', ',', '"', '\\', '(']) && !text.contains(";headers")
+        };
         match word.text().and_then(|text| text.split_once('=')) {
             Some((_, value)) => match value.strip_prefix(['@', '<']) {
                 Some(file) if plain(file) => {
@@ -312,7 +339,12 @@ impl Emit {
 }
 
 /// Reads what a command executes.
-pub(super) fn read_nested(nested: Nested, depth: usize, scope: &Scope<'_>, reading: &mut Reading) -> Result<(), Refusal> {
+pub(super) fn read_nested(
+    nested: Nested,
+    depth: usize,
+    scope: &Scope<'_>,
+    reading: &mut Reading,
+) -> Result<(), Refusal> {
     match nested {
         Nested::Words(words, cwd, env) => read_level(&words, &cwd, &env, depth, scope, reading),
         Nested::Line(text, cwd, env) => {
@@ -345,7 +377,9 @@ fn pathspec(cwd: &str, text: &str) -> Place {
         return Place::Any;
     }
     let fixed = match text.find(['*', '?', '[', '\\']) {
-        Some(mark) => text[..mark].rfind('/').map_or(".", |slash| if slash == 0 { "/" } else { &text[..slash] }),
+        Some(mark) => text[..mark]
+            .rfind('/')
+            .map_or(".", |slash| if slash == 0 { "/" } else { &text[..slash] }),
         None => text,
     };
     Place::Tree(paths::join(cwd, fixed))

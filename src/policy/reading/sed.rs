@@ -37,7 +37,8 @@ impl Script<'_> {
                     self.end()?;
                 }
                 '#' => self.to_line_end(),
-                '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => self.end()?,
+                '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z'
+                | 'F' => self.end()?,
                 'q' | 'Q' | 'l' | 'L' => {
                     self.blanks();
                     self.digits();
@@ -241,8 +242,27 @@ mod tests {
     #[test]
     fn printing_and_editing_scripts_have_no_effect() {
         for script in [
-            "p", "1,5p", "$!d", "/x/,/y/p", "s/a/b/g", "s|a/b|c|", "2q", "y/abc/xyz/", "1!G;h;$!d", "/a/{p;d}", "a\\\nhello",
-            "s/[0-9]*/x/2p", "\\,x,d", "0~3p", "5,+2d", "", "# comment", ":a;N;$!ba;s/\\n/ /g", "=", "s/a/\\//", "10q5",
+            "p",
+            "1,5p",
+            "$!d",
+            "/x/,/y/p",
+            "s/a/b/g",
+            "s|a/b|c|",
+            "2q",
+            "y/abc/xyz/",
+            "1!G;h;$!d",
+            "/a/{p;d}",
+            "a\\\nhello",
+            "s/[0-9]*/x/2p",
+            "\\,x,d",
+            "0~3p",
+            "5,+2d",
+            "",
+            "# comment",
+            ":a;N;$!ba;s/\\n/ /g",
+            "=",
+            "s/a/\\//",
+            "10q5",
         ] {
             assert_eq!(read(script), [], "{script}");
         }
@@ -259,7 +279,21 @@ mod tests {
 
     #[test]
     fn what_executes_or_is_not_understood_is_code() {
-        for script in ["e", "e id", "1e id", "s/a/b/e", "s/x/id/ge", "s/a/b", "{p", "k", "s/[/]/id/e/", "1,3 e id", "s/a/b/;e id", "p;e", "}"] {
+        for script in [
+            "e",
+            "e id",
+            "1e id",
+            "s/a/b/e",
+            "s/x/id/ge",
+            "s/a/b",
+            "{p",
+            "k",
+            "s/[/]/id/e/",
+            "1,3 e id",
+            "s/a/b/;e id",
+            "p;e",
+            "}",
+        ] {
             assert!(read(script).contains(&Effect::Code), "{script}");
         }
     }

@@ -73,7 +73,12 @@ fn path(access: Access, push: &mut impl FnMut(Effect)) {
 
 fn role(role: &Role, push: &mut impl FnMut(Effect)) {
     match role {
-        Role::Inert(_) | Role::Method | Role::Replace | Role::Pass | Role::Chdir | Role::ChdirOperands => {}
+        Role::Inert(_)
+        | Role::Method
+        | Role::Replace
+        | Role::Pass
+        | Role::Chdir
+        | Role::ChdirOperands => {}
         Role::Path(access, _) => path(*access, push),
         Role::AtFile | Role::Form | Role::Rev | Role::RevOrPath => path(Access::Read, push),
         Role::HostPath(access) => {
@@ -85,7 +90,13 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
             push(Effect::Net(Peer::Any));
         }
         Role::Url | Role::Host => push(Effect::Net(Peer::Any)),
-        Role::Env | Role::Exec | Role::ExecStdin | Role::ExecUntil | Role::ShellLine | Role::Code(_) | Role::SedScript => {
+        Role::Env
+        | Role::Exec
+        | Role::ExecStdin
+        | Role::ExecUntil
+        | Role::ShellLine
+        | Role::Code(_)
+        | Role::SedScript => {
             push(Effect::Code);
         }
         Role::Suffix => path(Access::Write, push),

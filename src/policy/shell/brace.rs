@@ -21,10 +21,7 @@ impl Budget {
     const STEPS: usize = 1 << 20;
 
     pub fn new() -> Self {
-        Self {
-            words: MAX_BRACE_WORDS,
-            steps: Self::STEPS,
-        }
+        Self { words: MAX_BRACE_WORDS, steps: Self::STEPS }
     }
 }
 
@@ -205,16 +202,9 @@ fn sequence(amble: &Units) -> Result<Option<Vec<Units>>, Refused> {
                 let digits = text.strip_prefix('-').unwrap_or(text);
                 digits.len() > 1 && digits.starts_with('0')
             };
-            let width = if padded(first) || padded(last) {
-                first.len().max(last.len())
-            } else {
-                0
-            };
+            let width = if padded(first) || padded(last) { first.len().max(last.len()) } else { 0 };
             let numbers = steps(number(first)?, number(last)?, step)?;
-            numbers
-                .into_iter()
-                .map(|n| format!("{n:0width$}"))
-                .collect()
+            numbers.into_iter().map(|n| format!("{n:0width$}")).collect()
         }
         _ => return Ok(None),
     };

@@ -7,9 +7,8 @@ use super::script::{Part, SimpleCommand};
 use super::stop::{Construct, Stop};
 
 /// Builtins that also exist as programs, or that the guest knows: they change nothing unseen.
-const ORDINARY: [&str; 11] = [
-    ":", "[", "cd", "echo", "export", "false", "kill", "printf", "pwd", "test", "true",
-];
+const ORDINARY: [&str; 11] =
+    [":", "[", "cd", "echo", "export", "false", "kill", "printf", "pwd", "test", "true"];
 
 /// Builtins that change the shell, ask it about itself, or run what is not written in the line.
 #[rustfmt::skip]
@@ -94,13 +93,7 @@ pub(super) fn check(command: &mut SimpleCommand) -> Result<(), Stop> {
 
 /// `printf -v NAME` sets, `test -v NAME` and `test -R NAME` ask for, a variable of the shell.
 fn asks_shell(command: &SimpleCommand, name: &str) -> bool {
-    let words = || {
-        command
-            .words
-            .iter()
-            .skip(1)
-            .filter_map(|word| word.literal())
-    };
+    let words = || command.words.iter().skip(1).filter_map(|word| word.literal());
     match name {
         "printf" => words().next().is_some_and(|word| word.starts_with("-v")),
         _ => words().any(|word| word == "-v" || word == "-R"),
@@ -110,11 +103,7 @@ fn asks_shell(command: &SimpleCommand, name: &str) -> bool {
 /// `export NAME=VALUE…` with nothing that shells expand differently there.
 fn export(command: &SimpleCommand) -> Result<(), Stop> {
     if !command.assignments.is_empty() || command.words.len() < 2 {
-        return Err(Stop::new(
-            command.at.start as usize,
-            Construct::Export,
-            "export",
-        ));
+        return Err(Stop::new(command.at.start as usize, Construct::Export, "export"));
     }
     for (index, word) in command.words.iter().enumerate().skip(1) {
         let stop = |construct| Stop::new(word.at.start as usize, construct, word.text("~"));
@@ -130,11 +119,7 @@ fn export(command: &SimpleCommand) -> Result<(), Stop> {
             return Err(stop(Construct::Export));
         }
         if COMPUTED.contains(&name) || GOVERNING.contains(&name) || name.starts_with("BASH") {
-            return Err(Stop::new(
-                word.at.start as usize,
-                Construct::ShellVariable,
-                name,
-            ));
+            return Err(Stop::new(word.at.start as usize, Construct::ShellVariable, name));
         }
     }
     Ok(())

@@ -24,15 +24,9 @@ pub struct Span {
 }
 
 impl Span {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a line has at most MAX_BYTES bytes"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "a line has at most MAX_BYTES bytes")]
     pub(super) fn new(start: usize, end: usize) -> Self {
-        Self {
-            start: start as u32,
-            end: end as u32,
-        }
+        Self { start: start as u32, end: end as u32 }
     }
 
     /// Where the stretch begins in the text that was parsed.
@@ -44,8 +38,7 @@ impl Span {
     /// The stretch itself, out of the text that was parsed.
     #[must_use]
     pub fn of(self, text: &str) -> &str {
-        text.get(self.start as usize..self.end as usize)
-            .unwrap_or_default()
+        text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
@@ -54,10 +47,7 @@ impl Position {
     #[must_use]
     pub fn of(text: &str, byte: usize) -> Self {
         let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
-        let line_start = before
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
+        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let is_start = |b: &&u8| (**b & 0xC0) != 0x80;
         Self {
             line: before.iter().filter(|b| **b == b'\n').count() + 1,
@@ -133,8 +123,5 @@ impl<'a> Cursor<'a> {
 
 /// Whether this byte ends an unquoted word.
 pub(super) fn is_meta(byte: u8) -> bool {
-    matches!(
-        byte,
-        b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'(' | b')' | b'<' | b'>'
-    )
+    matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'(' | b')' | b'<' | b'>')
 }

@@ -39,12 +39,7 @@ pub(super) fn begin(cursor: &mut Cursor<'_>, at: usize) -> Result<Waited, Stop> 
     let strip_tabs = cursor.eat(b'-');
     cursor.skip_blanks();
     let (delimiter, quoting) = delimiter(cursor)?;
-    Ok(Waited {
-        at,
-        delimiter,
-        quoting,
-        strip_tabs,
-    })
+    Ok(Waited { at, delimiter, quoting, strip_tabs })
 }
 
 fn delimiter(cursor: &mut Cursor<'_>) -> Result<(String, Quoting), Stop> {

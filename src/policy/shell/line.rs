@@ -124,10 +124,7 @@ impl<'a> Parser<'a> {
         if let Some(waited) = self.waited.first() {
             return Err(Stop::new(waited.at, Construct::OpenHereDocument, ""));
         }
-        let mut script = Script {
-            lists,
-            notes: std::mem::take(&mut self.notes),
-        };
+        let mut script = Script { lists, notes: std::mem::take(&mut self.notes) };
         self.fill_texts(&mut script);
         Ok(script)
     }
@@ -282,10 +279,9 @@ impl<'a> Parser<'a> {
             }
         }
         match raw {
-            Raw::Plain(text) => command.words.push(Word {
-                parts: vec![Part::Text(text.to_owned())],
-                at: span,
-            }),
+            Raw::Plain(text) => {
+                command.words.push(Word { parts: vec![Part::Text(text.to_owned())], at: span })
+            }
             Raw::Units(units) => self.expand(units, span, &mut command.words)?,
         }
         Ok(())
@@ -308,10 +304,7 @@ impl<'a> Parser<'a> {
 
     /// Shows the whole word in what stopped inside it.
     pub(super) fn placed(&self, word: Result<Word, Stop>, span: Span) -> Result<Word, Stop> {
-        word.map_err(|stop| Stop {
-            shown: span.of(self.cursor.text).to_owned(),
-            ..stop
-        })
+        word.map_err(|stop| Stop { shown: span.of(self.cursor.text).to_owned(), ..stop })
     }
 
     /// Reads `NAME=VALUE` where an assignment may stand; none if the word is something else.
@@ -361,20 +354,13 @@ impl<'a> Parser<'a> {
     /// Reads a word that has begun, without expanding anything.
     pub(super) fn raw_word(&mut self) -> Result<Raw<'a>, Stop> {
         let rest = self.cursor.rest();
-        let length = rest
-            .iter()
-            .position(|b| is_special(*b))
-            .unwrap_or(rest.len());
+        let length = rest.iter().position(|b| is_special(*b)).unwrap_or(rest.len());
         if length > 0 && rest.get(length).is_none_or(|b| is_meta(*b)) {
             let start = self.cursor.at;
             self.cursor.at += length;
             return Ok(Raw::Plain(self.cursor.slice(start, start + length)));
         }
-        let waiting = if self.waited.is_empty() {
-            Waiting::No
-        } else {
-            Waiting::Yes
-        };
+        let waiting = if self.waited.is_empty() { Waiting::No } else { Waiting::Yes };
         units::read(&mut self.cursor, waiting).map(Raw::Units)
     }
 
@@ -410,11 +396,9 @@ impl<'a> Parser<'a> {
                 Stop::new(at, Construct::Arithmetic, "((")
             }
             [] if begins => Stop::new(at, Construct::Subshell, "("),
-            [name] if begins => Stop::new(
-                name.at.start as usize,
-                Construct::Function,
-                name.at.of(self.cursor.text),
-            ),
+            [name] if begins => {
+                Stop::new(name.at.start as usize, Construct::Function, name.at.of(self.cursor.text))
+            }
             _ => Stop::new(at, Construct::Syntax, "("),
         }
     }

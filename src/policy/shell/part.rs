@@ -30,11 +30,8 @@ pub(super) fn word(units: &Units, place: Place, at: Span) -> Result<Word, Stop> 
         Place::Target if units.has_bare(b"*?[") => return Err(stop(Construct::Redirection)),
         Place::Value | Place::Target | Place::Text => false,
     };
-    let last_close = if globs {
-        (0..units.len()).rev().find(|i| units.is_bare(*i, b']'))
-    } else {
-        None
-    };
+    let last_close =
+        if globs { (0..units.len()).rev().find(|i| units.is_bare(*i, b']')) } else { None };
     let mut i = 0;
     while i < units.len() {
         match (units.marks[i], units.bytes[i]) {
@@ -56,10 +53,7 @@ pub(super) fn word(units: &Units, place: Place, at: Span) -> Result<Word, Stop> 
         }
         i += 1;
     }
-    Ok(Word {
-        parts: parts.finish(),
-        at,
-    })
+    Ok(Word { parts: parts.finish(), at })
 }
 
 /// Collects parts; bytes that follow each other become one text.
@@ -157,11 +151,7 @@ fn class(units: &Units, open: usize, last_close: usize) -> Bracket {
     i += usize::from(negated);
     if units.is_bare(i, b']') {
         // `[]` is text, unless a later `]` makes this one a member.
-        return if last_close > i {
-            Bracket::Refused
-        } else {
-            Bracket::Literal
-        };
+        return if last_close > i { Bracket::Refused } else { Bracket::Literal };
     }
     let mut items = Vec::new();
     while !units.is_bare(i, b']') {
@@ -189,9 +179,7 @@ fn class(units: &Units, open: usize, last_close: usize) -> Bracket {
     }
     // A `-` between two members would be read as a range when printed.
     let dash = ClassItem::Range('-', '-');
-    let inner = items
-        .get(1..items.len().saturating_sub(1))
-        .unwrap_or_default();
+    let inner = items.get(1..items.len().saturating_sub(1)).unwrap_or_default();
     if inner.contains(&dash) {
         return Bracket::Refused;
     }
@@ -200,10 +188,7 @@ fn class(units: &Units, open: usize, last_close: usize) -> Bracket {
 
 /// A character that may stand in a set as itself.
 fn member(units: &Units, at: usize) -> Option<char> {
-    let byte = *units
-        .bytes
-        .get(at)
-        .filter(|_| units.marks[at] == Mark::Bare)?;
+    let byte = *units.bytes.get(at).filter(|_| units.marks[at] == Mark::Bare)?;
     (byte.is_ascii_alphanumeric() || b"_.,:=%+@-".contains(&byte)).then(|| char::from(byte))
 }
 

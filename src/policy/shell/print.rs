@@ -90,11 +90,7 @@ fn write_command<'a>(
 ) -> fmt::Result {
     let mut gap = "";
     for (name, value) in &command.assignments {
-        let value = if value.parts.is_empty() {
-            String::new()
-        } else {
-            quoted(value)
-        };
+        let value = if value.parts.is_empty() { String::new() } else { quoted(value) };
         write!(f, "{gap}{name}={value}")?;
         gap = " ";
     }
@@ -152,10 +148,8 @@ fn write_redirect<'a>(
 
 /// A delimiter that is no line of the text.
 fn delimiter(text: &str) -> String {
-    let taken: std::collections::HashSet<&str> = text
-        .lines()
-        .filter(|line| line.starts_with("EOF"))
-        .collect();
+    let taken: std::collections::HashSet<&str> =
+        text.lines().filter(|line| line.starts_with("EOF")).collect();
     let mut delimiter = "EOF".to_owned();
     let mut number = 0_usize;
     while taken.contains(delimiter.as_str()) {
@@ -199,11 +193,7 @@ fn quoted(word: &Word) -> String {
 fn quoted_text(text: &str) -> String {
     let safe = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,=^".contains(&b);
     let is_plain = !text.is_empty() && text.bytes().all(safe);
-    if is_plain {
-        text.to_owned()
-    } else {
-        in_quotes(text)
-    }
+    if is_plain { text.to_owned() } else { in_quotes(text) }
 }
 
 fn in_quotes(text: &str) -> String {

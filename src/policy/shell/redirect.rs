@@ -15,11 +15,7 @@ const STDIN: u8 = 0;
 
 /// `2>&1`.
 pub(super) fn stderr_to_stdout(at: Span) -> Redirect {
-    Redirect {
-        fd: STDERR,
-        to: RedirectTo::Duplicate(STDOUT),
-        at,
-    }
+    Redirect { fd: STDERR, to: RedirectTo::Duplicate(STDOUT), at }
 }
 
 /// The descriptor that digits before an operator name.
@@ -105,11 +101,7 @@ impl<'a> Parser<'a> {
         let append = self.cursor.eat(b'>');
         let word = self.target(start)?;
         let at = Span::new(start, self.cursor.at);
-        let to = if append {
-            RedirectTo::Append(word)
-        } else {
-            RedirectTo::Write(word)
-        };
+        let to = if append { RedirectTo::Append(word) } else { RedirectTo::Write(word) };
         redirects.push(Redirect { fd: STDOUT, to, at });
         redirects.push(stderr_to_stdout(at));
         Ok(())

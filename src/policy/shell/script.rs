@@ -231,9 +231,7 @@ impl Word {
     /// Whether files decide what this word becomes.
     #[must_use]
     pub fn is_glob(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|part| matches!(part, Part::Any | Part::One | Part::Class(_)))
+        self.parts.iter().any(|part| matches!(part, Part::Any | Part::One | Part::Class(_)))
     }
 
     /// Whether what this word becomes can begin with `-`, and so be taken for an option.

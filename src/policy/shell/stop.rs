@@ -36,11 +36,7 @@ pub(super) struct Stop {
 
 impl Stop {
     pub fn new(at: usize, construct: Construct, shown: impl Into<String>) -> Self {
-        Self {
-            at,
-            construct,
-            shown: shown.into(),
-        }
+        Self { at, construct, shown: shown.into() }
     }
 
     pub fn into_unreadable(self, text: &str) -> Unreadable {

@@ -62,10 +62,7 @@ impl Units {
     }
 
     pub fn piece(&self, from: usize, to: usize) -> Self {
-        Self {
-            bytes: self.bytes[from..to].to_vec(),
-            marks: self.marks[from..to].to_vec(),
-        }
+        Self { bytes: self.bytes[from..to].to_vec(), marks: self.marks[from..to].to_vec() }
     }
 }
 
@@ -189,11 +186,9 @@ fn dollar(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<Dollar, Stop> {
             let shown = cursor.slice(at, end.map_or(cursor.text.len(), |end| cursor.at + end + 1));
             Err(Stop::new(at, Construct::Parameter, shown))
         }
-        Some(b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@') => Err(Stop::new(
-            at,
-            Construct::Parameter,
-            cursor.slice(at, at + 2),
-        )),
+        Some(b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@') => {
+            Err(Stop::new(at, Construct::Parameter, cursor.slice(at, at + 2)))
+        }
         Some(first) if first == b'_' || first.is_ascii_alphabetic() || first >= 0x80 => {
             let name = cursor
                 .rest()
@@ -235,10 +230,7 @@ fn ansi(cursor: &mut Cursor<'_>, units: &mut Units) -> Result<(), Stop> {
             b'\'' => break,
             b'\\' => {
                 let Some(byte) = ansi_escape(cursor) else {
-                    let next = cursor.text[at + 1..]
-                        .chars()
-                        .next()
-                        .map_or(0, char::len_utf8);
+                    let next = cursor.text[at + 1..].chars().next().map_or(0, char::len_utf8);
                     let shown = cursor.slice(at, at + 1 + next);
                     return Err(Stop::new(at, Construct::Escape, shown));
                 };
@@ -277,17 +269,11 @@ fn ansi_escape(cursor: &mut Cursor<'_>) -> Option<u8> {
         }
     };
     let digits = &cursor.rest()[digits_at..];
-    let count = digits
-        .iter()
-        .take(most)
-        .take_while(|b| char::from(**b).is_digit(radix))
-        .count();
+    let count = digits.iter().take(most).take_while(|b| char::from(**b).is_digit(radix)).count();
     let value = std::str::from_utf8(&digits[..count])
         .ok()
         .and_then(|digits| u32::from_str_radix(digits, radix).ok())?;
     cursor.at += digits_at + count;
     // NUL would end the string; bytes above ASCII depend on the locale.
-    u8::try_from(value)
-        .ok()
-        .filter(|byte| (1..0x80).contains(byte))
+    u8::try_from(value).ok().filter(|byte| (1..0x80).contains(byte))
 }

@@ -9,23 +9,17 @@ const ARROW: &str = "  =>  ";
 
 /// A case as written: line number, input with its symbols, expectation.
 fn cases() -> impl Iterator<Item = (usize, &'static str, &'static str)> {
-    TABLE
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with("##"))
-        .map(|(number, line)| {
+    TABLE.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with("##")).map(
+        |(number, line)| {
             // A line without an arrow is a case that fails.
             let (input, expected) = line.split_once(ARROW).unwrap_or((line, ""));
             (number + 1, input, expected)
-        })
+        },
+    )
 }
 
 fn input(written: &str) -> String {
-    written
-        .replace('⏎', "\n")
-        .replace('␍', "\r")
-        .replace('␀', "\0")
-        .replace('⇥', "\t")
+    written.replace('⏎', "\n").replace('␍', "\r").replace('␀', "\0").replace('⇥', "\t")
 }
 
 #[test]
@@ -35,9 +29,7 @@ fn every_case_has_its_outcome() {
         let text = input(written);
         let found = outcome(&text, &parse(&text));
         if found != expected {
-            wrong.push(format!(
-                "{number}: {written}\n  expected {expected}\n  found    {found}"
-            ));
+            wrong.push(format!("{number}: {written}\n  expected {expected}\n  found    {found}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

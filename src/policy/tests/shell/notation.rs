@@ -74,10 +74,7 @@ fn word(word: &Word) -> String {
         Part::Any => "*".to_owned(),
         Part::One => "?".to_owned(),
         Part::Class(_) => {
-            let alone = Word {
-                parts: vec![part.clone()],
-                at: word.at,
-            };
+            let alone = Word { parts: vec![part.clone()], at: word.at };
             alone.text("")
         }
     };

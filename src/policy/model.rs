@@ -1,0 +1,211 @@
+//! A valid policy: what the loader lets through, and the rules in it.
+
+use jiff::Timestamp;
+
+use crate::effect::Classes;
+use crate::finding::At;
+use crate::grammar::{Kind, Program};
+use crate::limits::{Isolation, Limit};
+use crate::net::Target;
+use crate::paths::List;
+use crate::pattern::Pattern;
+
+/// One policy file.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name, which others refer to.
+    pub name: String,
+    /// Where it came from, as shown in messages.
+    pub file: String,
+    /// Who answers for it.
+    pub owner: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Policies whose rules it adds to its own.
+    pub extends: Vec<(String, At)>,
+    /// Policies that it never exceeds.
+    pub within: Vec<(String, At)>,
+    /// Whether it is a `within` for everyone; only a managed policy can be.
+    pub ceiling: bool,
+    /// Until when it only observes.
+    pub observe_until: Option<Timestamp>,
+    /// What the sandbox is like.
+    pub sandbox: Sandbox,
+    /// Which files.
+    pub files: Files,
+    /// Which commands.
+    pub commands: Vec<Rule>,
+    /// Grammars for its own grants.
+    pub programs: Vec<Program>,
+    /// Which peers.
+    pub net: Vec<NetRule>,
+    /// Which variables.
+    pub env: Env,
+    /// What must hold whenever it is loaded.
+    pub tests: Vec<Expectation>,
+    /// Digest of its text.
+    pub digest: blake3::Hash,
+}
+
+/// What a policy says about the sandbox; what it leaves open comes from those it extends.
+#[derive(Debug, Default)]
+pub struct Sandbox {
+    /// `host`, or an OCI reference.
+    pub image: Option<String>,
+    /// The container runtime.
+    pub runtime: Option<String>,
+    /// How strongly it is closed.
+    pub isolation: Option<Isolation>,
+    /// Engines that may run it.
+    pub engines: Option<Vec<String>>,
+    /// Figures that differ from the preset.
+    pub limits: Vec<(Limit, u64)>,
+}
+
+/// Which files, as lists of patterns.
+#[derive(Debug)]
+pub struct Files {
+    /// Readable.
+    pub read: List,
+    /// Writable.
+    pub write: List,
+    /// Readable, never writable.
+    pub readonly: List,
+    /// Neither.
+    pub deny: List,
+}
+
+/// Which variables.
+#[derive(Debug, Default)]
+pub struct Env {
+    /// Passed from the caller.
+    pub pass: Vec<String>,
+    /// Set to a value.
+    pub set: Vec<(String, String)>,
+    /// May be set by a command for what it executes; `*` may end a name.
+    pub accept: Vec<String>,
+}
+
+/// The verb of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// It may run if someone approves.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+impl Verdict {
+    /// The word it is written as.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// One entry of `commands:`.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name inside the policy.
+    pub id: Option<String>,
+    /// What it answers.
+    pub verb: Verdict,
+    /// Which commands it is about.
+    pub subject: Subject,
+    /// The most that a command may do under it.
+    pub effects: Classes,
+    /// Where it runs.
+    pub place: RunPlace,
+    /// Conditions on arguments.
+    pub args: Vec<Condition>,
+    /// Figures that differ from the policy's.
+    pub limits: Vec<(Limit, u64)>,
+    /// When it ends.
+    pub until: Option<Timestamp>,
+    /// Why it is there.
+    pub reason: Option<String>,
+    /// Commands that it must match, and must not.
+    pub examples: Vec<Expectation>,
+    /// Where it stands.
+    pub at: At,
+    /// What it says, in one line.
+    pub text: String,
+}
+
+/// Which commands a rule is about.
+#[derive(Debug)]
+pub enum Subject {
+    /// Every program that the catalog knows.
+    Catalog,
+    /// What one of these matches.
+    Patterns(Vec<Pattern>),
+}
+
+/// Where a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunPlace {
+    /// In a sandbox.
+    Sandbox,
+    /// On the host, by itself.
+    Host,
+}
+
+/// `args: { ref: [main, "!dev"] }`
+#[derive(Debug)]
+pub struct Condition {
+    /// Which arguments.
+    pub kind: Kind,
+    /// Values that are meant; empty for any.
+    pub only: Vec<String>,
+    /// Values that are not.
+    pub not: Vec<String>,
+}
+
+/// One entry of `net:`.
+#[derive(Debug)]
+pub struct NetRule {
+    /// Its name inside the policy.
+    pub id: Option<String>,
+    /// What it answers.
+    pub verb: Verdict,
+    /// Which peers.
+    pub targets: Vec<Target>,
+    /// Why it is there.
+    pub reason: Option<String>,
+    /// When it ends.
+    pub until: Option<Timestamp>,
+    /// Where it stands.
+    pub at: At,
+    /// What it says.
+    pub text: String,
+}
+
+/// A line and what must come of it.
+#[derive(Debug)]
+pub struct Expectation {
+    /// The command, as a shell line.
+    pub line: String,
+    /// What is expected.
+    pub expected: Expected,
+    /// Where it stands.
+    pub at: At,
+}
+
+/// What is expected of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// The policy decides so.
+    Verdict(Verdict),
+    /// The rule matches and covers it.
+    Match,
+    /// The rule does not.
+    Reject,
+}

@@ -1,0 +1,275 @@
+//! Command patterns: `cargo {build,test} ...` compared with the canonical reading of a command.
+//!
+//! Words; `*` stays inside a word, `{a,b}` are alternatives, a final `...` admits further words. Words
+//! that begin with a dash are options, in any order and any spelling that the program has; the others
+//! are program, subcommands and operands, in order. For a program that nobody described, words are
+//! compared one by one.
+
+use crate::reading::{Given, Level};
+
+/// Most alternatives that the braces of one pattern may make.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// How sure a match must be: an allow needs proof, a deny needs only doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// Everything that the pattern says is known to be so.
+    Proof,
+    /// Nothing that is known rules it out.
+    Doubt,
+}
+
+/// One pattern, all its alternatives written out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// As written.
+    pub text: String,
+    alternatives: Vec<Alternative>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Alternative {
+    words: Vec<String>,
+    /// `...` admits further words.
+    open: bool,
+}
+
+impl Pattern {
+    /// Reads a pattern; the error says the right form.
+    ///
+    /// # Errors
+    /// The text is no pattern.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let alternatives = expand(text)?
+            .into_iter()
+            .map(|line| {
+                let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+                let open = words.last().is_some_and(|word| word == "...");
+                if open {
+                    words.pop();
+                }
+                if words.is_empty() {
+                    return Err("a pattern begins with the name of a program".to_owned());
+                }
+                if words.iter().any(|word| word.contains("...")) {
+                    return Err("`...` stands alone, at the end".to_owned());
+                }
+                if words[0].starts_with('-') {
+                    return Err("a pattern begins with the name of a program, not with an option"
+                        .to_owned());
+                }
+                Ok(Alternative { words, open })
+            })
+            .collect::<Result<_, _>>()?;
+        if text.contains(['\'', '"', '`', '$', ';', '|', '&', '<', '>']) {
+            return Err(
+                "a pattern is words, not a shell line: no quotes and no operators".to_owned()
+            );
+        }
+        Ok(Self { text: text.to_owned(), alternatives })
+    }
+
+    /// Whether the command of a level is meant.
+    #[must_use]
+    pub fn matches(&self, level: &Level, certainty: Certainty) -> bool {
+        self.alternatives.iter().any(|alternative| alternative.matches(level, certainty))
+    }
+
+    /// The programs that it names, as written.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        self.alternatives.iter().map(|alternative| alternative.words[0].as_str())
+    }
+}
+
+impl Alternative {
+    fn matches(&self, level: &Level, certainty: Certainty) -> bool {
+        let called = level.words.first().and_then(|word| word.text());
+        let program = &self.words[0];
+        let named = program == &level.program
+            || called.is_some_and(|called| is_program(program, called))
+            || (level.known.is_some() && is_program(program, &level.program));
+        if !named {
+            // A program whose name is not known could be this one.
+            return certainty == Certainty::Doubt && called.is_none() && !level.words.is_empty();
+        }
+        if level.known.is_none() {
+            return self.matches_words(level, certainty);
+        }
+        self.matches_reading(level) || (certainty == Certainty::Doubt && self.is_possible(level))
+    }
+
+    /// Word by word, for a program without grammar.
+    fn matches_words(&self, level: &Level, certainty: Certainty) -> bool {
+        let wanted = &self.words[1..];
+        let given = &level.operands;
+        let long_enough =
+            if self.open { given.len() >= wanted.len() } else { given.len() == wanted.len() };
+        long_enough
+            && wanted.iter().zip(given).all(|(pattern, word)| match word {
+                Some(word) => is_word(pattern, word),
+                None => certainty == Certainty::Doubt,
+            })
+    }
+
+    fn matches_reading(&self, level: &Level) -> bool {
+        let positions: Vec<Option<&str>> = level.path[1..]
+            .iter()
+            .map(|name| Some(name.as_str()))
+            .chain(level.operands.iter().map(Option::as_deref))
+            .collect();
+        let mut next = 0;
+        let mut used = vec![false; level.options.len()];
+        let mut words = self.words[1..].iter().peekable();
+        while let Some(word) = words.next() {
+            if word.len() > 1 && word.starts_with('-') {
+                let (name, attached) =
+                    word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
+                let found = level.options.iter().enumerate().find(|(at, option)| {
+                    !used[*at]
+                        && option.names.iter().any(|known| known == name)
+                        && attached.is_none_or(|value| has_value(option, value))
+                });
+                let Some((at, option)) = found else { return false };
+                used[at] = true;
+                if attached.is_none() {
+                    // Values may be written as the next words.
+                    for value in &option.values {
+                        match (words.peek(), value) {
+                            (Some(wanted), Some(value)) if is_word(wanted, value) => {
+                                words.next();
+                            }
+                            (Some(_), _) => return false,
+                            (None, _) if self.open => {}
+                            (None, _) => return false,
+                        }
+                    }
+                }
+                continue;
+            }
+            match positions.get(next) {
+                Some(Some(given)) if is_word(word, given) => next += 1,
+                _ => return false,
+            }
+        }
+        self.open || (next == positions.len() && used.iter().all(|used| *used) && level.complete)
+    }
+
+    /// Something in the command was not understood, and nothing that was rules this pattern out.
+    fn is_possible(&self, level: &Level) -> bool {
+        let unknown_words = level.operands.iter().any(Option::is_none);
+        if level.complete && !unknown_words {
+            return false;
+        }
+        let mut wanted = self.words[1..].iter().filter(|word| !word.starts_with('-'));
+        level.path[1..]
+            .iter()
+            .all(|name| wanted.next().is_none_or(|pattern| is_word(pattern, name)))
+    }
+}
+
+fn has_value(option: &Given, wanted: &str) -> bool {
+    option.values.iter().flatten().any(|value| is_word(wanted, value))
+}
+
+/// A bare name never matches a path: `*` stops at a slash here, `**` does not.
+fn is_program(pattern: &str, name: &str) -> bool {
+    if pattern == "**" {
+        return true;
+    }
+    pattern == name
+        || (pattern.contains('*') && star(pattern.as_bytes(), name.as_bytes(), Some(b'/')))
+}
+
+/// Whether a word of a pattern covers a word.
+#[must_use]
+pub fn is_word(pattern: &str, word: &str) -> bool {
+    pattern == word || (pattern.contains('*') && star(pattern.as_bytes(), word.as_bytes(), None))
+}
+
+/// `*` is any run of bytes that does not hold `stop`. Linear in the product of both lengths at worst.
+fn star(pattern: &[u8], word: &[u8], stop: Option<u8>) -> bool {
+    let (mut p, mut w) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while w < word.len() {
+        if pattern.get(p) == Some(&b'*') {
+            back = Some((p, w));
+            p += 1;
+        } else if pattern.get(p) == Some(&word[w]) {
+            p += 1;
+            w += 1;
+        } else if let Some((star_at, taken)) = back.filter(|(_, taken)| Some(word[*taken]) != stop)
+        {
+            back = Some((star_at, taken + 1));
+            p = star_at + 1;
+            w = taken + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// Writes the alternatives of braces out. They do not nest.
+fn expand(text: &str) -> Result<Vec<String>, String> {
+    let mut out = vec![String::new()];
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, after) = rest.split_at(open);
+        let close = after.find('}').ok_or("a `{` without its `}`")?;
+        let inner = &after[1..close];
+        if inner.contains('{') || !inner.contains(',') || inner.split(',').any(str::is_empty) {
+            return Err("alternatives are written `{a,b}`".to_owned());
+        }
+        let mut next = Vec::new();
+        for start in &out {
+            for choice in inner.split(',') {
+                next.push(format!("{start}{before}{choice}"));
+                if next.len() > MAX_ALTERNATIVES {
+                    return Err(format!("more than {MAX_ALTERNATIVES} alternatives"));
+                }
+            }
+        }
+        out = next;
+        rest = &after[close + 1..];
+    }
+    if rest.contains('}') {
+        return Err("a `}` without its `{`".to_owned());
+    }
+    for line in &mut out {
+        line.push_str(rest);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_are_written_out() {
+        assert_eq!(expand("a {b,c} {d,e}").unwrap(), ["a b d", "a b e", "a c d", "a c e"]);
+        for text in ["a {b", "a b}", "a {b}", "a {b,}", "a {b,{c,d}}"] {
+            assert!(expand(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn stars_stay_inside_a_word() {
+        assert!(is_word("test*", "test:unit") && is_word("*", "x") && is_word("a*c*e", "abcde"));
+        assert!(!is_word("test*", "tes") && !is_word("a*c", "ab"));
+        assert!(
+            is_program("*", "cat")
+                && !is_program("*", "./cat")
+                && is_program("./*", "./cat")
+                && !is_program("./*", "./a/cat")
+        );
+        assert!(is_program("**", "/x/cat"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_explained() {
+        for text in ["", "...", "-x", "a ... b", "a 'b'", "a; b", "a | b", "$X"] {
+            assert!(Pattern::parse(text).is_err(), "{text}");
+        }
+    }
+}
