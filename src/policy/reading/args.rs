@@ -78,21 +78,15 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
                 if first || bundle.which == BundleWord::Any {
                     let letters =
                         if bundle.letters.is_empty() { &command.options } else { &bundle.letters };
-                    if cluster(
-                        letters,
-                        text,
-                        BundleForm::Bare,
-                        Equals::Kept,
-                        words,
-                        &mut at,
-                        &mut out.items,
-                    ) {
+                    let form = match bundle.which {
+                        BundleWord::First => BundleForm::Bare,
+                        BundleWord::Any => BundleForm::Attached,
+                    };
+                    if cluster(letters, text, form, Equals::Kept, words, &mut at, &mut out.items) {
                         continue;
                     }
-                    if bundle.which == BundleWord::Any {
-                        out.items.push(Item::Unknown(text.to_owned()));
-                        continue;
-                    }
+                    out.items.push(Item::Unknown(text.to_owned()));
+                    continue;
                 }
             }
         }
@@ -285,8 +279,10 @@ fn long<'g>(
 enum BundleForm {
     /// `-xzf`
     Dashed,
-    /// `xzf`
+    /// `xzf`: values are the next words.
     Bare,
+    /// `aux`, `opid,comm`: a value is the rest of the word, or the next.
+    Attached,
 }
 
 /// What `=` after a letter is.
@@ -326,7 +322,7 @@ fn cluster<'g>(
                             && chars.next().is_none()
                     }
                     // A bundle's own table may write its letters with or without a dash.
-                    BundleForm::Bare => {
+                    BundleForm::Bare | BundleForm::Attached => {
                         let bare = name.strip_prefix('-').unwrap_or(name);
                         bare.chars().eq(std::iter::once(letter))
                     }
@@ -334,7 +330,14 @@ fn cluster<'g>(
             })
         })
     };
-    if form == BundleForm::Bare && letters.chars().any(|letter| option_of(letter).is_none()) {
+    let takes_rest = |letter: char| {
+        form == BundleForm::Attached
+            && option_of(letter).is_some_and(|option| matches!(option.value, OptValue::Required(_)))
+    };
+    let valued = letters.find(takes_rest).unwrap_or(letters.len());
+    if form != BundleForm::Dashed
+        && letters[..valued].chars().any(|letter| option_of(letter).is_none())
+    {
         return false;
     }
     let mut rest = letters.char_indices();
@@ -362,7 +365,10 @@ fn cluster<'g>(
         };
         match (&option.value, form) {
             (OptValue::Flag, _)
-            | (OptValue::Optional(_) | OptValue::Attached(_), BundleForm::Bare) => {
+            | (
+                OptValue::Optional(_) | OptValue::Attached(_),
+                BundleForm::Bare | BundleForm::Attached,
+            ) => {
                 items.push(Item::Option { option, values: Vec::new(), written });
             }
             (OptValue::Optional(role) | OptValue::Attached(role), BundleForm::Dashed) => {
@@ -373,7 +379,7 @@ fn cluster<'g>(
                 });
                 return true;
             }
-            (OptValue::Required(roles), BundleForm::Dashed) => {
+            (OptValue::Required(roles), BundleForm::Dashed | BundleForm::Attached) => {
                 items.push(match roles.as_slice() {
                     [role] if !tail.is_empty() => attached(role),
                     _ if tail.is_empty() => take(option, roles, &written, words, at),
