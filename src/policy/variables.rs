@@ -96,10 +96,21 @@ const FAMILIES: &[&str] = &[
     "LUA_INIT_",
 ];
 
+/// Members of those families that only switch something off or colour output.
+const HARMLESS: &[&str] = &[
+    "CARGO_NET_OFFLINE",
+    "CARGO_TERM_COLOR",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+];
+
 /// Whether setting this variable can make a program load or run code, or change what it executes.
 #[must_use]
 pub fn loads_code(name: &str) -> bool {
-    LOADERS.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
+    let family = || FAMILIES.iter().any(|family| name.starts_with(family));
+    LOADERS.contains(&name) || (family() && !HARMLESS.contains(&name))
 }
 
 /// Whether this is a name that an environment can carry and every program reads the same.
