@@ -91,6 +91,8 @@ pub enum OptionStyle {
     Go,
     /// As `Gnu`, but `-x=value` is `value` and flags take `=true`, `=false` (Go's pflag: kubectl, docker, gh).
     Pflag,
+    /// As `Gnu`, and a word `@FILE` anywhere stands for the words in that file, which are not known (binutils).
+    GnuAt,
     /// No options: `echo`, `printf`.
     None,
 }

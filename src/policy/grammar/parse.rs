@@ -188,13 +188,14 @@ fn style(node: &Node, report: &mut Report<'_>) -> Style {
             ("options", "words") => style.options = OptionStyle::Words,
             ("options", "go") => style.options = OptionStyle::Go,
             ("options", "pflag") => style.options = OptionStyle::Pflag,
+            ("options", "gnu-at") => style.options = OptionStyle::GnuAt,
             ("options", "none") => style.options = OptionStyle::None,
             ("options", other) => {
                 report.unknown_word(
                     "style",
                     other,
                     entry.value.at,
-                    &["gnu", "words", "go", "pflag", "none"],
+                    &["gnu", "gnu-at", "words", "go", "pflag", "none"],
                 );
             }
             ("ends", "anywhere") => style.ends = OptionsEnd::Anywhere,

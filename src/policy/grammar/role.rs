@@ -53,6 +53,10 @@ pub enum Role {
     SedScript,
     /// Letters added to the name of a backup; with `/` or `*` the name is not known.
     Suffix,
+    /// `+FORMAT` that is printed; without the plus it sets the clock.
+    PlusFormat,
+    /// A filter of jq; one that imports reads files.
+    JqFilter,
     /// A file mode; setuid and setgid bits are `system`.
     Mode,
     /// Something that changes the machine.
@@ -214,6 +218,8 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("code-target", Role::Code(Kind::Target)),
     ("sed-script", Role::SedScript),
     ("suffix", Role::Suffix),
+    ("plus-format", Role::PlusFormat),
+    ("jq-filter", Role::JqFilter),
     ("mode", Role::Mode),
     ("system", Role::System),
     ("unknown", Role::Unknown),

@@ -32,6 +32,12 @@ pub(super) struct Split<'g> {
 /// Splits the words after the program's (or subcommand's) name.
 pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
     let mut out = Split::default();
+    if command.style.options == OptionStyle::GnuAt {
+        // Such words are replaced before anything else is looked at: values and words after `--` too.
+        out.items.extend(
+            words.iter().filter(|word| may_be_at_file(word)).map(|word| Item::Unknown(word.show())),
+        );
+    }
     let mut operands = 0usize;
     let mut dashes = false;
     let mut at = 0;
@@ -65,7 +71,7 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
             match command.style.options {
                 OptionStyle::None => {}
                 OptionStyle::Words => whole(command, text, words, &mut at, &mut out.items),
-                OptionStyle::Gnu | OptionStyle::Pflag => {
+                OptionStyle::Gnu | OptionStyle::GnuAt | OptionStyle::Pflag => {
                     gnu(command, text, words, &mut at, &mut out.items)
                 }
                 OptionStyle::Go => go(command, text, words, &mut at, &mut out.items),
@@ -104,6 +110,19 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
         }
     }
     out
+}
+
+/// Whether a word can begin with `@`.
+fn may_be_at_file(word: &Word) -> bool {
+    match word {
+        Word::Lit(text) => text.starts_with('@'),
+        Word::Glob(text) => text.starts_with(['@', '*', '?', '[']),
+        Word::Starts(text) => text.is_empty() || text.starts_with('@'),
+        Word::Found(roots) | Word::FoundMany(roots) => {
+            roots.iter().any(|root| root.starts_with('@'))
+        }
+        Word::Any => true,
+    }
 }
 
 fn named<'g>(command: &'g Command, name: &str) -> Option<&'g Opt> {
@@ -209,11 +228,12 @@ fn gnu<'g>(
         items.push(Item::Option { option, values: Vec::new(), written: text.to_owned() });
         return;
     }
-    // A single-dash word that is listed as such (`-exec` style names in GNU programs).
-    if text.len() > 2
-        && let Some(option) = named(command, text.split_once('=').map_or(text, |(name, _)| name))
+    // A single-dash word that is listed as such (`-exec` style names in GNU programs). Not a letter: `-o=x` is `-o` with `=x`.
+    let (name, value) =
+        text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    if name.len() > 2
+        && let Some(option) = named(command, name)
     {
-        let value = text.split_once('=').map(|(_, value)| value);
         items.push(long(std::slice::from_ref(option), option.canonical(), value, text, words, at));
         return;
     }

@@ -2,7 +2,7 @@
 
 use super::level::{Arg, Level, Reading, read_level};
 use super::line::{self, CommandLine};
-use super::{Refusal, Scope, mode, sed};
+use super::{Refusal, Scope, jq, mode, sed};
 use crate::effect::{Caused, Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
@@ -175,6 +175,16 @@ impl Emit {
             Role::Suffix => {
                 if !word.text().is_some_and(|text| !text.contains(['/', '*'])) {
                     path_effects(level, Access::Write, &Place::Any, by);
+                }
+            }
+            Role::PlusFormat => {
+                if !word.text().is_some_and(|text| text.starts_with('+')) {
+                    push(level, Effect::System, by);
+                }
+            }
+            Role::JqFilter => {
+                if !word.text().is_some_and(|filter| !jq::reads_files(filter)) {
+                    path_effects(level, Access::Read, &Place::Any, "a filter that imports");
                 }
             }
             Role::System => push(level, Effect::System, by),

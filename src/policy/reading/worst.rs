@@ -80,7 +80,9 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::Chdir
         | Role::ChdirOperands => {}
         Role::Path(access, _) => path(*access, push),
-        Role::AtFile | Role::Form | Role::Rev | Role::RevOrPath => path(Access::Read, push),
+        Role::AtFile | Role::Form | Role::Rev | Role::RevOrPath | Role::JqFilter => {
+            path(Access::Read, push)
+        }
         Role::HostPath(access) => {
             path(*access, push);
             push(Effect::Net(Peer::Any));
@@ -100,7 +102,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
             push(Effect::Code);
         }
         Role::Suffix => path(Access::Write, push),
-        Role::Mode | Role::System => push(Effect::System),
+        Role::Mode | Role::PlusFormat | Role::System => push(Effect::System),
         Role::Unknown => push(Effect::Unknown),
     }
 }
