@@ -302,6 +302,11 @@ impl Emit {
     }
 
     fn url(&self, level: &mut Level, word: &Word, by: &str) {
+        let scheme = word.text().map(|text| text.get(..5).unwrap_or_default());
+        if scheme.is_none_or(|scheme| scheme.eq_ignore_ascii_case("file:")) {
+            // A file that is read, or written by an upload.
+            path_effects(level, Access::ReadWrite, &Place::Any, by);
+        }
         let peer = match word.text() {
             // curl and its kind expand `{a,b}` and `[1-9]` in URLs into several.
             Some(url) if !url.contains(['{', '[', '}', ']']) || url.contains("://[") => {
@@ -316,6 +321,9 @@ impl Emit {
     fn prefixed(&mut self, level: &mut Level, word: &Word, marks: &[&str], by: &str) {
         match word.text() {
             Some(text) => {
+                if text.contains("%output{") {
+                    path_effects(level, Access::Write, &Place::Any, by);
+                }
                 if let Some(path) = marks.iter().find_map(|mark| text.strip_prefix(mark)) {
                     self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
                 } else if let Some((_, path)) =

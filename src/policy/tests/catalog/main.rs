@@ -58,4 +58,5 @@ macro_rules! tables {
 tables! {
     archives
     files
+    transfer
 }
