@@ -80,9 +80,7 @@ pub(super) fn place(
     match of {
         Place::Exact(path) => check(path),
         Place::Tree(path) => {
-            if access == Access::Read {
-                check(path)?;
-            }
+            check(path)?;
             check(&paths::join(path, "x"))
         }
         Place::Glob(pattern) => paths::skeletons(pattern).iter().try_for_each(|path| check(path)),
