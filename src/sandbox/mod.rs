@@ -7,13 +7,18 @@
 //! guest can prove it got the same thing.
 
 pub mod folders;
+pub mod gitdirs;
 pub mod grants;
+pub mod materials;
 pub mod mountinfo;
 pub mod mounts;
 pub mod plan;
 pub mod protected;
 pub mod protection;
 pub mod survey;
+pub mod synthetic;
+pub mod toolchain;
+mod toolchain_table;
 pub mod user;
 pub mod walk;
 pub mod workspace;

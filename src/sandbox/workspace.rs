@@ -18,9 +18,9 @@ use super::plan::Identity;
 const MARKERS: [&str; 2] = [".runner", ".git"];
 
 /// Folders of the system, which no call may have as its workspace.
-const SYSTEM: [&str; 13] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys",
-    "/usr", "/var",
+const SYSTEM: [&str; 16] = [
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin",
+    "/sys", "/tmp", "/usr", "/var", "/var/tmp",
 ];
 
 /// Why there is no workspace, or no place in it to start from.

@@ -1,0 +1,304 @@
+//! The host's programs in a sandbox (image `host`): what is mounted so that toolchains work.
+//!
+//! Duty: system folders, the parts of `/etc` that programs need, the toolchains on the caller's `PATH` with the
+//! variables they need, and a `PATH` built from nothing. Non-goals: finding out which of them a command
+//! needs. Trust boundary: the caller's home is not the adversary's, but it is the caller's secret:
+//! only known toolchain folders are taken from it, credentials in them are covered, and neither the
+//! home nor anything above it is ever mounted. All is read-only. A folder of the workspace is never on
+//! this `PATH`.
+//!
+//! Cargo works offline on a read-only `CARGO_HOME`: it takes no locks on a read-only file system, and the
+//! registry's unpacked sources are already there.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::mountinfo;
+use super::plan::{Access, Environment, Identity, MaskKind, Mount, MountRole, Note};
+use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
+
+/// What the caller's own environment says.
+pub struct Caller<'a> {
+    /// The home directory.
+    pub home: Option<&'a Path>,
+    /// A variable of the caller's environment.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The workspace: nothing in it counts as a toolchain.
+    pub workspace: &'a Path,
+}
+
+/// What a sandbox gets of the host's programs.
+#[derive(Debug, Default)]
+pub struct Toolchains {
+    /// Read-only mounts, by target.
+    pub mounts: Vec<Mount>,
+    /// Credentials in them that must be covered: target, and what covers it.
+    pub hidden: Vec<(PathBuf, MaskKind, Identity)>,
+    /// Variables that toolchains need, `PATH` among them.
+    pub env: Environment,
+    /// What a user should know.
+    pub notes: Vec<Note>,
+}
+
+/// Finds the host's programs.
+#[must_use]
+pub fn find(caller: &Caller<'_>) -> Toolchains {
+    let mut finder =
+        Finder { caller, mounts: BTreeMap::new(), out: Toolchains::default(), path: Vec::new() };
+    finder.system();
+    finder.toolchains();
+    finder.finish()
+}
+
+struct Finder<'a> {
+    caller: &'a Caller<'a>,
+    /// By target: source, identity, role.
+    mounts: BTreeMap<PathBuf, (PathBuf, Identity, MountRole)>,
+    out: Toolchains,
+    path: Vec<PathBuf>,
+}
+
+impl Finder<'_> {
+    fn system(&mut self) {
+        for folder in SYSTEM {
+            let folder = Path::new(folder);
+            self.mount(folder, MountRole::System);
+            for below in mountinfo::below(folder) {
+                self.mount(&below, MountRole::System);
+            }
+        }
+        for name in ETC {
+            self.mount(&Path::new("/etc").join(name), MountRole::System);
+        }
+        // Configuration of JVMs is linked from `/usr` to `/etc/java-17-openjdk` and the like.
+        for entry in std::fs::read_dir("/etc").into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(b"java-") {
+                self.mount(&entry.path(), MountRole::System);
+            }
+        }
+    }
+
+    fn toolchains(&mut self) {
+        let path = (self.caller.variable)("PATH").unwrap_or_default();
+        for folder in std::env::split_paths(&path) {
+            if !folder.is_absolute() || self.path.contains(&folder) || !folder.is_dir() {
+                continue;
+            }
+            if SYSTEM.iter().any(|system| folder.starts_with(system)) {
+                continue;
+            }
+            self.path_folder(&folder);
+        }
+    }
+
+    /// Takes a folder of the caller's `PATH`, if it belongs to a toolchain.
+    fn path_folder(&mut self, folder: &Path) {
+        if folder.starts_with(self.caller.workspace) || self.caller.workspace.starts_with(folder) {
+            self.skip(folder, "it belongs to the workspace");
+            return;
+        }
+        if let Some((root, known)) = self.known(folder) {
+            for name in known.also {
+                if let Some(path) = self.place(name.variable, name.below_home) {
+                    self.toolchain(&path, name.variable);
+                }
+            }
+            if self.toolchain(&root, known.variable) {
+                self.path.push(folder.to_owned());
+            }
+            for (name, value) in known.set {
+                self.out.env.insert((*name).into(), (*value).into());
+            }
+            return;
+        }
+        let root = match self.caller.home.and_then(|home| folder.strip_prefix(home).ok()) {
+            // A folder of programs and nothing else.
+            Some(below) if below == Path::new("bin") || below == Path::new(".local/bin") => {
+                folder.to_owned()
+            }
+            Some(_) => {
+                self.skip(folder, "it is not a toolchain that is known");
+                return;
+            }
+            None => match package_root(folder) {
+                Some(root) => root,
+                None => {
+                    self.skip(folder, "it belongs to no toolchain that is known");
+                    return;
+                }
+            },
+        };
+        if self.toolchain(&root, None) {
+            self.path.push(folder.to_owned());
+            if folder.ends_with(".local/bin") {
+                self.extras();
+            }
+        }
+    }
+
+    /// What programs in `~/.local/bin` are often links or wrappers to.
+    fn extras(&mut self) {
+        let Some(home) = self.caller.home else { return };
+        for name in EXTRAS {
+            self.mount_real(&home.join(name), MountRole::Toolchain);
+        }
+        if self.mounts.contains_key(&home.join(".local/lib")) {
+            self.out.env.insert("PYTHONUSERBASE".into(), home.join(".local").into());
+        }
+    }
+
+    /// The toolchain that a folder of `PATH` belongs to, and where it is installed.
+    fn known(&self, folder: &Path) -> Option<(PathBuf, &'static Known)> {
+        KNOWN.iter().find_map(|known| {
+            let root = self.place(known.variable, known.below_home)?;
+            folder.starts_with(&root).then_some((root, known))
+        })
+    }
+
+    /// Where a toolchain is: as its variable says, else at its usual place in the home.
+    fn place(&self, variable: Option<&str>, below_home: &str) -> Option<PathBuf> {
+        variable
+            .and_then(|name| (self.caller.variable)(name))
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| self.caller.home.map(|home| home.join(below_home)))
+    }
+
+    /// Mounts a toolchain and sets its variable. Whether it could.
+    fn toolchain(&mut self, root: &Path, variable: Option<&str>) -> bool {
+        if self.holds_home(root) {
+            self.skip(root, "it holds the home directory");
+            return false;
+        }
+        if !self.mount_real(root, MountRole::Toolchain) {
+            return false;
+        }
+        if let Some(variable) = variable {
+            self.out.env.insert(variable.into(), root.into());
+        }
+        for (name, kind) in CREDENTIALS {
+            self.hide(&root.join(name), *kind);
+        }
+        self.hide_tokens(&root.join("config.toml"));
+        self.hide_tokens(&root.join("config"));
+        true
+    }
+
+    /// Whether mounting this would show the home directory, by its name or by where it leads.
+    fn holds_home(&self, path: &Path) -> bool {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let Some(home) = self.caller.home else { return path == Path::new("/") };
+        let real_home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        home.starts_with(path) || real_home.starts_with(&real)
+    }
+
+    fn hide(&mut self, path: &Path, kind: MaskKind) {
+        let Ok(found) = path.metadata() else { return };
+        let right = match kind {
+            MaskKind::File => found.is_file(),
+            MaskKind::Folder => found.is_dir(),
+        };
+        if right {
+            self.out.hidden.push((path.to_owned(), kind, identity(&found)));
+        }
+    }
+
+    /// Cargo's configuration is needed, unless somebody wrote a token into it.
+    fn hide_tokens(&mut self, path: &Path) {
+        let Ok(text) = std::fs::read_to_string(path) else { return };
+        let secret = text.lines().any(|line| {
+            let key = line.trim_start().split('=').next().unwrap_or_default().trim();
+            matches!(key.rsplit('.').next(), Some("token" | "secret-key" | "password"))
+        });
+        if secret {
+            self.hide(path, MaskKind::File);
+            self.note(
+                "hidden_credentials",
+                format!("{} holds a token, and is hidden", path.display()),
+            );
+        }
+    }
+
+    /// Mounts a path as it is named, from where it leads.
+    fn mount(&mut self, path: &Path, role: MountRole) {
+        self.mount_real(path, role);
+    }
+
+    fn mount_real(&mut self, target: &Path, role: MountRole) -> bool {
+        let Ok(source) = target.canonicalize() else { return false };
+        let Ok(found) = source.metadata() else { return false };
+        if !found.is_dir() && !found.is_file() {
+            return false;
+        }
+        self.mounts.insert(target.components().collect(), (source, identity(&found), role));
+        true
+    }
+
+    fn skip(&mut self, folder: &Path, why: &str) {
+        self.note(
+            "path_skipped",
+            format!("{} is on PATH but not in the sandbox: {why}", folder.display()),
+        );
+    }
+
+    fn note(&mut self, code: &'static str, text: String) {
+        self.out.notes.push(Note { code, text });
+    }
+
+    fn finish(mut self) -> Toolchains {
+        self.path.extend(SYSTEM_PATH.iter().map(PathBuf::from));
+        // Joining fails only for a folder with `:` in its name, which cannot be on a `PATH`.
+        let path =
+            std::env::join_paths(&self.path).unwrap_or_else(|_| SYSTEM_PATH.join(":").into());
+        self.out.env.insert("PATH".into(), path);
+        let nested = |target: &Path, all: &BTreeMap<PathBuf, (PathBuf, Identity, MountRole)>| {
+            // What another mount shows anyway, at the same place, needs no mount of its own.
+            target.ancestors().skip(1).any(|above| {
+                all.get(above).is_some_and(|(source, ..)| {
+                    let below = target.strip_prefix(above).unwrap_or(Path::new(""));
+                    all.get(target).is_some_and(|(own, ..)| *own == source.join(below))
+                })
+            })
+        };
+        let points: Vec<PathBuf> =
+            SYSTEM.iter().flat_map(|folder| mountinfo::below(Path::new(folder))).collect();
+        self.out.mounts = self
+            .mounts
+            .iter()
+            .filter(|(target, _)| points.contains(target) || !nested(target, &self.mounts))
+            .map(|(target, (source, identity, role))| Mount {
+                source: source.clone(),
+                target: target.clone(),
+                access: Access::ReadOnly,
+                identity: *identity,
+                role: *role,
+            })
+            .collect();
+        self.out
+    }
+}
+
+fn identity(found: &std::fs::Metadata) -> Identity {
+    Identity { dev: found.dev(), ino: found.ino() }
+}
+
+/// The folder that a package outside the home is installed in: `/opt/NAME`, Homebrew's, Nix's.
+fn package_root(folder: &Path) -> Option<PathBuf> {
+    let mut parts = folder.iter().skip(1);
+    let (first, second) = (parts.next()?, parts.next());
+    if first == OsStr::new("opt") {
+        return second.map(|name| Path::new("/opt").join(name));
+    }
+    for prefix in ["/nix", "/home/linuxbrew/.linuxbrew"] {
+        if folder.starts_with(prefix) {
+            return Some(PathBuf::from(prefix));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "toolchain_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! What is found in small homes, and on this machine.
+
+use super::*;
+
+struct Home {
+    _dir: tempfile::TempDir,
+    home: PathBuf,
+}
+
+fn home(files: &[&str]) -> Home {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    for file in files {
+        let path = home.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    Home { home, _dir: dir }
+}
+
+fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
+    let folders = path.iter().map(|name| home.home.join(name));
+    let path = std::env::join_paths(folders.chain(["/usr/bin".into(), "relative".into()])).unwrap();
+    let variable = |name: &str| match name {
+        "PATH" => Some(path.clone()),
+        name => {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| home.home.join(value).into())
+        }
+    };
+    find(&Caller { home: Some(&home.home), variable: &variable, workspace: Path::new("/w") })
+}
+
+fn from_home(home: &Home, found: &Toolchains) -> Vec<String> {
+    found
+        .mounts
+        .iter()
+        .filter(|mount| mount.role == MountRole::Toolchain)
+        .map(|mount| {
+            assert_eq!(mount.access, Access::ReadOnly);
+            mount.target.strip_prefix(&home.home).unwrap().display().to_string()
+        })
+        .collect()
+}
+
+fn path_of(found: &Toolchains) -> String {
+    found.env[OsStr::new("PATH")].to_str().unwrap().to_owned()
+}
+
+#[test]
+fn rust_brings_both_its_folders_and_hides_its_credentials() {
+    let home = home(&[
+        ".cargo/bin/cargo",
+        ".cargo/credentials.toml",
+        ".rustup/settings.toml",
+        ".ssh/id_rsa",
+    ]);
+    let found = found(&home, &[".cargo/bin"], &[]);
+    assert_eq!(from_home(&home, &found), [".cargo", ".rustup"]);
+    assert_eq!(found.env[OsStr::new("CARGO_HOME")], home.home.join(".cargo").as_os_str());
+    assert_eq!(found.env[OsStr::new("RUSTUP_HOME")], home.home.join(".rustup").as_os_str());
+    assert_eq!(found.hidden.len(), 1);
+    assert_eq!(found.hidden[0].0, home.home.join(".cargo/credentials.toml"));
+    assert!(
+        path_of(&found).starts_with(&format!("{}/.cargo/bin:/usr/local/sbin", home.home.display()))
+    );
+}
+
+#[test]
+fn a_variable_says_where_a_toolchain_is() {
+    let home = home(&["elsewhere/cargo/bin/cargo", "elsewhere/rustup/x"]);
+    let set = [("CARGO_HOME", "elsewhere/cargo"), ("RUSTUP_HOME", "elsewhere/rustup")];
+    let found = found(&home, &["elsewhere/cargo/bin"], &set);
+    assert_eq!(from_home(&home, &found), ["elsewhere/cargo", "elsewhere/rustup"]);
+}
+
+#[test]
+fn a_token_in_cargos_configuration_hides_it() {
+    let home = home(&[".cargo/bin/cargo"]);
+    let config = home.home.join(".cargo/config.toml");
+    std::fs::write(&config, "[build]\njobs = 2\n").unwrap();
+    assert!(found(&home, &[".cargo/bin"], &[]).hidden.is_empty());
+    std::fs::write(&config, "[registries.mine]\ntoken = \"secret\"\n").unwrap();
+    assert_eq!(found(&home, &[".cargo/bin"], &[]).hidden[0].0, config);
+}
+
+#[test]
+fn neither_the_home_nor_what_is_unknown_in_it_is_mounted() {
+    let home = home(&["private/bin/x", "bin/tool", ".local/bin/y", ".local/lib/python3/z"]);
+    let found_all = found(&home, &["private/bin", "bin", ".local/bin", ""], &[]);
+    assert_eq!(from_home(&home, &found_all), [".local/bin", ".local/lib", "bin"]);
+    assert_eq!(found_all.env[OsStr::new("PYTHONUSERBASE")], home.home.join(".local").as_os_str());
+    assert!(!path_of(&found_all).contains("private"));
+    assert_eq!(found_all.notes.len(), 2);
+    let tricked = found(&home, &["bin"], &[("CARGO_HOME", "")]);
+    assert!(tricked.mounts.iter().all(|mount| !home.home.starts_with(&mount.target)));
+}
+
+#[test]
+fn a_link_to_the_home_does_not_bring_the_home() {
+    let home = home(&["x"]);
+    std::os::unix::fs::symlink(&home.home, home.home.join(".cargo")).unwrap();
+    std::fs::create_dir(home.home.join("bin")).unwrap();
+    let found = found(&home, &[".cargo/bin"], &[]);
+    assert!(from_home(&home, &found).is_empty());
+}
+
+#[test]
+fn folders_of_the_workspace_are_not_on_the_path() {
+    let home = home(&["project/node_modules/.bin/x"]);
+    let folder = home.home.join("project/node_modules/.bin");
+    let path = std::env::join_paths([&folder]).unwrap();
+    let variable = |name: &str| (name == "PATH").then(|| path.clone());
+    let workspace = home.home.join("project");
+    let found =
+        find(&Caller { home: Some(&home.home), variable: &variable, workspace: &workspace });
+    assert!(!path_of(&found).contains("project"));
+}
+
+#[test]
+fn the_system_is_there_once_and_without_secrets() {
+    let home = home(&[]);
+    let found = found(&home, &[], &[]);
+    let targets: Vec<&Path> = found.mounts.iter().map(|mount| mount.target.as_path()).collect();
+    for needed in ["/usr", "/bin", "/lib"] {
+        assert!(targets.contains(&Path::new(needed)), "{needed}");
+    }
+    for never in [
+        "/",
+        "/etc",
+        "/etc/ssl",
+        "/etc/ssl/private",
+        "/etc/shadow",
+        "/root",
+        "/home",
+        "/var",
+        "/run",
+    ] {
+        assert!(!targets.contains(&Path::new(never)), "{never}");
+    }
+    for mount in &found.mounts {
+        assert!(mount.source.symlink_metadata().is_ok_and(|found| !found.is_symlink()));
+    }
+    assert_eq!(path_of(&found), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+}
