@@ -52,6 +52,12 @@ pub fn find(caller: &Caller<'_>) -> Toolchains {
     finder.finish()
 }
 
+/// `PATH` of the system alone.
+#[must_use]
+pub fn system_path() -> String {
+    SYSTEM_PATH.join(":")
+}
+
 struct Finder<'a> {
     caller: &'a Caller<'a>,
     /// By target: source, identity, role.

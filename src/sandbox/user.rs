@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::grants::Writes;
 use super::plan::{Image, UserChoice, WhyUser};
-use super::workspace::Owner;
+use super::workspace::{OthersMay, Owner};
 
 /// The user that owns nothing.
 pub const NOBODY: u32 = 65_534;
@@ -55,15 +55,6 @@ impl fmt::Display for UserError {
 }
 
 impl std::error::Error for UserError {}
-
-/// Whether users other than the owner can look into the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OthersMay {
-    /// They can read and enter it.
-    Enter,
-    /// They cannot.
-    NotEnter,
-}
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]

@@ -124,6 +124,7 @@ pub struct Workspace {
     handle: OwnedFd,
     identity: Identity,
     owner: Owner,
+    others: OthersMay,
 }
 
 /// Whom a file belongs to.
@@ -133,6 +134,15 @@ pub struct Owner {
     pub uid: u32,
     /// Group id on the host.
     pub gid: u32,
+}
+
+/// Whether users other than the owner can look into a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OthersMay {
+    /// They can read and enter it.
+    Enter,
+    /// They cannot.
+    NotEnter,
 }
 
 impl Workspace {
@@ -183,12 +193,14 @@ impl Workspace {
     fn from_parts(root: PathBuf, cwd: PathBuf, handle: OwnedFd) -> Result<Self, WorkspaceError> {
         let stat =
             fstat(&handle).map_err(|error| WorkspaceError::Open(root.clone(), error.into()))?;
+        let open = stat.st_mode & 0o005 == 0o005;
         Ok(Self {
             root,
             cwd,
             handle,
             identity: identity_of(&stat),
             owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
+            others: if open { OthersMay::Enter } else { OthersMay::NotEnter },
         })
     }
 
@@ -214,6 +226,12 @@ impl Workspace {
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// Whether users other than its owner can look into it.
+    #[must_use]
+    pub fn others(&self) -> OthersMay {
+        self.others
     }
 
     /// The handle on its root.

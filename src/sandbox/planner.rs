@@ -1,0 +1,351 @@
+//! Puts a plan together.
+//!
+//! Duty: from a request (what was decided, and facts about this machine) to a [`SandboxPlan`], in one place and
+//! in one order. Non-goals: each part's own rules, which its own file has. Nothing that fails leaves a
+//! trace: folders that were made are removed again.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use runner_policy::limits::{Isolation, Limit, Limits};
+
+use super::gitdirs;
+use super::grants::{FileGrants, Writes};
+use super::materials::{MaterialError, Materials};
+use super::mounts::{Missing, MountError, plan_mounts};
+use super::plan::{
+    Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
+    ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+};
+use super::protection::{RuntimeKind, TooLittle, demand, protections};
+use super::synthetic::{self, HOME, USER};
+use super::toolchain::{self, Toolchains};
+use super::user::{self, UserError, UserFacts, UserMapping};
+use super::workspace::{Owner, Workspace};
+
+/// What a plan is made from.
+pub struct PlanRequest<'a> {
+    /// The workspace, held open.
+    pub workspace: &'a Workspace,
+    /// What was decided about files.
+    pub grants: FileGrants<'a>,
+    /// The root file system.
+    pub image: Image,
+    /// What a foreign image brings; empty for `host`.
+    pub image_facts: ImageFacts,
+    /// The OCI runtime.
+    pub runtime: Option<Runtime>,
+    /// How strongly the sandbox is closed.
+    pub isolation: Isolation,
+    /// Every limit in force.
+    pub limits: Limits,
+    /// The policy's variables, with their values. They win over ours, but for `HOME`.
+    pub env: Environment,
+    /// Whether there is a `/dev/shm`, counted as scratch.
+    pub shared_memory: SharedMemory,
+    /// How the daemon maps users.
+    pub mapping: UserMapping,
+    /// The caller's ids.
+    pub caller: Owner,
+    /// The caller's home directory.
+    pub home: Option<&'a Path>,
+    /// A variable of the caller's environment.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// A folder of the caller's for covers and synthetic files.
+    pub materials: &'a Path,
+    /// Whether to make what is missing.
+    pub missing: Missing,
+}
+
+/// What is known about a foreign image.
+#[derive(Debug, Clone, Default)]
+pub struct ImageFacts {
+    /// Its own `PATH`.
+    pub path: Option<OsString>,
+    /// Folders that it declares as volumes. The daemon would make writable folders without any limit for
+    /// them; they get a scratch folder instead.
+    pub volumes: Vec<PathBuf>,
+}
+
+/// Whether a sandbox has shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedMemory {
+    /// None.
+    None,
+    /// `/dev/shm`, as large as scratch.
+    Counted,
+}
+
+/// Why there is no plan.
+#[derive(Debug)]
+pub enum PlanError {
+    /// No user to run as.
+    User(UserError),
+    /// Less protection than demanded.
+    TooLittle(TooLittle),
+    /// The workspace cannot be mounted as granted.
+    Mounts(MountError),
+    /// A file of ours cannot be placed.
+    Material(MaterialError),
+    /// A variable that no process can have.
+    Variable(OsString),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(error) => error.fmt(f),
+            Self::TooLittle(error) => error.fmt(f),
+            Self::Mounts(error) => error.fmt(f),
+            Self::Material(error) => error.fmt(f),
+            Self::Variable(name) => write!(
+                f,
+                "{name:?} cannot be a variable: a name has no `=`, no NUL and no line end, and a value has no NUL"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+macro_rules! from {
+    ($($variant:ident($error:ty)),*) => {
+        $(impl From<$error> for PlanError {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        })*
+    };
+}
+from!(User(UserError), TooLittle(TooLittle), Mounts(MountError), Material(MaterialError));
+
+/// Makes a plan.
+///
+/// # Errors
+/// See [`PlanError`].
+pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
+    let workspace = request.workspace;
+    let user = user::choose(&UserFacts {
+        caller: request.caller,
+        mapping: request.mapping,
+        workspace: workspace.owner(),
+        others: workspace.others(),
+        image: &request.image,
+        writes: request.grants.writes,
+    })?;
+    let kind = RuntimeKind::of(request.runtime.as_ref());
+    let mut protections = protections(kind, &user);
+    demand(request.isolation, kind, &protections)?;
+
+    let materials = Materials::new(request.materials, request.missing);
+    let covers = Covers {
+        file: materials.cover(MaskKind::File)?,
+        folder: materials.cover(MaskKind::Folder)?,
+    };
+    let synthetic = synthetic_files(request, &user, &materials)?;
+    let toolchains = match request.image {
+        Image::Host => toolchain::find(&toolchain::Caller {
+            home: request.home,
+            variable: request.variable,
+            workspace: workspace.root(),
+        }),
+        Image::Reference(_) => Toolchains::default(),
+    };
+    let env = environment(request, &toolchains)?;
+    let git = gitdirs::find(workspace, git_access(&request.grants));
+
+    // Last of what can fail: it may make folders.
+    let own =
+        plan_mounts(workspace, &request.grants, request.missing, owner_of_writes(request, &user))?;
+
+    let mut masks = Vec::new();
+    for (path, hidden) in &own.hidden {
+        masks.push(covers.mask(workspace.root().join(path), hidden.kind, hidden.identity));
+    }
+    for (path, kind, identity) in &toolchains.hidden {
+        if !path.starts_with(workspace.root()) {
+            masks.push(covers.mask(path.clone(), *kind, *identity));
+        }
+    }
+    let mut notes = own.notes;
+    notes.extend(git.notes);
+    notes.extend(toolchains.notes);
+    if user.why == WhyUser::RootWithoutCapabilities {
+        notes.push(Note {
+            code: "root",
+            text: "the caller and the workspace are root's, so the command runs as root without capabilities"
+                .to_owned(),
+        });
+    }
+    let mut guarded = own.guarded;
+    guarded.extend(git.guarded);
+    if !guarded.is_empty() || own.mounts.iter().any(|mount| mount.access == Access::ReadWrite) {
+        weaken_protected_paths(&mut protections);
+    }
+    Ok(SandboxPlan {
+        image: request.image.clone(),
+        runtime: request.runtime.clone(),
+        isolation: request.isolation,
+        workspace: workspace.root().to_owned(),
+        cwd: workspace.cwd().to_owned(),
+        mounts: in_order(workspace.root(), own.mounts, git.mounts, toolchains.mounts),
+        masks,
+        synthetic,
+        tmpfs: tmpfs(request, &user),
+        env,
+        limits: request.limits,
+        protections,
+        created_folders: own.created,
+        guarded,
+        notes,
+        user,
+    })
+}
+
+struct Covers {
+    file: (PathBuf, Identity),
+    folder: (PathBuf, Identity),
+}
+
+impl Covers {
+    fn mask(&self, target: PathBuf, kind: MaskKind, hides: Identity) -> Mask {
+        let (source, identity) = match kind {
+            MaskKind::File => self.file.clone(),
+            MaskKind::Folder => self.folder.clone(),
+        };
+        Mask { source, target, kind, identity, hides }
+    }
+}
+
+/// Whom folders that are made belong to: the user that will write into them.
+fn owner_of_writes(request: &PlanRequest<'_>, user: &UserChoice) -> Owner {
+    match request.mapping {
+        UserMapping::Rootful => Owner { uid: user.uid, gid: user.gid },
+        UserMapping::Rootless | UserMapping::Remapped => request.caller,
+    }
+}
+
+/// Git's folders outside the workspace are as writable as `.git` in it would be.
+fn git_access(grants: &FileGrants<'_>) -> Access {
+    match grants.writes {
+        Writes::Some if grants.write.covers(Path::new(".git")) => Access::ReadWrite,
+        Writes::Some | Writes::None => Access::ReadOnly,
+    }
+}
+
+fn synthetic_files(
+    request: &PlanRequest<'_>,
+    user: &UserChoice,
+    materials: &Materials,
+) -> Result<Vec<SyntheticFile>, PlanError> {
+    let identity = synthetic::git_identity(request.home);
+    let safe = [request.workspace.root()];
+    let files = match request.image {
+        Image::Host => synthetic::files(user, &safe, &identity),
+        Image::Reference(_) => vec![synthetic::git(&safe, &identity)],
+    };
+    let mut placed = Vec::new();
+    for (target, content, role) in files {
+        let (source, identity) = materials.file(&content)?;
+        placed.push(SyntheticFile {
+            source,
+            target,
+            identity,
+            content,
+            mode: FileMode::Readable,
+            role,
+        });
+    }
+    Ok(placed)
+}
+
+fn environment(
+    request: &PlanRequest<'_>,
+    toolchains: &Toolchains,
+) -> Result<Environment, PlanError> {
+    let mut env = Environment::new();
+    let path = request.image_facts.path.clone();
+    env.insert("PATH".into(), path.unwrap_or_else(|| toolchain::system_path().into()));
+    for (name, value) in [
+        ("USER", USER),
+        ("LOGNAME", USER),
+        ("SHELL", "/bin/sh"),
+        ("LANG", "C.UTF-8"),
+        // Reading a repository must not rewrite its index.
+        ("GIT_OPTIONAL_LOCKS", "0"),
+    ] {
+        env.insert(name.into(), value.into());
+    }
+    env.extend(toolchains.env.clone());
+    for (name, value) in &request.env {
+        let bad_name =
+            name.is_empty() || name.as_bytes().iter().any(|byte| matches!(byte, b'=' | 0 | b'\n'));
+        if bad_name || value.as_bytes().contains(&0) {
+            return Err(PlanError::Variable(name.clone()));
+        }
+        env.insert(name.clone(), value.clone());
+    }
+    // The only folder of that kind that is there.
+    env.insert(OsStr::new("HOME").to_owned(), HOME.into());
+    Ok(env)
+}
+
+fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
+    let entry = |target: &Path, mode: u32, exec: TmpfsExec| Tmpfs {
+        target: target.to_owned(),
+        size: request.limits.get(Limit::Scratch),
+        inodes: request.limits.get(Limit::Inodes),
+        uid: user.uid,
+        gid: user.gid,
+        mode,
+        exec,
+    };
+    let mut all = vec![
+        entry(Path::new("/tmp"), 0o1777, TmpfsExec::Exec),
+        entry(Path::new(HOME), 0o700, TmpfsExec::Exec),
+    ];
+    if request.shared_memory == SharedMemory::Counted {
+        all.push(entry(Path::new("/dev/shm"), 0o1777, TmpfsExec::NoExec));
+    }
+    for volume in &request.image_facts.volumes {
+        let taken = all.iter().any(|entry| entry.target == *volume);
+        if !taken && volume.is_absolute() && !volume.starts_with(request.workspace.root()) {
+            all.push(entry(volume, 0o755, TmpfsExec::Exec));
+        }
+    }
+    all
+}
+
+/// All mounts, parents first. What lies in the workspace is the workspace's affair alone.
+fn in_order(root: &Path, own: Vec<Mount>, git: Vec<Mount>, host: Vec<Mount>) -> Vec<Mount> {
+    let mut all: Vec<Mount> = own;
+    for mount in git.into_iter().chain(host) {
+        let ours = mount.target.starts_with(root) && mount.role != MountRole::Workspace;
+        if !ours && !all.iter().any(|other| other.target == mount.target) {
+            all.push(mount);
+        }
+    }
+    all.sort_by(|a, b| {
+        let depth = |mount: &Mount| mount.target.components().count();
+        depth(a).cmp(&depth(b)).then_with(|| a.target.cmp(&b.target))
+    });
+    all
+}
+
+/// Where something is writable, protection of names that do not exist yet has an end.
+fn weaken_protected_paths(protections: &mut [super::plan::Protection]) {
+    for protection in protections {
+        if protection.name == "protected-paths" && protection.status == ProtectionStatus::Enforced {
+            protection.status = ProtectionStatus::BestEffort(
+                "all that exist, and missing ones in the workspace's root; in git's folder they are moved aside after \
+                 the call, and in deeper writable folders new ones can be made",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;
