@@ -122,7 +122,7 @@ impl Place {
     pub fn show(&self) -> String {
         match self {
             Self::Exact(path) | Self::Glob(path) => path.clone(),
-            Self::Tree(path) => format!("{path}/**"),
+            Self::Tree(path) => format!("{}/**", path.trim_end_matches('/')),
             Self::Prefix(path) => format!("{path}*"),
             Self::Any => "files that are not known before it runs".to_owned(),
         }

@@ -57,6 +57,9 @@ macro_rules! tables {
 
 tables! {
     archives
+    change
+    conditions
     files
+    look
     transfer
 }
