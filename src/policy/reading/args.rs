@@ -1,6 +1,6 @@
 //! Splitting words into options and operands, as the program itself would.
 
-use crate::grammar::{BundleWord, Command, Opt, OptValue, OptionStyle, OptionsEnd, Role};
+use crate::grammar::{BundleWord, Command, Opt, OptValue, OptionStyle, OptionsEnd, Role, Slots};
 use crate::word::Word;
 
 /// One part of a command's arguments, in the order given.
@@ -49,7 +49,7 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
                 if other.may_be_option() && !dashes {
                     out.items.push(Item::Anything);
                 }
-                if !command.subcommands.is_empty() && operands == 0 {
+                if operands == 0 && !command.subcommands.is_empty() {
                     out.subcommand = Some(at - 1);
                     return out;
                 }
@@ -96,7 +96,7 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
                 }
             }
         }
-        if !command.subcommands.is_empty() && operands == 0 {
+        if operands == 0 && (is_subcommand(command, text) || out.in_doubt(command)) {
             out.subcommand = Some(at - 1);
             return out;
         }
@@ -123,6 +123,27 @@ fn may_be_at_file(word: &Word) -> bool {
         }
         Word::Any => true,
     }
+}
+
+impl Split<'_> {
+    /// An option before the subcommand was not understood: it could take the next word, and so decide
+    /// which word is the subcommand.
+    pub(super) fn in_doubt(&self, command: &Command) -> bool {
+        !command.subcommands.is_empty()
+            && self
+                .items
+                .iter()
+                .any(|item| matches!(item, Item::Unknown(_) | Item::Anything | Item::Missing(_)))
+    }
+}
+
+/// Whether the first word without dash names a subcommand. Where a program takes operands in its place
+/// (`yarn SCRIPT`), only the names that are listed do.
+fn is_subcommand(command: &Command, text: &str) -> bool {
+    let listed = || {
+        command.subcommands.iter().flat_map(|subcommand| &subcommand.names).any(|name| name == text)
+    };
+    !command.subcommands.is_empty() && (command.operands == Slots::default() || listed())
 }
 
 fn named<'g>(command: &'g Command, name: &str) -> Option<&'g Opt> {

@@ -163,19 +163,20 @@ pub(super) fn read_level(
             reading.levels.push(level);
             Ok(())
         }
-        Some(program) => read_known(program, level, scope, reading),
+        Some(program) => read_known(program, level, env, scope, reading),
     }
 }
 
 fn read_known(
     program: &Program,
     mut level: Level,
+    env: &[String],
     scope: &Scope<'_>,
     reading: &mut Reading,
 ) -> Result<(), Refusal> {
     let words = std::mem::take(&mut level.words);
     let own = level.effects.len();
-    let mut emit = Emit::new(level.cwd.clone());
+    let mut emit = Emit::new(level.cwd.clone(), env.to_vec());
     if program.depth == Depth::Opaque {
         level.add(Effect::Code, format!("`{}` runs what it is given", program.name));
     }
@@ -201,7 +202,10 @@ fn read_known(
 fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
     let split = args::split(command, words);
     let first = level.effects.len();
-    let facts = Facts::of(&split.items);
+    let mut facts = Facts::of(&split.items);
+    if let Some(at) = split.subcommand {
+        facts.count(words.len() - at);
+    }
     let holding: Vec<&When> = command.when.iter().filter(|when| facts.hold(when)).collect();
 
     for item in &split.items {
@@ -218,7 +222,11 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
     }
     let slots =
         holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
-    let assigned = assign(slots, command.after.as_ref(), &split, level);
+    let assigned = if split.subcommand.is_some() {
+        Vec::new()
+    } else {
+        assign(slots, command.after.as_ref(), &split, level)
+    };
     let mut operands = assigned.into_iter();
     let mut rest: Vec<Word> = Vec::new();
     let mut rest_role: Option<Role> = None;
@@ -281,9 +289,19 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
         emit.rest(level, &role, rest);
     }
     drop_classes(level, first, &holding);
-    if let Some(at) = split.subcommand {
-        read_subcommand(command, &words[at..], level, emit);
+    match split.subcommand {
+        None => {}
+        Some(at) if split.in_doubt(command) => doubt_subcommand(&words[at..], level),
+        Some(at) => read_subcommand(command, &words[at..], level, emit),
     }
+}
+
+/// Which word is the subcommand depends on an option that was not understood: it can be any.
+fn doubt_subcommand(words: &[Word], level: &mut Level) {
+    let by = format!("which subcommand of `{}` is meant is not known", level.path.join(" "));
+    level.complete = false;
+    level.add(Effect::Unknown, by);
+    level.operands.extend(words.iter().map(|_| None));
 }
 
 fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
@@ -320,6 +338,12 @@ struct Facts {
 }
 
 impl Facts {
+    /// Words from a subcommand on are no operands, but not nothing either.
+    fn count(&mut self, words: usize) {
+        self.operands =
+            (self.operands.0.saturating_add(words), self.operands.1.saturating_add(words));
+    }
+
     fn of(items: &[Item<'_>]) -> Self {
         let mut facts = Self { given: Vec::new(), operands: (0, 0), after: (0, 0) };
         for item in items {

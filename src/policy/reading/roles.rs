@@ -31,13 +31,14 @@ pub(super) struct Emit {
 }
 
 impl Emit {
-    pub(super) fn new(cwd: String) -> Self {
+    /// `env` names variables that were set for the command, and so for what it executes.
+    pub(super) fn new(cwd: String, env: Vec<String>) -> Self {
         Self {
             cwd,
             members: None,
             method: "GET".to_owned(),
             replace: None,
-            env: Vec::new(),
+            env,
             roots: Vec::new(),
             nested: Vec::new(),
         }
