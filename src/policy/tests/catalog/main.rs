@@ -62,4 +62,6 @@ tables! {
     files
     look
     transfer
+    toolchains
+    wrappers
 }
