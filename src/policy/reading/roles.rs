@@ -174,7 +174,7 @@ impl Emit {
                 }
             }
             Role::Suffix => {
-                if !word.text().is_some_and(|text| !text.contains(['/', '*'])) {
+                if word.text().is_none_or(|text| text.contains(['/', '*'])) {
                     path_effects(level, Access::Write, &Place::Any, by);
                 }
             }
@@ -184,7 +184,7 @@ impl Emit {
                 }
             }
             Role::JqFilter => {
-                if !word.text().is_some_and(|filter| !jq::reads_files(filter)) {
+                if word.text().is_none_or(jq::reads_files) {
                     path_effects(level, Access::Read, &Place::Any, "a filter that imports");
                 }
             }
