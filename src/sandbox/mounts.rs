@@ -119,7 +119,8 @@ pub struct WorkspaceMounts {
     pub notes: Vec<Note>,
 }
 
-/// Plans the mounts of a workspace. Folders that are made belong to `owner`.
+/// Plans the mounts of a workspace for a command that runs as `owner`, to whom folders that are made
+/// belong.
 ///
 /// # Errors
 /// See [`MountError`]. Folders that were made before an error are removed again.
@@ -178,7 +179,7 @@ impl Layout<'_> {
             self.find_roots()?;
             self.make_roots(missing, owner)?;
         }
-        self.survey = survey(self.workspace, self.grants, &self.roots.trees)?;
+        self.survey = survey(self.workspace, self.grants, &self.roots.trees, owner)?;
         let start =
             self.workspace.cwd().strip_prefix(self.workspace.root()).unwrap_or(Path::new(""));
         if self.survey.is_hidden(start) {

@@ -150,6 +150,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             home: request.home,
             variable: request.variable,
             workspace: workspace.root(),
+            user: owner_of_writes(request, &user),
         }),
         Image::Reference(_) => Toolchains::default(),
     };

@@ -14,7 +14,7 @@ use super::grants::{FileGrants, Writes, could_reach};
 use super::plan::{Identity, MaskKind};
 use super::protected::{self, Guard};
 use super::walk::{Descend, Entry, Step, Visitor, WalkError, walk};
-use super::workspace::Workspace;
+use super::workspace::{Owner, Workspace};
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -165,7 +165,8 @@ impl Visitor<Found> for Look<'_> {
     }
 }
 
-/// Looks through a workspace. `trees` are the folders that will be writable.
+/// Looks through a workspace for a command that runs as `user`. `trees` are the folders that will be
+/// writable.
 ///
 /// # Errors
 /// The workspace is too large, too deep or unreadable.
@@ -173,6 +174,7 @@ pub fn survey(
     workspace: &Workspace,
     grants: &FileGrants<'_>,
     trees: &[PathBuf],
+    user: Owner,
 ) -> Result<Survey, WalkError> {
     let read = (!grants.read.covers(Path::new(""))).then(|| grants.read.patterns());
     let look = Look { grants, trees, read };
@@ -193,6 +195,7 @@ pub fn survey(
         }
     }
     hide_second_names(workspace, &mut survey)?;
+    survey.close_unreachable(workspace, user);
     survey.outermost();
     Ok(survey)
 }
@@ -212,6 +215,25 @@ impl Survey {
     #[must_use]
     pub fn is_hidden(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.hidden.contains_key(above))
+    }
+
+    /// Hides folders that the command's user cannot enter, where something below them is of interest: what
+    /// stands there could not be compared from inside.
+    fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) {
+        let of_interest: BTreeSet<PathBuf> = self
+            .hidden
+            .keys()
+            .chain(&self.protected)
+            .chain(&self.anchored)
+            .flat_map(|path| path.ancestors().skip(1))
+            .filter(|above| !above.as_os_str().is_empty())
+            .map(Path::to_owned)
+            .collect();
+        for folder in of_interest {
+            if workspace.open(&folder).is_ok_and(|found| !found.lets_in(user)) {
+                self.hide(workspace, folder, MaskKind::Folder, WhyHidden::Closed);
+            }
+        }
     }
 
     /// Drops what lies below something that is hidden or protected as a whole.

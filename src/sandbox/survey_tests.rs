@@ -43,7 +43,7 @@ fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey
         .filter_map(|text| text.strip_suffix("**"))
         .map(|text| text.trim_end_matches('/').into())
         .collect();
-    survey(&case.workspace, &grants, &trees).unwrap()
+    survey(&case.workspace, &grants, &trees, case.workspace.owner()).unwrap()
 }
 
 fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a str> {
@@ -154,10 +154,32 @@ fn what_the_read_list_leaves_out_is_hidden() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let found = survey(&case.workspace, &grants, &[]).unwrap();
+    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs/y.txt", "private/z"]);
     let narrow = globs(&["src/**", "README.md"]);
     let grants = FileGrants { read: &narrow, ..grants };
-    let found = survey(&case.workspace, &grants, &[]).unwrap();
+    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs", "private"]);
+}
+
+#[test]
+fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let case = case(&["closed/.env", "closed/x", "open/.env"]);
+    let closed = case.workspace.root().join("closed");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["**/.env"]));
+    let grants = FileGrants {
+        read: &read,
+        write: &none,
+        readonly: &none,
+        deny: &deny,
+        writes: Writes::None,
+        code: Code::NotGranted,
+    };
+    let other = Owner { uid: 4_000_000, gid: 4_000_000 };
+    let found = survey(&case.workspace, &grants, &[], other).unwrap();
+    assert_eq!(names(found.hidden.keys()), ["closed", "open/.env"]);
+    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
+    assert_eq!(names(found.hidden.keys()), ["closed/.env", "open/.env"]);
 }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use super::mountinfo;
 use super::plan::{Access, Environment, Identity, MaskKind, Mount, MountRole, Note};
 use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
+use super::workspace::{Owner, lets_in};
 
 /// What the caller's own environment says.
 pub struct Caller<'a> {
@@ -27,6 +28,8 @@ pub struct Caller<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The workspace: nothing in it counts as a toolchain.
     pub workspace: &'a Path,
+    /// Who the command runs as; a toolchain that is closed to them is of no use.
+    pub user: Owner,
 }
 
 /// What a sandbox gets of the host's programs.
@@ -176,6 +179,14 @@ impl Finder<'_> {
     fn toolchain(&mut self, root: &Path, variable: Option<&str>) -> bool {
         if self.holds_home(root) {
             self.skip(root, "it holds the home directory");
+            return false;
+        }
+        let closed = root.metadata().is_ok_and(|found| {
+            let owner = Owner { uid: found.uid(), gid: found.gid() };
+            !lets_in(found.mode(), owner, self.caller.user)
+        });
+        if closed {
+            self.skip(root, "it is closed to the user that the command runs as");
             return false;
         }
         if !self.mount_real(root, MountRole::Toolchain) {

@@ -18,6 +18,10 @@ fn home(files: &[&str]) -> Home {
     Home { home, _dir: dir }
 }
 
+fn me() -> Owner {
+    Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+}
+
 fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
     let folders = path.iter().map(|name| home.home.join(name));
     let path = std::env::join_paths(folders.chain(["/usr/bin".into(), "relative".into()])).unwrap();
@@ -27,7 +31,12 @@ fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
             set.iter().find(|(key, _)| *key == name).map(|(_, value)| home.home.join(value).into())
         }
     };
-    find(&Caller { home: Some(&home.home), variable: &variable, workspace: Path::new("/w") })
+    find(&Caller {
+        home: Some(&home.home),
+        variable: &variable,
+        workspace: Path::new("/w"),
+        user: me(),
+    })
 }
 
 fn from_home(home: &Home, found: &Toolchains) -> Vec<String> {
@@ -111,8 +120,12 @@ fn folders_of_the_workspace_are_not_on_the_path() {
     let path = std::env::join_paths([&folder]).unwrap();
     let variable = |name: &str| (name == "PATH").then(|| path.clone());
     let workspace = home.home.join("project");
-    let found =
-        find(&Caller { home: Some(&home.home), variable: &variable, workspace: &workspace });
+    let found = find(&Caller {
+        home: Some(&home.home),
+        variable: &variable,
+        workspace: &workspace,
+        user: me(),
+    });
     assert!(!path_of(&found).contains("project"));
 }
 
@@ -141,4 +154,20 @@ fn the_system_is_there_once_and_without_secrets() {
         assert!(mount.source.symlink_metadata().is_ok_and(|found| !found.is_symlink()));
     }
     assert_eq!(path_of(&found), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+}
+
+#[test]
+fn a_toolchain_that_the_user_cannot_enter_is_left_out() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = home(&[".deno/bin/deno"]);
+    let folder = home.home.join(".deno");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let path = folder.join("bin").into_os_string();
+    let variable = |name: &str| (name == "PATH").then(|| path.clone());
+    let user = Owner { uid: 4_000_000, gid: 4_000_000 };
+    let caller =
+        Caller { home: Some(&home.home), variable: &variable, workspace: Path::new("/w"), user };
+    let found = find(&caller);
+    assert!(from_home(&home, &found).is_empty());
+    assert_eq!(found.notes.len(), 1);
 }

@@ -272,6 +272,7 @@ pub struct Found {
     pub owner: Owner,
     /// Names it has.
     pub links: u64,
+    mode: u32,
 }
 
 impl Found {
@@ -283,8 +284,27 @@ impl Found {
             kind: FileType::from_raw_mode(stat.st_mode),
             owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
             links: stat.st_nlink,
+            mode: stat.st_mode,
         })
     }
+
+    /// Whether a user without capabilities can read a folder and enter it.
+    #[must_use]
+    pub fn lets_in(&self, user: Owner) -> bool {
+        lets_in(self.mode, self.owner, user)
+    }
+}
+
+/// Whether permission bits let a user without capabilities read a folder and enter it.
+pub(super) fn lets_in(mode: u32, owner: Owner, user: Owner) -> bool {
+    let bits = if owner.uid == user.uid {
+        mode >> 6
+    } else if owner.gid == user.gid {
+        mode >> 3
+    } else {
+        mode
+    };
+    bits & 0o5 == 0o5
 }
 
 /// The identity in a `stat`.
@@ -455,6 +475,19 @@ mod tests {
             std::fs::create_dir(&path).unwrap();
             assert_eq!(Workspace::find(Some(&path), None).unwrap().root(), path);
         }
+    }
+
+    #[test]
+    fn permission_bits_are_read_as_the_kernel_does() {
+        let (ann, bob) = (Owner { uid: 1, gid: 1 }, Owner { uid: 2, gid: 1 });
+        let root = Owner { uid: 0, gid: 0 };
+        assert!(
+            lets_in(0o700, ann, ann) && !lets_in(0o700, ann, bob) && !lets_in(0o700, ann, root)
+        );
+        assert!(
+            lets_in(0o750, ann, bob) && lets_in(0o755, ann, root) && !lets_in(0o711, ann, root)
+        );
+        assert!(!lets_in(0o077, ann, ann), "the owner's bits alone count for the owner");
     }
 
     #[test]
