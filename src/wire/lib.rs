@@ -1,1 +1,39 @@
-//! wire
+//! The framed protocol between the host and the guest: frames, messages, keys and credit.
+//!
+//! Duty: turn bytes into messages and back, the same on both ends, without I/O. Non-goals: reading
+//! and writing descriptors, and judging what a message asks for. Trust boundary: the host treats
+//! every byte from a guest as hostile. Anything that is not exactly a known message, in order, with
+//! the right code of authentication is a [`WireError`], after which the stream is not used again.
+//!
+//! ```text
+//! host                                   guest (PID 1)
+//!  | -- Hello(version, key, targets) ---> |   the only frame without the key
+//!  | <-- Ready(mounts as seen inside) --- |
+//!  |     identity of every mount checked  |
+//!  | -- Start(work, env, cwd, limits) --> |   spawns
+//!  | -- Data/Close stdin ---------------> |
+//!  | <--------- Data/Close stdout,stderr  |   both within the credit of the receiver
+//!  | <-> Credit(channel, bytes)           |
+//!  | -- Signal -------------------------> |
+//!  | <-- Exit(ending, usage) ------------ |   the last frame; the guest ends
+//! ```
+
+mod bytes;
+mod codec;
+mod credit;
+mod frame;
+mod line;
+mod message;
+
+pub use bytes::Bytes;
+pub use codec::{Decoder, Encoder, Key, Side, WireError};
+pub use credit::{Receiver, Sender, WINDOW};
+pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind};
+pub use line::{
+    AndOr, Assignment, Builtin, Class, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,
+    Simple, Word,
+};
+pub use message::{
+    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
+    Ready, Seen, SignalName, Start, StartLimits, Started, StreamTotals, Usage, VERSION, Work,
+};

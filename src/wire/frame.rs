@@ -1,0 +1,141 @@
+//! The layout of a frame, its kinds and channels, and how long each kind may be.
+//!
+//! ```text
+//! offset  0        4     5         9          17        49
+//!         | length | kind | channel | sequence | MAC     | payload, `length` bytes
+//!           u32 LE   u8     u32 LE    u64 LE     32 bytes
+//! ```
+//!
+//! The header has one size, so that kind and length are known, and refused if wrong, before any
+//! memory for the payload is taken.
+
+/// Bytes before the payload.
+pub const HEADER: usize = 4 + 1 + 4 + 8 + 32;
+
+/// The longest payload of a data frame: what a pipe holds, so that one read makes one frame.
+pub const DATA_MAX: usize = 64 << 10;
+
+/// The longest payload of a control frame. Linux takes about 2 MiB of arguments and variables;
+/// hexadecimal doubles what is not text.
+pub const CONTROL_MAX: usize = 6 << 20;
+
+/// The longest payload of a control frame that a guest may send, but for broker requests: a report
+/// of a few thousand mounts.
+pub const REPORT_MAX: usize = 2 << 20;
+
+/// The longest payload of the small control messages.
+pub const SMALL_MAX: usize = 16 << 10;
+
+/// The longest payload of a broker message, either way.
+pub const BROKER_MAX: usize = 2 << 20;
+
+// A credit window that could not hold a frame would stop a stream for ever.
+const _: () = assert!(crate::credit::WINDOW as usize >= 2 * DATA_MAX);
+const _: () = assert!(CONTROL_MAX < u32::MAX as usize && REPORT_MAX <= CONTROL_MAX);
+
+/// What a frame is. Numbers are never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// Host: version and key. The first frame of all.
+    Hello = 1,
+    /// Guest: what it sees inside.
+    Ready = 2,
+    /// Host: what to run.
+    Start = 3,
+    /// Guest: it runs.
+    Started = 4,
+    /// Either: bytes of a stream.
+    Data = 5,
+    /// Either: a stream has ended.
+    Close = 6,
+    /// Either: room for more bytes of a stream.
+    Credit = 7,
+    /// Host: a signal for the command.
+    Signal = 8,
+    /// Guest: the end, with usage. Its last frame.
+    Exit = 9,
+    /// Guest: it cannot go on. Its last frame.
+    Fatal = 10,
+    /// Reserved. Host: the size of a terminal.
+    Resize = 16,
+    /// Reserved. Guest: a request to the broker.
+    Request = 24,
+    /// Reserved. Host: the broker's answer.
+    Reply = 25,
+    /// Reserved. Guest: a line for the log, or progress.
+    Log = 26,
+    /// Reserved. Guest: the result of a tool.
+    Result = 27,
+}
+
+impl Kind {
+    /// Every kind, for tests and the golden file.
+    pub const ALL: [Self; 15] = [
+        Self::Hello,
+        Self::Ready,
+        Self::Start,
+        Self::Started,
+        Self::Data,
+        Self::Close,
+        Self::Credit,
+        Self::Signal,
+        Self::Exit,
+        Self::Fatal,
+        Self::Resize,
+        Self::Request,
+        Self::Reply,
+        Self::Log,
+        Self::Result,
+    ];
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// The longest payload of this kind.
+    #[must_use]
+    pub fn cap(self) -> usize {
+        match self {
+            Self::Hello | Self::Start => CONTROL_MAX,
+            Self::Ready => REPORT_MAX,
+            Self::Data => DATA_MAX,
+            Self::Started
+            | Self::Close
+            | Self::Credit
+            | Self::Signal
+            | Self::Exit
+            | Self::Fatal => SMALL_MAX,
+            Self::Resize => SMALL_MAX,
+            Self::Request | Self::Reply | Self::Log | Self::Result => BROKER_MAX,
+        }
+    }
+}
+
+/// One of the streams that share the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Channel(pub u32);
+
+impl Channel {
+    /// Control messages.
+    pub const CONTROL: Self = Self(0);
+    /// Standard input of the command.
+    pub const STDIN: Self = Self(1);
+    /// Standard output of the command.
+    pub const STDOUT: Self = Self(2);
+    /// Standard error of the command.
+    pub const STDERR: Self = Self(3);
+}
+
+/// One frame whose header and code of authentication were right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// What it is.
+    pub kind: Kind,
+    /// The stream it belongs to.
+    pub channel: Channel,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}

@@ -1,0 +1,307 @@
+//! The message set as a checked-in file: a change of the wire is a change that somebody sees.
+//! `RUNNER_BLESS=1` writes the file anew.
+
+use runner_wire::*;
+use std::fmt::Write as _;
+
+fn host() -> Vec<HostMessage> {
+    let simple = |command: Command| Simple {
+        assignments: vec![],
+        command,
+        redirects: vec![],
+    };
+    let text = |text: &str| Word::Text(Bytes::from(text));
+    let one = |simple: Simple| Pipeline {
+        negated: false,
+        commands: vec![simple],
+    };
+    let line = Line {
+        lists: vec![
+            AndOr {
+                first: one(simple(Command::Builtin(Builtin::Cd(Some(text("x")))))),
+                rest: vec![(
+                    Joiner::And,
+                    Pipeline {
+                        negated: true,
+                        commands: vec![
+                            Simple {
+                                assignments: vec![Assignment {
+                                    name: Bytes::from("FOO"),
+                                    value: Bytes::from("1"),
+                                }],
+                                command: Command::Run {
+                                    words: vec![
+                                        text("npm"),
+                                        Word::Glob(vec![
+                                            Part::Text(Bytes::from("src/")),
+                                            Part::Star,
+                                            Part::Any,
+                                            Part::Class(Class {
+                                                negated: true,
+                                                ranges: vec![('a', 'z'), ('_', '_')],
+                                            }),
+                                        ]),
+                                    ],
+                                    program: None,
+                                },
+                                redirects: vec![
+                                    Redirect {
+                                        fd: 2,
+                                        to: RedirectTo::Dup(1),
+                                    },
+                                    Redirect {
+                                        fd: 0,
+                                        to: RedirectTo::Read(Bytes::from("in")),
+                                    },
+                                    Redirect {
+                                        fd: 1,
+                                        to: RedirectTo::Write(Bytes::from("out")),
+                                    },
+                                    Redirect {
+                                        fd: 1,
+                                        to: RedirectTo::Append(Bytes::from("log")),
+                                    },
+                                    Redirect {
+                                        fd: 3,
+                                        to: RedirectTo::Both(Bytes::from("rw")),
+                                    },
+                                    Redirect {
+                                        fd: 3,
+                                        to: RedirectTo::Close,
+                                    },
+                                    Redirect {
+                                        fd: 0,
+                                        to: RedirectTo::Here(Bytes::from("a\n")),
+                                    },
+                                ],
+                            },
+                            simple(Command::Run {
+                                words: vec![text("tail"), text("-5")],
+                                program: Some(Bytes::from("/usr/bin/tail")),
+                            }),
+                        ],
+                    },
+                )],
+            },
+            AndOr {
+                first: one(simple(Command::Builtin(Builtin::Export(vec![
+                    Assignment {
+                        name: Bytes::from("A"),
+                        value: Bytes(vec![0xff]),
+                    },
+                ])))),
+                rest: vec![
+                    (Joiner::Or, one(simple(Command::Builtin(Builtin::True)))),
+                    (Joiner::Or, one(simple(Command::Builtin(Builtin::False)))),
+                    (Joiner::Or, one(simple(Command::Builtin(Builtin::Cd(None))))),
+                    (
+                        Joiner::And,
+                        one(simple(Command::Builtin(Builtin::Test(vec![
+                            text("-f"),
+                            text("a"),
+                        ])))),
+                    ),
+                ],
+            },
+        ],
+    };
+    let limits = StartLimits {
+        wall_ms: 30_000,
+        cpu_ms: 30_000,
+        open_files: 1024,
+        file_size: 1 << 28,
+        output_max: 1 << 26,
+    };
+    let start = |work| {
+        HostMessage::Start(Start {
+            work,
+            env: vec![(Bytes::from("PATH"), Bytes::from("/usr/bin"))],
+            cwd: Bytes::from("/w"),
+            umask: 0o022,
+            limits,
+        })
+    };
+    let mut messages = vec![
+        HostMessage::Hello(Hello {
+            version: VERSION,
+            key: Key::new([7; 32]),
+            targets: vec![Bytes::from("/w"), Bytes(vec![b'/', 0xfe])],
+            lease_ms: 60_000,
+        }),
+        start(Work::Argv {
+            argv: vec![Bytes::from("ls"), Bytes::from("-l")],
+            program: Some(Bytes::from("/usr/bin/ls")),
+        }),
+        start(Work::Argv {
+            argv: vec![Bytes::from("ls")],
+            program: None,
+        }),
+        start(Work::Line(line)),
+        HostMessage::Data(Channel::STDIN, b"input".to_vec()),
+        HostMessage::Close(Channel::STDIN),
+        HostMessage::Credit(Channel::STDERR, 65_536),
+    ];
+    for signal in [
+        SignalName::Interrupt,
+        SignalName::Terminate,
+        SignalName::Hangup,
+        SignalName::Kill,
+    ] {
+        messages.push(HostMessage::Signal(signal));
+    }
+    messages
+}
+
+fn guest() -> Vec<GuestMessage> {
+    let usage = Usage {
+        peak_memory: Some(1 << 20),
+        cpu_us: Some(1500),
+        peak_pids: Some(3),
+        oom_kills: Some(0),
+        pids_refused: None,
+        wall_us: 2000,
+        written: StreamTotals {
+            stdout: 5,
+            stderr: 0,
+        },
+    };
+    let mut messages = vec![
+        GuestMessage::Ready(Ready {
+            version: VERSION,
+            mounts: vec![MountSeen {
+                target: Bytes::from("/w"),
+                dev: 64769,
+                ino: 12,
+                read_only: true,
+            }],
+            seen: Seen {
+                uid: 1000,
+                gid: 1000,
+                capabilities: 0,
+                no_new_privs: Some(true),
+                seccomp: Some(2),
+            },
+        }),
+        GuestMessage::Started(Started { spawn_us: 700 }),
+        GuestMessage::Data(Channel::STDOUT, b"output".to_vec()),
+        GuestMessage::Data(Channel::STDERR, vec![0, 255]),
+        GuestMessage::Close(Channel::STDOUT),
+        GuestMessage::Credit(Channel::STDIN, 65_536),
+    ];
+    for (ending, hits) in [
+        (Ending::Exited { status: 1 }, vec![]),
+        (
+            Ending::Signalled { signal: 9 },
+            vec![
+                LimitHit::Memory,
+                LimitHit::Pids,
+                LimitHit::CpuTime,
+                LimitHit::FileSize,
+                LimitHit::Output,
+                LimitHit::Wall,
+            ],
+        ),
+        (Ending::Stopped { cause: Cause::Wall }, vec![]),
+        (
+            Ending::Stopped {
+                cause: Cause::Output,
+            },
+            vec![],
+        ),
+        (
+            Ending::Stopped {
+                cause: Cause::Cancel,
+            },
+            vec![],
+        ),
+        (
+            Ending::NotFound {
+                program: Bytes::from("nosuch"),
+            },
+            vec![],
+        ),
+        (
+            Ending::NotExecutable {
+                program: Bytes::from("./a"),
+                errno: 13,
+            },
+            vec![],
+        ),
+        (Ending::NoCwd { errno: 2 }, vec![]),
+    ] {
+        messages.push(GuestMessage::Exit(Exit {
+            ending,
+            hits,
+            usage: usage.clone(),
+        }));
+    }
+    for phase in [Phase::Setup, Phase::Handshake, Phase::Spawn, Phase::Run] {
+        messages.push(GuestMessage::Fatal(Fatal {
+            phase,
+            message: "why".to_owned(),
+        }));
+    }
+    messages
+}
+
+/// Encodes and decodes each message, and renders its frame as a line of text.
+fn render() -> String {
+    let mut text = String::from(
+        "# Every message of the wire. Written by RUNNER_BLESS=1; read before you commit a change.\n",
+    );
+    for kind in Kind::ALL {
+        let _ = writeln!(
+            text,
+            "kind {:2} {kind:?}: at most {} bytes",
+            kind as u8,
+            kind.cap()
+        );
+    }
+    let show = |text: &mut String, side: &str, bytes: &[u8]| {
+        let payload = &bytes[HEADER..];
+        let channel = u32::from_le_bytes(bytes[5..9].try_into().unwrap());
+        let kind = Kind::from_number(bytes[4]).unwrap();
+        let shown = std::str::from_utf8(payload)
+            .map_or_else(|_| payload.escape_ascii().to_string(), str::to_owned);
+        let _ = writeln!(text, "{side} {kind:?} {channel} {shown}");
+    };
+    let key = Key::new([7; 32]);
+    let (mut encoder, mut decoder) = (Encoder::new(Side::Host), Decoder::new(Side::Host));
+    for message in host() {
+        let mut bytes = Vec::new();
+        message.encode(&mut encoder, &mut bytes).unwrap();
+        decoder.push(&bytes);
+        let frame = decoder.next_frame().unwrap().unwrap();
+        if frame.kind == Kind::Hello {
+            decoder.rekey(&key);
+        }
+        assert_eq!(HostMessage::from_frame(frame).unwrap(), message);
+        show(&mut text, "host", &bytes);
+    }
+    let (mut encoder, mut decoder) = (Encoder::new(Side::Guest), Decoder::new(Side::Guest));
+    encoder.rekey(&key);
+    decoder.rekey(&key);
+    for message in guest() {
+        let mut bytes = Vec::new();
+        message.encode(&mut encoder, &mut bytes).unwrap();
+        decoder.push(&bytes);
+        let frame = decoder.next_frame().unwrap().unwrap();
+        assert_eq!(GuestMessage::from_frame(frame).unwrap(), message);
+        show(&mut text, "guest", &bytes);
+    }
+    text
+}
+
+#[test]
+fn the_message_set_is_the_golden_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/messages.golden");
+    let now = render();
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap();
+    assert!(
+        golden == now,
+        "the wire changed; RUNNER_BLESS=1 writes {path} anew:\n{now}"
+    );
+}
