@@ -1,4 +1,5 @@
 //! Properties of the codec: whatever is cut, repeated, moved or changed is noticed.
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use proptest::prelude::*;
 use runner_wire::*;

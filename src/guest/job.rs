@@ -1,0 +1,352 @@
+//! What was started: one program, or a line whose pipelines run one after the other.
+//!
+//! Duty: start processes, follow their ends, and say when the work is done. It never waits: the loop
+//! tells it what ended. A single program is a line of one command whose failures go to the host.
+
+use crate::stage::{self, Failure, Launched, Orders, Voice, What};
+use crate::sys::{self, Reaped};
+use runner_wire::{
+    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Simple, Start, Word, Work,
+};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Status of a command that could not be started.
+const CANNOT_START: i32 = 126;
+
+/// The work in progress.
+pub struct Job {
+    start: Start,
+    voice: Voice,
+    steps: VecDeque<(Option<Joiner>, Pipeline)>,
+    streams: Option<[OwnedFd; 3]>,
+    running: Vec<Process>,
+    negated: bool,
+    enter: Option<Option<Word>>,
+    last: Ending,
+    hits: Vec<LimitHit>,
+    cpu_us: u64,
+}
+
+struct Process {
+    pid: u32,
+    report: Option<File>,
+    failure: Vec<u8>,
+    ended: Option<Ending>,
+}
+
+impl Job {
+    /// Begins the work with these ends of the standard streams.
+    pub fn begin(mut start: Start, streams: [OwnedFd; 3]) -> Self {
+        let (steps, voice) = steps(&mut start.work);
+        let mut job = Self {
+            voice,
+            steps,
+            streams: Some(streams),
+            running: Vec::new(),
+            negated: false,
+            enter: None,
+            last: Ending::Exited { status: 0 },
+            hits: Vec::new(),
+            cpu_us: 0,
+            start,
+        };
+        match std::env::set_current_dir(job.start.cwd.as_os()) {
+            Ok(()) => job.advance(),
+            Err(error) => {
+                job.steps.clear();
+                job.streams = None;
+                job.last = Ending::NoCwd {
+                    errno: number(&error),
+                };
+            }
+        }
+        job
+    }
+
+    /// How it ended, once nothing is left to do.
+    pub fn ended(&self) -> Option<&Ending> {
+        (self.running.is_empty() && self.steps.is_empty()).then_some(&self.last)
+    }
+
+    /// Limits that processes met, and processor time of those that ended.
+    pub fn account(&self) -> (&[LimitHit], u64) {
+        (&self.hits, self.cpu_us)
+    }
+
+    /// Descriptors on which stages tell that they became their command.
+    pub fn reports(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.running
+            .iter()
+            .filter_map(|process| process.report.as_ref().map(AsRawFd::as_raw_fd))
+    }
+
+    /// Reads what stages tell. Whether any command runs now.
+    pub fn read_reports(&mut self) -> bool {
+        let mut any = false;
+        for process in &mut self.running {
+            process.read_report();
+            any |= process.report.is_none() && process.failure.is_empty();
+        }
+        any
+    }
+
+    /// Takes no further step.
+    pub fn stop(&mut self) {
+        self.steps.clear();
+        self.streams = None;
+    }
+
+    /// Sends a signal to everything that was started and still runs.
+    pub fn signal(&self, signal: i32) {
+        for process in &self.running {
+            if process.ended.is_none() {
+                sys::signal_group(process.pid, signal);
+            }
+        }
+    }
+
+    /// Takes the end of a process, ours or one that was left to us.
+    pub fn reaped(&mut self, reaped: &Reaped) {
+        self.cpu_us += reaped.cpu_us;
+        let hit = match reaped.signal {
+            Some(libc::SIGXCPU) => Some(LimitHit::CpuTime),
+            Some(libc::SIGXFSZ) => Some(LimitHit::FileSize),
+            Some(libc::SIGKILL) if reaped.cpu_us >= self.start.limits.cpu_ms * 1000 => {
+                Some(LimitHit::CpuTime)
+            }
+            _ => None,
+        };
+        self.hits.extend(hit);
+        if let Some(process) = self
+            .running
+            .iter_mut()
+            .find(|process| process.pid == reaped.pid)
+        {
+            process.end(reaped);
+        }
+        self.settle();
+    }
+
+    /// When all of a pipeline has ended, its last command's status counts.
+    fn settle(&mut self) {
+        if self.running.is_empty() || self.running.iter().any(|process| process.ended.is_none()) {
+            return;
+        }
+        if let Some(ending) = self.running.pop().and_then(|process| process.ended) {
+            self.finish(ending);
+        }
+        self.running.clear();
+        self.advance();
+    }
+
+    fn finish(&mut self, ending: Ending) {
+        let succeeded = ending == Ending::Exited { status: 0 };
+        // A `cd` that a stage tried for its redirections counts for the rest of the line.
+        if let Some(word) = self.enter.take()
+            && succeeded
+        {
+            let _ = stage::enter(word.as_ref(), &self.start.env);
+        }
+        self.last = if self.negated {
+            Ending::Exited {
+                status: i32::from(succeeded),
+            }
+        } else {
+            ending
+        };
+    }
+
+    /// Takes steps until one runs or none is left.
+    fn advance(&mut self) {
+        while self.running.is_empty() {
+            let Some((joiner, pipeline)) = self.steps.pop_front() else {
+                break;
+            };
+            let succeeded = self.last == Ending::Exited { status: 0 };
+            let due = match joiner {
+                None => true,
+                Some(Joiner::And) => succeeded,
+                Some(Joiner::Or) => !succeeded,
+            };
+            if due {
+                self.negated = pipeline.negated;
+                self.step(pipeline.commands);
+            }
+        }
+        if self.steps.is_empty() {
+            // Nothing more is started: let readers see the end, and a writer that nobody reads.
+            self.streams = None;
+        }
+    }
+
+    fn step(&mut self, mut commands: Vec<Simple>) {
+        if let [simple] = &commands[..]
+            && let Command::Builtin(builtin) = &simple.command
+        {
+            let plain = simple.redirects.is_empty();
+            match (builtin, plain) {
+                (Builtin::Export(assignments), _) => {
+                    stage::assign(&mut self.start.env, assignments);
+                }
+                (Builtin::Cd(word), true) => {
+                    if stage::enter(word.as_ref(), &self.start.env).is_ok() {
+                        return self.finish(Ending::Exited { status: 0 });
+                    }
+                    // A stage fails in the same way and says so on standard error.
+                }
+                (Builtin::Cd(word), false) => self.enter = Some(word.clone()),
+                (Builtin::True | Builtin::False | Builtin::Test(_), true) => {
+                    let status = stage::run_builtin(builtin, &self.start.env);
+                    return self.finish(Ending::Exited {
+                        status: i32::from(status),
+                    });
+                }
+                (Builtin::True | Builtin::False | Builtin::Test(_), false) => {}
+            }
+            if plain && matches!(builtin, Builtin::Export(_)) {
+                return self.finish(Ending::Exited { status: 0 });
+            }
+        }
+        if let Err(error) = self.launch(&mut commands) {
+            // What was started of a pipeline still ends by itself: its pipes are closed.
+            self.enter = None;
+            let ending = match self.voice {
+                Voice::Guest => Ending::NotExecutable {
+                    program: Bytes::default(),
+                    errno: number(&error),
+                },
+                Voice::Command => Ending::Exited {
+                    status: CANNOT_START,
+                },
+            };
+            self.running.push(Process {
+                pid: 0,
+                report: None,
+                failure: Vec::new(),
+                ended: Some(ending),
+            });
+            self.settle();
+        }
+    }
+
+    /// Starts all commands of a pipeline.
+    fn launch(&mut self, commands: &mut Vec<Simple>) -> io::Result<()> {
+        let Some([stdin, stdout, stderr]) = &self.streams else {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        };
+        let mut input = stdin.try_clone()?;
+        let count = commands.len();
+        for (at, simple) in commands.drain(..).enumerate() {
+            let (output, next) = if at + 1 < count {
+                let (reader, writer) = io::pipe()?;
+                (OwnedFd::from(writer), OwnedFd::from(reader))
+            } else {
+                // The last command's input is ours; nothing reads from this copy.
+                (stdout.try_clone()?, stdin.try_clone()?)
+            };
+            let mut env = self.start.env.clone();
+            stage::assign(&mut env, &simple.assignments);
+            let orders = Orders {
+                what: match simple.command {
+                    Command::Run { words, program } => What::Run { words, program },
+                    Command::Builtin(builtin) => What::Builtin(builtin),
+                },
+                env,
+                redirects: simple.redirects,
+                umask: self.start.umask,
+                limits: self.start.limits,
+                voice: self.voice,
+            };
+            let launched = stage::launch(&orders, [input, output, stderr.try_clone()?])?;
+            self.running.push(Process::new(launched));
+            input = next;
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    fn new(launched: Launched) -> Self {
+        Self {
+            pid: launched.pid,
+            report: Some(launched.report),
+            failure: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// Reads what there is; the end of the report closes it.
+    fn read_report(&mut self) {
+        let mut buffer = [0; 4096];
+        while let Some(report) = &mut self.report {
+            match report.read(&mut buffer) {
+                Ok(0) => self.report = None,
+                Ok(count) => self.failure.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.report = None,
+            }
+        }
+    }
+
+    fn end(&mut self, reaped: &Reaped) {
+        self.read_report();
+        let failure = serde_json::from_slice::<Failure>(&self.failure).ok();
+        self.ended = Some(match (failure, reaped.status, reaped.signal) {
+            (
+                Some(Failure {
+                    program,
+                    errno: libc::ENOENT | libc::ENOTDIR,
+                }),
+                ..,
+            ) => Ending::NotFound { program },
+            (Some(Failure { program, errno }), ..) => Ending::NotExecutable { program, errno },
+            (None, Some(status), _) => Ending::Exited { status },
+            (None, None, signal) => Ending::Signalled {
+                signal: signal.unwrap_or(0),
+            },
+        });
+    }
+}
+
+/// The steps of the work, and who hears of a command that cannot be started.
+fn steps(work: &mut Work) -> (VecDeque<(Option<Joiner>, Pipeline)>, Voice) {
+    match work {
+        Work::Argv { argv, program } => {
+            let words = std::mem::take(argv).into_iter().map(Word::Text).collect();
+            let simple = Simple {
+                assignments: vec![],
+                command: Command::Run {
+                    words,
+                    program: program.take(),
+                },
+                redirects: vec![],
+            };
+            let pipeline = Pipeline {
+                negated: false,
+                commands: vec![simple],
+            };
+            (VecDeque::from([(None, pipeline)]), Voice::Guest)
+        }
+        Work::Line(line) => {
+            let steps = std::mem::take(&mut line.lists)
+                .into_iter()
+                .flat_map(|list| {
+                    let rest = list
+                        .rest
+                        .into_iter()
+                        .map(|(joiner, pipeline)| (Some(joiner), pipeline));
+                    std::iter::once((None, list.first)).chain(rest)
+                })
+                .collect();
+            (steps, Voice::Command)
+        }
+    }
+}
+
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EINVAL)
+}

@@ -1,0 +1,56 @@
+//! What the guest sees before anything runs: the identity of mounts, and its own standing.
+
+use crate::sys;
+use runner_wire::{Bytes, MountSeen, Ready, Seen, VERSION};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Looks at every path that the host asked for.
+pub fn ready(targets: &[Bytes]) -> Ready {
+    Ready {
+        version: VERSION,
+        mounts: targets.iter().map(look).collect(),
+        seen: seen(),
+    }
+}
+
+/// A path that is not there, or is a link, has identity 0 or its own, and so never the expected one.
+fn look(target: &Bytes) -> MountSeen {
+    let path = Path::new(target.as_os());
+    let (dev, ino) = std::fs::symlink_metadata(path)
+        .map(|meta| (meta.dev(), meta.ino()))
+        .unwrap_or((0, 0));
+    MountSeen {
+        target: target.clone(),
+        dev,
+        ino,
+        read_only: sys::is_read_only(path).unwrap_or(false),
+    }
+}
+
+/// Reads `/proc/self/status`. The process is undumpable, but its own files stay readable.
+fn seen() -> Seen {
+    let (uid, gid) = sys::user();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
+    };
+    let capabilities = ["CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"]
+        .iter()
+        // A set that cannot be read counts as full: the host must not take silence for safety.
+        .map(|name| {
+            field(name)
+                .and_then(|set| u64::from_str_radix(set, 16).ok())
+                .unwrap_or(u64::MAX)
+        })
+        .fold(0, |all, set| all | set);
+    Seen {
+        uid,
+        gid,
+        capabilities,
+        no_new_privs: field("NoNewPrivs").map(|value| value == "1"),
+        seccomp: field("Seccomp").and_then(|value| value.parse().ok()),
+    }
+}

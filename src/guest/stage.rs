@@ -1,0 +1,345 @@
+//! The second life of the executable: a fresh process that becomes a command.
+//!
+//! Duty: expand patterns, redirect, apply limits, execute. It does so in a process of its own, not
+//! between fork and exec of the guest, because a copy of the guest would carry the key, and because
+//! opening a file may block, which must not stop the guest.
+
+use crate::sys::{self, Resource};
+use crate::{glob, test};
+use runner_wire::{Assignment, Builtin, Bytes, Redirect, RedirectTo, StartLimits, Word};
+use serde::{Deserialize, Serialize};
+use std::ffi::{CString, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The first argument of a stage.
+pub const ARGUMENT: &str = "stage";
+
+/// Redirections use descriptors 0 to 9; ours are above.
+const OWN_FDS: RawFd = 10;
+
+/// Commands are killed before the guest when memory runs out: it must live to tell.
+const OOM_SCORE: &str = "500";
+
+/// Status of a program that is not there, as shells have it.
+const NOT_FOUND: u8 = 127;
+/// Status of a program that cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+
+/// What a stage does, sent through a file in memory.
+#[derive(Serialize, Deserialize)]
+pub struct Orders {
+    /// What to become.
+    pub what: What,
+    /// The whole environment.
+    pub env: Vec<(Bytes, Bytes)>,
+    /// Redirections, in order.
+    pub redirects: Vec<Redirect>,
+    /// Bits that new files never get.
+    pub umask: u32,
+    /// What the kernel holds for each process.
+    pub limits: StartLimits,
+    /// Who hears of a failure.
+    pub voice: Voice,
+}
+
+/// What a stage becomes.
+#[derive(Serialize, Deserialize)]
+pub enum What {
+    /// A program.
+    Run {
+        /// Its words; the first names it.
+        words: Vec<Word>,
+        /// The file, if it was bound to one.
+        program: Option<Bytes>,
+    },
+    /// Nothing: it does it itself.
+    Builtin(Builtin),
+}
+
+/// Who hears that a command could not be started.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Voice {
+    /// The guest, which tells the host.
+    Guest,
+    /// Standard error of the command, as a shell would do.
+    Command,
+}
+
+/// What a stage tells the guest when it could not become the command.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// The name of the program.
+    pub program: Bytes,
+    /// The kernel's number for why.
+    pub errno: i32,
+}
+
+/// A stage that was started.
+pub struct Launched {
+    /// Its process, which is also its process group.
+    pub pid: u32,
+    /// Ends without a byte when the command runs, or carries a [`Failure`].
+    pub report: File,
+}
+
+/// Starts a stage with these standard streams.
+pub fn launch(orders: &Orders, streams: [OwnedFd; 3]) -> io::Result<Launched> {
+    let mut file = sys::memory_file()?;
+    serde_json::to_writer(&mut file, orders)?;
+    file.rewind()?;
+    let (report, writer) = io::pipe()?;
+    let file = sys::inheritable(file.as_fd(), OWN_FDS)?;
+    let writer = sys::inheritable(writer.as_fd(), OWN_FDS)?;
+    let [stdin, stdout, stderr] = streams;
+    let child = Command::new("/proc/self/exe")
+        .arg0("runner-guest")
+        .arg(ARGUMENT)
+        .arg(file.as_raw_fd().to_string())
+        .arg(writer.as_raw_fd().to_string())
+        .env_clear()
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr))
+        .process_group(0)
+        .spawn()?;
+    let report = File::from(OwnedFd::from(report));
+    sys::set_nonblocking(report.as_fd())?;
+    Ok(Launched {
+        pid: child.id(),
+        report,
+    })
+}
+
+/// The whole life of a stage that does not become a command.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let fds: Vec<RawFd> = args
+        .filter_map(|arg| arg.to_str()?.parse().ok())
+        .filter(|fd| *fd >= OWN_FDS)
+        .collect();
+    let [orders, report] = fds[..] else {
+        return ExitCode::from(125);
+    };
+    let (Ok(orders), Ok(report)) = (sys::adopt(orders), sys::adopt(report)) else {
+        return ExitCode::from(125);
+    };
+    let mut text = Vec::new();
+    let read = File::from(orders).read_to_end(&mut text);
+    match read
+        .map_err(serde_json::Error::io)
+        .and_then(|_| serde_json::from_slice(&text))
+    {
+        Ok(orders) => become_command(orders, File::from(report)),
+        Err(_) => ExitCode::from(125),
+    }
+}
+
+fn become_command(orders: Orders, mut report: File) -> ExitCode {
+    // Best effort: without it the kernel still prefers the larger process.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    sys::set_umask(orders.umask);
+    for redirect in &orders.redirects {
+        if let Err((what, error)) = apply(redirect) {
+            return complain(&what, &error, 1);
+        }
+    }
+    match orders.what {
+        What::Builtin(builtin) => ExitCode::from(run_builtin(&builtin, &orders.env)),
+        What::Run { words, program } => {
+            let argv = glob::expand_all(&words);
+            let name = argv.first().cloned().unwrap_or_default();
+            let error = execute(program, argv, &orders.env, &orders.limits);
+            let status = if is_missing(&error) {
+                NOT_FOUND
+            } else {
+                NOT_EXECUTABLE
+            };
+            match orders.voice {
+                Voice::Command => complain(&name.0, &error, status),
+                Voice::Guest => {
+                    let failure = Failure {
+                        program: Bytes(name.0.into_iter().take(1024).collect()),
+                        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+                    };
+                    let _ = serde_json::to_writer(&mut report, &failure);
+                    ExitCode::from(status)
+                }
+            }
+        }
+    }
+}
+
+/// Whether an error means that there is no such program.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+}
+
+fn complain(what: &[u8], error: &io::Error, status: u8) -> ExitCode {
+    let mut line = what.to_vec();
+    line.extend_from_slice(b": ");
+    line.extend_from_slice(reason(error).as_bytes());
+    line.push(b'\n');
+    let _ = io::stderr().write_all(&line);
+    ExitCode::from(status)
+}
+
+/// The kernel's words for an error, without Rust's number behind them.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// Carries out one redirection; the name and the error if it fails.
+fn apply(redirect: &Redirect) -> Result<(), (Vec<u8>, io::Error)> {
+    let number = RawFd::from(redirect.fd);
+    let number_error = |error| (redirect.fd.to_string().into_bytes(), error);
+    if number >= OWN_FDS {
+        return Err(number_error(io::Error::from_raw_os_error(libc::EBADF)));
+    }
+    let mut options = OpenOptions::new();
+    let (path, options) = match &redirect.to {
+        RedirectTo::Read(path) => (path, options.read(true)),
+        RedirectTo::Write(path) => (path, options.write(true).create(true).truncate(true)),
+        RedirectTo::Append(path) => (path, options.append(true).create(true)),
+        RedirectTo::Both(path) => (path, options.read(true).write(true).create(true)),
+        RedirectTo::Dup(other) if RawFd::from(*other) < OWN_FDS => {
+            return sys::place(RawFd::from(*other), number).map_err(number_error);
+        }
+        RedirectTo::Dup(_) => {
+            return Err(number_error(io::Error::from_raw_os_error(libc::EBADF)));
+        }
+        RedirectTo::Close => {
+            sys::close(number);
+            return Ok(());
+        }
+        RedirectTo::Here(text) => {
+            let file = sys::memory_file().and_then(|mut file| {
+                file.write_all(&text.0)?;
+                file.rewind()?;
+                Ok(file)
+            });
+            let file = file.map_err(number_error)?;
+            return put(file, number).map_err(number_error);
+        }
+    };
+    options
+        .open(path.as_os())
+        .and_then(|file| put(file, number))
+        .map_err(|error| (path.0.clone(), error))
+}
+
+/// Moves an open file to a number. A fresh file may have taken a number of 0 to 9 that was closed.
+fn put(file: File, number: RawFd) -> io::Result<()> {
+    if file.as_raw_fd() == number {
+        let high = sys::inheritable(file.as_fd(), OWN_FDS)?;
+        drop(file);
+        return sys::place(high.as_raw_fd(), number);
+    }
+    sys::place(file.as_raw_fd(), number)
+}
+
+/// Becomes the program; returns only if that failed.
+fn execute(
+    program: Option<Bytes>,
+    argv: Vec<Bytes>,
+    env: &[(Bytes, Bytes)],
+    limits: &StartLimits,
+) -> io::Error {
+    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+    let Some(name) = argv.first().filter(|name| !name.0.is_empty()) else {
+        return io::Error::from_raw_os_error(libc::ENOENT);
+    };
+    let candidates = match program {
+        Some(program) => vec![program.0],
+        None if name.0.contains(&b'/') => vec![name.0.clone()],
+        None => search(&name.0, env),
+    };
+    let text = |bytes: Vec<u8>| CString::new(bytes).ok();
+    let argv: Option<Vec<_>> = argv.into_iter().map(|arg| text(arg.0)).collect();
+    let env: Option<Vec<_>> = env
+        .iter()
+        .map(|(name, value)| text([&name.0[..], b"=", &value.0].concat()))
+        .collect();
+    let (Some(argv), Some(env)) = (argv, env) else {
+        return invalid();
+    };
+    if let Err(error) = apply_limits(limits) {
+        return error;
+    }
+    sys::reset_signals();
+    let mut found = io::Error::from_raw_os_error(libc::ENOENT);
+    for candidate in candidates {
+        let Some(candidate) = text(candidate) else {
+            return invalid();
+        };
+        let error = sys::exec(&candidate, &argv, &env);
+        // As execvp does: a file that may not be executed is remembered while the search goes on.
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {}
+            Some(libc::EACCES) => found = error,
+            _ => return error,
+        }
+    }
+    found
+}
+
+fn search(name: &[u8], env: &[(Bytes, Bytes)]) -> Vec<Vec<u8>> {
+    let path = env.iter().rev().find(|(key, _)| key.0 == b"PATH");
+    let path = path.map_or(&b""[..], |(_, value)| &value.0);
+    path.split(|byte| *byte == b':')
+        // An empty entry means the current folder to a shell; here it means nothing.
+        .filter(|folder| folder.starts_with(b"/"))
+        .map(|folder| [folder, b"/", name].concat())
+        .collect()
+}
+
+fn apply_limits(limits: &StartLimits) -> io::Result<()> {
+    sys::limit(Resource::Core, 0)?;
+    sys::limit(Resource::Cpu, limits.cpu_ms.div_ceil(1000))?;
+    sys::limit(Resource::FileSize, limits.file_size)?;
+    sys::limit(Resource::OpenFiles, limits.open_files)
+}
+
+/// Does what has no process of its own, for its status and its messages.
+pub fn run_builtin(builtin: &Builtin, env: &[(Bytes, Bytes)]) -> u8 {
+    match builtin {
+        Builtin::True | Builtin::Export(_) => 0,
+        Builtin::False => 1,
+        Builtin::Test(words) => test::status(&glob::expand_all(words)),
+        Builtin::Cd(word) => match enter(word.as_ref(), env) {
+            Ok(()) => 0,
+            Err((what, error)) => {
+                let _ = complain(&[b"cd: ", &what[..]].concat(), &error, 1);
+                1
+            }
+        },
+    }
+}
+
+/// Changes the working directory of this process.
+pub fn enter(word: Option<&Word>, env: &[(Bytes, Bytes)]) -> Result<(), (Vec<u8>, io::Error)> {
+    let folder = match word {
+        Some(word) => glob::expand(word).into_iter().next().unwrap_or_default(),
+        None => env
+            .iter()
+            .rev()
+            .find(|(name, _)| name.0 == b"HOME")
+            .map(|(_, value)| value.clone())
+            .unwrap_or_default(),
+    };
+    std::env::set_current_dir(folder.as_os()).map_err(|error| (folder.0, error))
+}
+
+/// Sets variables; a later value replaces an earlier one.
+pub fn assign(env: &mut Vec<(Bytes, Bytes)>, assignments: &[Assignment]) {
+    for Assignment { name, value } in assignments {
+        env.retain(|(known, _)| known != name);
+        env.push((name.clone(), value.clone()));
+    }
+}

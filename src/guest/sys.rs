@@ -1,0 +1,344 @@
+//! The only unsafe code and raw system calls of the guest, each behind a small safe function.
+#![expect(unsafe_code, reason = "system calls that std does not offer")]
+
+use std::ffi::{CString, c_char, c_int};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+/// Turns the C convention of -1 into an error.
+fn check(result: c_int) -> io::Result<c_int> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Closes every descriptor above standard error. Call it before anything was opened.
+pub fn close_inherited() {
+    // SAFETY: nothing in this process owns a descriptor above 2 yet.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
+    if closed != 0 {
+        for fd in 3..1024 {
+            // SAFETY: as above; closing a number that is not open is harmless.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+/// Other processes of this user cannot look into this one or open its descriptors.
+pub fn set_undumpable() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
+}
+
+/// Makes reads and writes of `fd` return at once.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers; `fd` is open.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(
+            fd.as_raw_fd(),
+            libc::F_SETFL,
+            flags | libc::O_NONBLOCK,
+        ))
+        .map(drop)
+    }
+}
+
+/// A copy with a number of at least `min` that a child process inherits.
+pub fn inheritable(fd: BorrowedFd<'_>, min: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; `fd` is open, and the result is a new descriptor that nobody else owns.
+    unsafe {
+        let copy = check(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, min))?;
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+/// Takes a descriptor that this process was started with; it will not be inherited further.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. F_SETFD fails if the number is not open. The caller passes each number
+    // once, and it came from the parent, so nothing else in this process owns it.
+    unsafe {
+        check(libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC))?;
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
+/// Makes `number` mean what `fd` means.
+pub fn place(fd: RawFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers. `number` is 0 to 9, which no owned descriptor of a stage has.
+    check(unsafe { libc::dup2(fd, number) }).map(drop)
+}
+
+/// Closes a standard descriptor by number.
+pub fn close(number: RawFd) {
+    // SAFETY: `number` is 0 to 9, which no owned descriptor of a stage has.
+    unsafe { libc::close(number) };
+}
+
+/// An anonymous file in memory, not inherited.
+pub fn memory_file() -> io::Result<File> {
+    // SAFETY: the name is a C string; the result is a new descriptor.
+    unsafe {
+        let fd = check(libc::memfd_create(c"runner".as_ptr(), libc::MFD_CLOEXEC))?;
+        Ok(File::from_raw_fd(fd))
+    }
+}
+
+/// A descriptor that becomes readable when a child ends. SIGCHLD is blocked from here on.
+pub fn child_signal() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before use; the result is a new descriptor.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        check(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &raw const set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Empties a descriptor of [`child_signal`].
+pub fn drain(fd: &OwnedFd) {
+    let mut buffer = [0_u8; 1024];
+    // SAFETY: the buffer is as long as the call is told, and the descriptor does not block.
+    while unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
+}
+
+/// What to wait for on one descriptor, and what came.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Poll(libc::pollfd);
+
+impl Poll {
+    /// Waits until `fd` can be read, or its other end is gone.
+    pub fn read(fd: RawFd) -> Self {
+        Self(libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+    }
+
+    /// Waits until `fd` can be written, or its other end is gone.
+    pub fn write(fd: RawFd) -> Self {
+        Self(libc::pollfd {
+            fd,
+            events: libc::POLLOUT,
+            revents: 0,
+        })
+    }
+
+    /// Waits for nothing.
+    pub fn none() -> Self {
+        Self(libc::pollfd {
+            fd: -1,
+            events: 0,
+            revents: 0,
+        })
+    }
+
+    /// Whether anything came.
+    pub fn ready(self) -> bool {
+        self.0.revents != 0
+    }
+}
+
+/// Waits for any of `polls` or the end of `timeout`.
+pub fn poll(polls: &mut [Poll], timeout: Duration) -> io::Result<()> {
+    // Rounded up, so that a deadline has passed when its wait is over.
+    let millis = c_int::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(c_int::MAX);
+    // SAFETY: `Poll` is a transparent `pollfd`, and the length is that of the slice.
+    let result = unsafe {
+        libc::poll(
+            polls.as_mut_ptr().cast(),
+            polls.len() as libc::nfds_t,
+            millis,
+        )
+    };
+    match check(result) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// A child that has ended.
+pub struct Reaped {
+    /// Which.
+    pub pid: u32,
+    /// Its exit status, if it returned.
+    pub status: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Processor time of it and of those it waited for, in microseconds.
+    pub cpu_us: u64,
+}
+
+/// The next child that has ended, if there is one.
+pub fn reap() -> Option<Reaped> {
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is valid, and wait4 fills it; both pointers live through the call.
+    let (pid, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (
+            libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage),
+            usage,
+        )
+    };
+    let pid = u32::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let micros = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0)
+    };
+    Some(Reaped {
+        pid,
+        status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
+    })
+}
+
+/// Kills every other process of this namespace.
+pub fn kill_all() {
+    if std::process::id() == 1 {
+        // SAFETY: no pointers. As PID 1 of its own namespace, -1 is every process of the sandbox.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
+/// Sends a signal to a process group that the guest made.
+pub fn signal_group(leader: u32, signal: c_int) {
+    if let Ok(group) = c_int::try_from(leader)
+        && group > 1
+    {
+        // SAFETY: no pointers.
+        unsafe { libc::kill(-group, signal) };
+    }
+}
+
+/// Whether the file system at `path` is mounted read-only.
+pub fn is_read_only(path: &Path) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: an all-zero statvfs is valid, and both pointers live through the call.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        check(libc::statvfs(path.as_ptr(), &raw mut stat))?;
+        Ok(stat.f_flag & libc::ST_RDONLY != 0)
+    }
+}
+
+/// User and group of this process.
+pub fn user() -> (u32, u32) {
+    // SAFETY: no pointers; these calls cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// Sets the bits that new files never get.
+pub fn set_umask(mask: u32) {
+    // SAFETY: no pointers; it cannot fail.
+    unsafe { libc::umask(mask as libc::mode_t & 0o777) };
+}
+
+/// A limit that the kernel holds for each process.
+#[derive(Clone, Copy)]
+pub enum Resource {
+    /// Core dumps.
+    Core,
+    /// Processor time in seconds; the soft end comes a second before the hard one.
+    Cpu,
+    /// Size of one file.
+    FileSize,
+    /// Open files.
+    OpenFiles,
+}
+
+/// Sets a limit for this process and its children; it can only be lowered.
+pub fn limit(resource: Resource, figure: u64) -> io::Result<()> {
+    let which = match resource {
+        Resource::Core => libc::RLIMIT_CORE,
+        Resource::Cpu => libc::RLIMIT_CPU,
+        Resource::FileSize => libc::RLIMIT_FSIZE,
+        Resource::OpenFiles => libc::RLIMIT_NOFILE,
+    };
+    // SAFETY: both calls get a pointer to a live rlimit.
+    unsafe {
+        let mut now = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        check(libc::getrlimit(which, &raw mut now))?;
+        let hard = match resource {
+            Resource::Cpu => figure.saturating_add(1),
+            Resource::Core | Resource::FileSize | Resource::OpenFiles => figure,
+        }
+        .min(now.rlim_max);
+        let new = libc::rlimit {
+            rlim_cur: figure.min(hard),
+            rlim_max: hard,
+        };
+        check(libc::setrlimit(which, &raw const new)).map(drop)
+    }
+}
+
+/// Gives every signal its default action and unblocks all: a new program starts clean.
+pub fn reset_signals() {
+    // SAFETY: SIG_DFL is a valid action for every signal; numbers that cannot be changed only fail.
+    // The set is initialised by sigemptyset before use.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Becomes another program; returns only if that failed.
+pub fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
+    let list = |strings: &[CString]| -> Vec<*const c_char> {
+        let pointers = strings.iter().map(|string| string.as_ptr());
+        pointers.chain([std::ptr::null()]).collect()
+    };
+    let (argv, env) = (list(argv), list(env));
+    // SAFETY: both lists end with null and point to C strings that live through the call.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// What this process may do with a file.
+#[derive(Clone, Copy)]
+pub enum Permission {
+    /// Read it.
+    Read,
+    /// Write it.
+    Write,
+    /// Execute it, or enter it.
+    Execute,
+}
+
+/// Whether this process has a permission, as the kernel sees it now.
+pub fn may(path: &Path, permission: Permission) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let mode = match permission {
+        Permission::Read => libc::R_OK,
+        Permission::Write => libc::W_OK,
+        Permission::Execute => libc::X_OK,
+    };
+    // SAFETY: the path is a C string that lives through the call.
+    CString::new(path.as_os_str().as_bytes())
+        .is_ok_and(|path| unsafe { libc::access(path.as_ptr(), mode) } == 0)
+}
