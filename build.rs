@@ -1,11 +1,40 @@
-//! Puts every policy of `policies/` into the executable.
+//! Builds the guest as a static executable, and embeds it and every policy of `policies/`.
+//!
+//! It runs again whenever the guest, the wire, or what they are built from changes, and asks cargo
+//! each time, so an embedded guest is never older than its source. The build has a target folder of
+//! its own below `OUT_DIR`: the outer cargo holds the lock of the common one.
 
+use std::env;
+use std::error::Error;
 use std::fmt::Write as _;
-use std::path::Path;
-use std::{env, fs, io};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-fn main() -> io::Result<()> {
-    let folder = Path::new(&env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("policies");
+/// What a guest is made from, relative to the root of the repository.
+const SOURCES: [&str; 6] = [
+    "src/guest",
+    "src/wire",
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-toolchain.toml",
+    "build.rs",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    embed_policies(&root, &out)?;
+    embed_guest(&root, &out)
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Leaves a table of the shipped policies where the host program includes it.
+fn embed_policies(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let folder = root.join("policies");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut names = Vec::new();
     if folder.is_dir() {
@@ -24,11 +53,62 @@ fn main() -> io::Result<()> {
     let mut table = "/// Name and text of each, in the order of names.\npub const POLICIES: &[(&str, &str)] = &[\n".to_owned();
     for name in names {
         let path = folder.join(format!("{name}.yml"));
-        let _ = writeln!(table, "    ({name:?}, include_str!({path:?})),");
+        writeln!(table, "    ({name:?}, include_str!({path:?})),")?;
     }
     table.push_str("];\n");
-    fs::write(
-        Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("shipped.rs"),
-        table,
-    )
+    fs::write(out.join("shipped.rs"), table)?;
+    Ok(())
+}
+
+/// Builds the guest and leaves it, and its digest, where `src/engine/guest.rs` includes them.
+fn embed_guest(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    let target = format!("{}-unknown-linux-gnu", variable("CARGO_CFG_TARGET_ARCH")?);
+    let folder = out.join("guest");
+    let mut cargo = Command::new(variable("CARGO")?);
+    // What the outer cargo, clippy or a coverage tool set for the host must not reach the guest.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let foreign = name.starts_with("CARGO_") || name.starts_with("RUST") || name == "CFLAGS";
+        let kept = matches!(
+            name.as_str(),
+            "CARGO_HOME" | "CARGO_NET_OFFLINE" | "RUSTUP_HOME" | "RUSTUP_TOOLCHAIN" | "RUSTC"
+        ) || name.starts_with("CARGO_REGISTRIES_")
+            || name.starts_with("CARGO_SOURCE_");
+        if foreign && !kept {
+            cargo.env_remove(name);
+        }
+    }
+    // Only with an explicit target do the flags spare build scripts and macros.
+    cargo
+        .current_dir(root)
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .args(["build", "--package", "runner-guest", "--profile", "guest"])
+        .args(["--target", &target])
+        .arg("--target-dir")
+        .arg(&folder);
+    if root.join("Cargo.lock").exists() {
+        cargo.arg("--locked");
+    }
+    let output = cargo.output()?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("the guest cannot be built:\n{why}").into());
+    }
+    let guest = fs::read(folder.join(target).join("guest").join("runner-guest"))?;
+    if contains(&guest, b"/ld-linux") {
+        return Err("the guest is not static: no sandbox could start it".into());
+    }
+    fs::write(out.join("runner-guest"), &guest)?;
+    println!(
+        "cargo::rustc-env=RUNNER_GUEST_DIGEST={}",
+        blake3::hash(&guest).to_hex()
+    );
+    Ok(())
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }

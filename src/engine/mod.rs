@@ -1,3 +1,4 @@
 //! What makes sandboxes.
 
 pub mod docker;
+pub mod guest;

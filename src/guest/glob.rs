@@ -244,15 +244,10 @@ mod tests {
     #[test]
     fn paths_are_found_and_sorted() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
-        let word = Word::Glob(vec![
-            Part::Text(Bytes::from(root)),
-            Part::Star,
-            Part::Text(Bytes::from("ob.rs")),
-        ]);
-        assert_eq!(
-            expand(&word),
-            vec![Bytes::from(format!("{root}glob.rs").as_str())]
-        );
+        let text = |text: &str| Part::Text(Bytes::from(text));
+        let word = Word::Glob(vec![text(root), Part::Star, text("ob.rs")]);
+        let path = |name: &str| Bytes::from(format!("{root}{name}").as_str());
+        assert_eq!(expand(&word), vec![path("glob.rs"), path("job.rs")]);
         let none = Word::Glob(vec![Part::Text(Bytes::from("nosuch/")), Part::Star]);
         assert_eq!(expand(&none), vec![Bytes::from("nosuch/*")]);
         let system = Word::Glob(vec![Part::Text(Bytes::from("/pro")), Part::Any]);
