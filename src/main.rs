@@ -3,12 +3,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use runner::sandbox::watchdog;
 use runner::{cli, sys};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match sys::harden() {
-        Ok(()) => cli::run(&words),
+        Ok(()) => match watchdog::main(&words) {
+            Some(code) => return code,
+            None => cli::run(&words),
+        },
         Err(error) => cli::report_and_end(error, &words),
     };
     code.into()

@@ -6,23 +6,30 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
+pub mod cancel;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;
+mod identity;
+pub mod kept;
 pub mod materials;
 pub mod mountinfo;
 pub mod mounts;
+pub mod outcome;
 pub mod plan;
 pub mod planner;
 pub mod protected;
 pub mod protection;
+pub mod pump;
 pub mod quarantine;
+pub mod run;
 pub mod survey;
 pub mod synthetic;
 pub mod toolchain;
 mod toolchain_table;
 pub mod user;
 pub mod walk;
+pub mod watchdog;
 pub mod workspace;
 
 pub use plan::{

@@ -4,6 +4,8 @@
 
 mod fd;
 mod harden;
+mod random;
 
 pub use fd::{StatusFdError, claim_status_fd};
 pub use harden::{HardenError, harden};
+pub use random::random;

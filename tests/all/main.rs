@@ -7,4 +7,5 @@
 
 mod cli;
 mod docs;
+mod engine;
 mod support;

@@ -1,3 +1,13 @@
-//! Sandboxes as containers of a Docker daemon.
+//! Sandboxes as containers of a Docker daemon, on a local socket, a rootless one, or `DOCKER_HOST`.
+//!
+//! Protocol versions from 20.10 (1.41) to the newest that the client library knows.
 
+mod archive;
+mod cache;
+mod connect;
+mod container;
+mod image;
+mod probe;
 pub mod settings;
+
+pub use connect::{API_MIN, Docker};

@@ -1,0 +1,71 @@
+//! What is remembered about a daemon, so that asking again costs nothing.
+//!
+//! A daemon makes its socket anew when it starts, so the socket's inode and time name one run of one
+//! daemon; what was learned from it is kept under that name. A daemon without a socket file is asked
+//! every time. A cache that cannot be read or written is no error: it is asked again.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The folder of what can be lost: `XDG_CACHE_HOME`, else `~/.cache`.
+fn folder() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("runner").join("engine"))
+}
+
+/// The file for one kind of knowledge about the daemon behind `socket`.
+fn file(socket: &Path, what: &str) -> Option<PathBuf> {
+    let meta = fs::metadata(socket).ok()?;
+    let mut hasher = blake3::Hasher::new();
+    for number in [meta.dev(), meta.ino(), meta.uid().into()] {
+        hasher.update(&number.to_le_bytes());
+    }
+    for number in [meta.ctime(), meta.ctime_nsec()] {
+        hasher.update(&number.to_le_bytes());
+    }
+    hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+    let name = &hasher.finalize().to_hex()[..32];
+    Some(folder()?.join(format!("{what}-{name}.json")))
+}
+
+/// What was kept, if it is still about this run of the daemon.
+pub fn get<T: DeserializeOwned>(socket: &Path, what: &str) -> Option<T> {
+    let path = file(socket, what)?;
+    let meta = fs::symlink_metadata(&path).ok()?;
+    // Only a plain file of this user counts: anybody may have made the folder's parents.
+    if !meta.is_file() || meta.uid() != rustix::process::getuid().as_raw() {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Keeps something about this run of the daemon.
+pub fn put<T: Serialize>(socket: &Path, what: &str, value: &T) {
+    let write = || -> Option<()> {
+        let path = file(socket, what)?;
+        fs::create_dir_all(path.parent()?).ok()?;
+        let text = serde_json::to_vec(value).ok()?;
+        // Another process may do the same: whole files only, by rename.
+        let temporary = path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .ok()?;
+        file.write_all(&text).ok()?;
+        fs::rename(&temporary, path).ok()
+    };
+    let _ = write();
+}

@@ -1,0 +1,233 @@
+//! Finds the daemon and agrees on a version of its protocol.
+//!
+//! The first word is a ping, which costs under a millisecond and answers with the newest version
+//! that the daemon speaks; asking for more than that would be refused.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use bollard::{API_DEFAULT_VERSION, ClientVersion};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::engine::error::EngineError;
+
+/// The oldest protocol: Docker 20.10.
+pub const API_MIN: &str = "1.41";
+
+/// The same as numbers.
+const API_MIN_NUMBERS: (usize, usize) = (1, 41);
+
+/// Seconds that one request may take. Starting a container on a loaded machine takes a while.
+const REQUEST_SECONDS: u64 = 120;
+
+/// How long a ping may take.
+const PING_WAIT: Duration = Duration::from_secs(10);
+
+/// The longest answer to a ping that is read.
+const PING_MAX: u64 = 16 << 10;
+
+/// Where a daemon is by itself.
+const SOCKET: &str = "/var/run/docker.sock";
+
+/// A Docker daemon that answered.
+#[derive(Clone)]
+pub struct Docker {
+    pub(super) client: bollard::Docker,
+    pub(super) endpoint: String,
+    pub(super) api: String,
+    pub(super) version: String,
+}
+
+impl fmt::Debug for Docker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Docker({}, {})", self.endpoint, self.api)
+    }
+}
+
+impl Docker {
+    /// Connects to the daemon that `DOCKER_HOST` names, else the system's, else this user's own.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn connect() -> Result<Self, EngineError> {
+        if let Ok(endpoint) = env::var("DOCKER_HOST")
+            && !endpoint.is_empty()
+        {
+            return Self::connect_to(&endpoint).await;
+        }
+        let system = Self::connect_to(&format!("unix://{SOCKET}")).await;
+        match system {
+            Err(EngineError::Missing { .. } | EngineError::NotPermitted { .. }) => {
+                match rootless_socket() {
+                    Some(socket) => Self::connect_to(&format!("unix://{socket}")).await,
+                    None => system,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Connects to the daemon at `unix:///path` or `tcp://host:port`.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
+        let bad = || EngineError::BadEndpoint {
+            endpoint: endpoint.to_owned(),
+        };
+        let pong = match endpoint.split_once("://") {
+            Some(("unix", path)) if path.starts_with('/') => {
+                let stream = UnixStream::connect(path).await;
+                ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
+            }
+            Some(("tcp" | "http", address)) => {
+                let stream = TcpStream::connect(address.trim_end_matches('/')).await;
+                ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
+            }
+            _ => return Err(bad()),
+        }
+        .map_err(|error| EngineError::Lost {
+            operation: "reach the Docker engine",
+            why: error.to_string(),
+        })?;
+        let pong = Pong::read(&pong).ok_or_else(|| EngineError::Lost {
+            operation: "reach the Docker engine",
+            why: format!("{endpoint} does not answer like Docker"),
+        })?;
+        if pong.os != "linux" {
+            return Err(EngineError::NotLinux { os: pong.os });
+        }
+        if (pong.api.major_version, pong.api.minor_version) < API_MIN_NUMBERS {
+            return Err(EngineError::TooOld {
+                api: pong.api.to_string(),
+            });
+        }
+        let newest = (
+            API_DEFAULT_VERSION.major_version,
+            API_DEFAULT_VERSION.minor_version,
+        );
+        let api = if (pong.api.major_version, pong.api.minor_version) < newest {
+            pong.api
+        } else {
+            ClientVersion {
+                major_version: newest.0,
+                minor_version: newest.1,
+            }
+        };
+        let client = if endpoint.starts_with("unix://") {
+            bollard::Docker::connect_with_unix(endpoint, REQUEST_SECONDS, &api)
+        } else {
+            bollard::Docker::connect_with_http(endpoint, REQUEST_SECONDS, &api)
+        }
+        .map_err(|error| EngineError::from_client("reach the Docker engine", error))?;
+        Ok(Self {
+            client,
+            endpoint: endpoint.to_owned(),
+            api: api.to_string(),
+            version: pong.version,
+        })
+    }
+
+    /// The path of the socket, if the daemon has one.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        self.endpoint.strip_prefix("unix://").map(Path::new)
+    }
+}
+
+/// The socket of a rootless daemon of this user, if there is one.
+fn rootless_socket() -> Option<String> {
+    let uid = rustix::process::getuid().as_raw();
+    let runtime = env::var("XDG_RUNTIME_DIR").unwrap_or_else(|_| format!("/run/user/{uid}"));
+    let socket = format!("{runtime}/docker.sock");
+    Path::new(&socket).exists().then_some(socket)
+}
+
+fn unreachable(endpoint: &str, error: &io::Error) -> EngineError {
+    let endpoint = endpoint.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => EngineError::NotPermitted { endpoint },
+        _ => EngineError::Missing { endpoint },
+    }
+}
+
+/// Asks for a ping and reads the whole answer.
+async fn ping<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<Vec<u8>> {
+    const ASK: &[u8] = b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
+    let talk = async {
+        stream.write_all(ASK).await?;
+        let mut answer = Vec::new();
+        stream.take(PING_MAX).read_to_end(&mut answer).await?;
+        Ok(answer)
+    };
+    tokio::time::timeout(PING_WAIT, talk)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// What a ping tells.
+#[derive(Debug)]
+struct Pong {
+    api: ClientVersion,
+    version: String,
+    os: String,
+}
+
+impl Pong {
+    fn read(answer: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(answer);
+        let (head, _) = text.split_once("\r\n\r\n")?;
+        let mut lines = head.lines();
+        if lines.next()?.split(' ').nth(1)? != "200" {
+            return None;
+        }
+        let header = |name: &str| {
+            head.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                key.eq_ignore_ascii_case(name)
+                    .then(|| value.trim().to_owned())
+            })
+        };
+        let (major, minor) = header("Api-Version")?
+            .split_once('.')
+            .map(|(major, minor)| (major.parse().ok(), minor.parse().ok()))?;
+        let server = header("Server").unwrap_or_default();
+        let version = server
+            .split([' ', '/'])
+            .nth(1)
+            .unwrap_or("unknown")
+            .to_owned();
+        Some(Self {
+            api: ClientVersion {
+                major_version: major?,
+                minor_version: minor?,
+            },
+            version,
+            os: header("Ostype").unwrap_or_else(|| "linux".to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ping_tells_versions() {
+        let answer = b"HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nOstype: linux\r\nServer: Docker/20.10.24+dfsg1 (linux)\r\n\r\nOK";
+        let pong = Pong::read(answer).unwrap();
+        assert_eq!((pong.api.major_version, pong.api.minor_version), (1, 41));
+        assert_eq!(pong.version, "20.10.24+dfsg1");
+        for bad in [
+            &b""[..],
+            b"HTTP/1.1 500 X\r\nApi-Version: 1.41\r\n\r\n",
+            b"SSH-2.0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        ] {
+            assert!(Pong::read(bad).is_none());
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The life of a container, as the engine trait has it.
+
+use std::collections::HashMap;
+
+use bollard::container::LogOutput;
+use bollard::models::ContainerSummaryStateEnum;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder,
+};
+use futures_util::StreamExt;
+
+use super::Docker;
+use super::settings::{GuestDelivery, Launch, container_settings};
+use crate::engine::error::EngineError;
+use crate::engine::label::{CallId, Labels};
+use crate::engine::traits::{
+    Attached, BoxFuture, Chunk, Engine, Facts, FileSystem, Found, Prepared, SandboxId, State,
+};
+use crate::sandbox::plan::{Image, SandboxPlan};
+
+impl Engine for Docker {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
+        Box::pin(self.facts())
+    }
+
+    fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {
+        Box::pin(self.prove_file_system())
+    }
+
+    fn prepare<'a>(&'a self, image: &'a Image) -> BoxFuture<'a, Result<Prepared, EngineError>> {
+        Box::pin(self.prepare_image(image))
+    }
+
+    fn create<'a>(
+        &'a self,
+        plan: &'a SandboxPlan,
+        prepared: &'a Prepared,
+        labels: &'a Labels,
+    ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
+        Box::pin(self.create_sandbox(plan, prepared, labels))
+    }
+
+    fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>> {
+        Box::pin(async move {
+            let options = AttachContainerOptionsBuilder::default()
+                .stdin(true)
+                .stdout(true)
+                .stderr(true)
+                .stream(true)
+                .build();
+            let attached = self
+                .client
+                .attach_container(id.as_str(), Some(options))
+                .await
+                .map_err(|error| EngineError::from_client("attach to a sandbox", error))?;
+            let output = attached.output.map(|item| match item {
+                Ok(LogOutput::StdOut { message }) => Ok(Chunk::Wire(message.into())),
+                Ok(
+                    LogOutput::StdErr { message }
+                    | LogOutput::StdIn { message }
+                    | LogOutput::Console { message },
+                ) => Ok(Chunk::Noise(message.into())),
+                Err(error) => Err(EngineError::from_client("read from a sandbox", error)),
+            });
+            Ok(Attached {
+                output: Box::pin(output),
+                input: attached.input,
+            })
+        })
+    }
+
+    fn start<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            self.client
+                .start_container(id.as_str(), None)
+                .await
+                .map_err(|error| EngineError::from_client("start a sandbox", error))
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.remove_by_name(id.as_str()))
+    }
+
+    fn list<'a>(
+        &'a self,
+        call: Option<&'a CallId>,
+    ) -> BoxFuture<'a, Result<Vec<Found>, EngineError>> {
+        Box::pin(async move {
+            let label = match call {
+                Some(call) => format!("{}={call}", Labels::key("call")),
+                None => Labels::key("call"),
+            };
+            let filters = HashMap::from([("label".to_owned(), vec![label])]);
+            let options = ListContainersOptionsBuilder::default()
+                .all(true)
+                .filters(&filters)
+                .build();
+            let found = self
+                .client
+                .list_containers(Some(options))
+                .await
+                .map_err(|error| EngineError::from_client("list sandboxes", error))?;
+            Ok(found
+                .into_iter()
+                .filter_map(|container| {
+                    Some(Found {
+                        id: SandboxId::new(container.id?),
+                        labels: Labels::ours(container.labels.unwrap_or_default()),
+                        state: match container.state {
+                            Some(ContainerSummaryStateEnum::CREATED) => State::Created,
+                            Some(
+                                ContainerSummaryStateEnum::RUNNING
+                                | ContainerSummaryStateEnum::PAUSED
+                                | ContainerSummaryStateEnum::RESTARTING,
+                            ) => State::Running,
+                            _ => State::Ending,
+                        },
+                    })
+                })
+                .collect())
+        })
+    }
+}
+
+impl Docker {
+    async fn create_sandbox(
+        &self,
+        plan: &SandboxPlan,
+        prepared: &Prepared,
+        labels: &Labels,
+    ) -> Result<SandboxId, EngineError> {
+        let launch = Launch {
+            image: prepared.image.clone(),
+            guest: prepared.guest.clone(),
+            arguments: Vec::new(),
+            labels: labels.to_map(),
+            processors: self.facts().await?.processors,
+        };
+        let body = container_settings(plan, &launch)?;
+        let options = CreateContainerOptionsBuilder::default()
+            .name(&labels.name())
+            .build();
+        let created = self
+            .client
+            .create_container(Some(options), body)
+            .await
+            .map_err(|error| EngineError::from_client("make a sandbox", error))?;
+        if let GuestDelivery::Volume(volume) = &prepared.guest
+            && !self.has_guest(&created.id).await?
+        {
+            self.fill_volume(volume).await?;
+        }
+        Ok(SandboxId::new(created.id))
+    }
+
+    /// Ends and removes a container in any state; one that is gone, or going, is no error.
+    pub(super) async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
+        match self.client.remove_container(name, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) => match EngineError::from_client("remove a sandbox", error) {
+                EngineError::Refused {
+                    status: 404 | 409, ..
+                } => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+}

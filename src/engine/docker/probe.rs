@@ -1,0 +1,166 @@
+//! What the daemon is, what it can enforce, and whether it sees our files.
+
+use std::fs;
+use std::io::Write;
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, Mount, MountType, SystemInfo, SystemInfoCgroupVersionEnum,
+};
+use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
+use futures_util::StreamExt;
+
+use super::{Docker, cache};
+use crate::engine::error::EngineError;
+use crate::engine::traits::{Facts, FileSystem, UserNamespace};
+
+/// Where the nonce is mounted.
+const NONCE_TARGET: &str = "/nonce";
+
+impl Docker {
+    pub(super) async fn facts(&self) -> Result<Facts, EngineError> {
+        const WHAT: &str = "facts";
+        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, WHAT)) {
+            return Ok(facts);
+        }
+        let info =
+            self.client.info().await.map_err(|error| {
+                EngineError::from_client("ask the Docker engine what it is", error)
+            })?;
+        let facts = self.read(info);
+        if let Some(socket) = self.socket() {
+            cache::put(socket, WHAT, &facts);
+        }
+        Ok(facts)
+    }
+
+    fn read(&self, info: SystemInfo) -> Facts {
+        let options = info.security_options.unwrap_or_default();
+        let has = |name: &str| {
+            options.iter().any(|option| {
+                option
+                    .split(',')
+                    .any(|part| part.strip_prefix("name=") == Some(name))
+            })
+        };
+        let user_namespace = if has("rootless") {
+            UserNamespace::Rootless
+        } else if has("userns") {
+            UserNamespace::Remapped
+        } else {
+            UserNamespace::Host
+        };
+        let controllers = [
+            ("memory", info.memory_limit),
+            ("memory without swap", info.swap_limit),
+            ("pids", info.pids_limit),
+            ("cpus", info.cpu_cfs_quota),
+        ];
+        let mut runtimes: Vec<String> = info.runtimes.unwrap_or_default().into_keys().collect();
+        runtimes.sort();
+        Facts {
+            id: info.id.unwrap_or_default(),
+            version: self.version.clone(),
+            api: self.api.clone(),
+            processors: info
+                .ncpu
+                .and_then(|count| u32::try_from(count).ok())
+                .filter(|count| *count > 0)
+                .unwrap_or(1),
+            user_namespace,
+            runtimes,
+            cgroup: match info.cgroup_version {
+                Some(SystemInfoCgroupVersionEnum::_2) => 2,
+                _ => 1,
+            },
+            seccomp: has("seccomp"),
+            unenforced: controllers
+                .into_iter()
+                .filter(|(_, holds)| *holds == Some(false))
+                .map(|(name, _)| name.to_owned())
+                .collect(),
+        }
+    }
+
+    /// Writes a random word into a file, has the daemon mount it in a container that is never started,
+    /// and reads it back through the daemon.
+    pub(super) async fn prove_file_system(&self) -> Result<FileSystem, EngineError> {
+        const WHAT: &str = "files";
+        if let Some(known) = self.socket().and_then(|socket| cache::get(socket, WHAT)) {
+            return Ok(known);
+        }
+        let found = self.read_nonce().await?;
+        // Only a proof is kept: what is in the way today may be gone tomorrow.
+        if let (Some(socket), FileSystem::Ours) = (self.socket(), found) {
+            cache::put(socket, WHAT, &found);
+        }
+        Ok(found)
+    }
+
+    async fn read_nonce(&self) -> Result<FileSystem, EngineError> {
+        let local = |source| EngineError::Local {
+            operation: "write a file that proves whose files the engine sees",
+            source,
+        };
+        let nonce: [u8; 16] = crate::sys::random().map_err(local)?;
+        let nonce = format!("{:032x}", u128::from_le_bytes(nonce));
+        let path = std::env::temp_dir().join(format!("runner-nonce-{nonce}"));
+        let _gone = RemoveOnDrop(&path);
+        fs::File::create_new(&path)
+            .and_then(|mut file| file.write_all(nonce.as_bytes()))
+            .map_err(local)?;
+        let image = self.host_image().await?;
+        let body = ContainerCreateBody {
+            image: Some(image.image),
+            entrypoint: Some(vec![super::settings::GUEST_PROGRAM.to_owned()]),
+            labels: Some(self.temporary_labels()?),
+            host_config: Some(HostConfig {
+                network_mode: Some("none".to_owned()),
+                mounts: Some(vec![Mount {
+                    typ: Some(MountType::BIND),
+                    source: path.to_str().map(str::to_owned),
+                    target: Some(NONCE_TARGET.to_owned()),
+                    read_only: Some(true),
+                    ..Mount::default()
+                }]),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        let created = match self.client.create_container(None, body).await {
+            Ok(created) => created.id,
+            Err(error) => {
+                return match EngineError::from_client("prove whose files the engine sees", error) {
+                    EngineError::MountGone { .. } => Ok(FileSystem::Another),
+                    other => Err(other),
+                };
+            }
+        };
+        let options = DownloadFromContainerOptionsBuilder::default()
+            .path(NONCE_TARGET)
+            .build();
+        let mut stream = self.client.download_from_container(&created, Some(options));
+        let mut archive = Vec::new();
+        while let Some(Ok(bytes)) = stream.next().await {
+            archive.extend_from_slice(&bytes);
+            if archive.len() > 64 << 10 {
+                break;
+            }
+        }
+        self.remove_by_name(&created).await?;
+        // The file's content is one block of the archive, after its header.
+        let content = archive.get(512..512 + nonce.len());
+        Ok(if content == Some(nonce.as_bytes()) {
+            FileSystem::Ours
+        } else {
+            FileSystem::Another
+        })
+    }
+}
+
+struct RemoveOnDrop<'a>(&'a std::path::Path);
+
+impl Drop for RemoveOnDrop<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.0);
+    }
+}

@@ -1,0 +1,314 @@
+//! Why an engine could not do something, told apart by what to do next.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::docker::settings::SettingsError;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+
+/// What an engine could not do.
+#[derive(Debug)]
+pub enum EngineError {
+    /// Nobody answers.
+    Missing {
+        /// Where.
+        endpoint: String,
+    },
+    /// This user may not use it.
+    NotPermitted {
+        /// Where.
+        endpoint: String,
+    },
+    /// An address that this program does not speak to.
+    BadEndpoint {
+        /// As it was given.
+        endpoint: String,
+    },
+    /// The daemon is older than what is needed.
+    TooOld {
+        /// The version of its protocol.
+        api: String,
+    },
+    /// The daemon does not run Linux containers.
+    NotLinux {
+        /// What it runs.
+        os: String,
+    },
+    /// Its disk is full.
+    OutOfDisk {
+        /// What was tried.
+        operation: &'static str,
+    },
+    /// The image is not there.
+    ImageMissing {
+        /// Its reference.
+        reference: String,
+    },
+    /// The runtime is not there.
+    RuntimeMissing {
+        /// Its name.
+        runtime: String,
+    },
+    /// What should be mounted is gone.
+    MountGone {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The daemon's file system is not ours, and the `host` image needs that.
+    AnotherFileSystem {
+        /// Where the daemon is.
+        endpoint: String,
+    },
+    /// The plan cannot be made into settings.
+    Settings(SettingsError),
+    /// The daemon says no.
+    Refused {
+        /// What was tried.
+        operation: &'static str,
+        /// Its status.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+    /// The daemon stopped answering.
+    Lost {
+        /// What was tried.
+        operation: &'static str,
+        /// What happened.
+        why: String,
+    },
+    /// The daemon takes too long.
+    Slow {
+        /// What was tried.
+        operation: &'static str,
+    },
+    /// A file of our own cannot be read or written.
+    Local {
+        /// What was tried.
+        operation: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl EngineError {
+    /// An error that the client library reports for an operation.
+    #[must_use]
+    pub fn from_client(operation: &'static str, error: bollard::errors::Error) -> Self {
+        use bollard::errors::Error;
+        match error {
+            Error::DockerResponseServerError {
+                status_code,
+                message,
+            } => Self::refused(operation, status_code, message),
+            Error::DockerStreamError { error } => Self::refused(operation, 500, error),
+            Error::RequestTimeoutError => Self::Slow { operation },
+            Error::SocketNotFoundError(endpoint) => Self::Missing { endpoint },
+            other => Self::Lost {
+                operation,
+                why: other.to_string(),
+            },
+        }
+    }
+
+    /// The daemon has no codes for most of what can go wrong, only sentences.
+    fn refused(operation: &'static str, status: u16, message: String) -> Self {
+        let lower = message.to_lowercase();
+        if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
+            return Self::OutOfDisk { operation };
+        }
+        if let Some((_, path)) = message.split_once("bind source path does not exist: ") {
+            return Self::MountGone {
+                path: PathBuf::from(path.trim()),
+            };
+        }
+        if lower.contains("unknown runtime") || lower.contains("unknown or invalid runtime") {
+            let runtime = message.rsplit([' ', ':']).next().unwrap_or("").to_owned();
+            return Self::RuntimeMissing { runtime };
+        }
+        if status == 404 && lower.contains("no such image") {
+            let reference = message.rsplit(": ").next().unwrap_or("").to_owned();
+            return Self::ImageMissing { reference };
+        }
+        Self::Refused {
+            operation,
+            status,
+            message,
+        }
+    }
+
+    /// Whether the daemon said that the thing is not there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { status: 404, .. } | Self::ImageMissing { .. }
+        )
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { endpoint } => write!(f, "no Docker engine answers at {endpoint}"),
+            Self::NotPermitted { endpoint } => {
+                write!(f, "this user may not use the Docker engine at {endpoint}")
+            }
+            Self::BadEndpoint { endpoint } => {
+                write!(
+                    f,
+                    "DOCKER_HOST is {endpoint:?}, which runner does not speak to"
+                )
+            }
+            Self::TooOld { api } => write!(
+                f,
+                "the Docker engine speaks protocol {api}; at least {} is needed",
+                super::docker::API_MIN
+            ),
+            Self::NotLinux { os } => write!(f, "the Docker engine runs {os} containers"),
+            Self::OutOfDisk { operation } => {
+                write!(f, "cannot {operation}: the Docker engine's disk is full")
+            }
+            Self::ImageMissing { reference } => write!(f, "image {reference} is not there"),
+            Self::RuntimeMissing { runtime } => {
+                write!(f, "the Docker engine has no runtime {runtime}")
+            }
+            Self::MountGone { path } => {
+                write!(f, "{} vanished before it was mounted", path.display())
+            }
+            Self::AnotherFileSystem { endpoint } => write!(
+                f,
+                "the Docker engine at {endpoint} does not see this machine's files"
+            ),
+            Self::Settings(error) => error.fmt(f),
+            Self::Refused {
+                operation,
+                status,
+                message,
+            } => write!(f, "cannot {operation}: Docker answered {status}: {message}"),
+            Self::Lost { operation, why } => {
+                write!(
+                    f,
+                    "cannot {operation}: the Docker engine stopped answering: {why}"
+                )
+            }
+            Self::Slow { operation } => {
+                write!(f, "cannot {operation}: the Docker engine takes too long")
+            }
+            Self::Local { operation, source } => write!(f, "cannot {operation}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+impl From<SettingsError> for EngineError {
+    fn from(error: SettingsError) -> Self {
+        Self::Settings(error)
+    }
+}
+
+impl Failure for EngineError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "engine_missing",
+            Self::NotPermitted { .. } => "engine_not_permitted",
+            Self::BadEndpoint { .. } => "engine_bad_endpoint",
+            Self::TooOld { .. } => "engine_too_old",
+            Self::NotLinux { .. } => "engine_not_linux",
+            Self::OutOfDisk { .. } => "engine_out_of_disk",
+            Self::ImageMissing { .. } => "image_missing",
+            Self::RuntimeMissing { .. } => "runtime_missing",
+            Self::MountGone { .. } => "mount_gone",
+            Self::AnotherFileSystem { .. } => "engine_elsewhere",
+            Self::Settings(_) => "unmountable_path",
+            Self::Refused { .. } => "engine_refused",
+            Self::Lost { .. } => "engine_lost",
+            Self::Slow { .. } => "engine_slow",
+            Self::Local { .. } => "local_file",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::BadEndpoint { .. } | Self::Settings(_) => Fault::Usage,
+            Self::ImageMissing { .. } | Self::RuntimeMissing { .. } => Fault::Policy,
+            _ => Fault::Engine,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Lost { .. } | Self::Slow { .. } | Self::MountGone { .. } => Retry::CanHelp,
+            _ => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing { .. } => {
+                "install Docker and start it (systemctl start docker), or point DOCKER_HOST at a running engine"
+                    .to_owned()
+            }
+            Self::NotPermitted { .. } => {
+                "add yourself to the docker group and log in again, or use rootless Docker".to_owned()
+            }
+            Self::BadEndpoint { .. } => {
+                "use unix:///path/to/docker.sock or tcp://host:port; for ssh, forward the socket".to_owned()
+            }
+            Self::TooOld { .. } => "upgrade Docker to 20.10 or newer".to_owned(),
+            Self::NotLinux { .. } => "switch the engine to Linux containers".to_owned(),
+            Self::OutOfDisk { .. } => {
+                "free space (docker system df shows where it went, docker system prune frees it)".to_owned()
+            }
+            Self::ImageMissing { reference } => format!("docker pull {reference}"),
+            Self::RuntimeMissing { .. } => {
+                "install the runtime and name it in the engine's daemon.json, or choose another in the policy"
+                    .to_owned()
+            }
+            Self::AnotherFileSystem { .. } => {
+                "name an image in the policy (image: …) instead of host, or use an engine on this machine"
+                    .to_owned()
+            }
+            Self::Lost { .. } | Self::Slow { .. } => {
+                "look at the engine's log (journalctl -u docker) and try again".to_owned()
+            }
+            Self::MountGone { .. } => "try again when nothing else changes the workspace".to_owned(),
+            Self::Settings(_) | Self::Refused { .. } | Self::Local { .. } => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_of_the_daemon_become_errors_of_their_own() {
+        let read = |status, message: &str| {
+            EngineError::refused("make a sandbox", status, message.to_owned()).code()
+        };
+        assert_eq!(
+            read(500, "write /x: no space left on device"),
+            "engine_out_of_disk"
+        );
+        assert_eq!(read(404, "No such image: a:b"), "image_missing");
+        assert_eq!(read(404, "No such container: a"), "engine_refused");
+        assert_eq!(
+            read(
+                400,
+                "invalid mount config for type \"bind\": bind source path does not exist: /a b"
+            ),
+            "mount_gone"
+        );
+        assert_eq!(
+            read(400, "Unknown runtime specified runsc"),
+            "runtime_missing"
+        );
+    }
+}

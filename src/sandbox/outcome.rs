@@ -1,0 +1,366 @@
+//! How a call ended, and what decided it when several things were true at once.
+//!
+//! | rank | verdict | source of truth |
+//! | --- | --- | --- |
+//! | 1 | error ([`RunError`]) | the engine, the wire, or the identity of a mount |
+//! | 2 | cancelled | the host: a signal, or nobody reads the output any more |
+//! | 3 | timeout | the guest's clock; the host's, a few seconds later, if the guest does not answer |
+//! | 4 | limit `output-max` | the guest's count of both streams |
+//! | 5 | oom | the memory controller's count of kills, and the command did not succeed |
+//! | 6 | limit `cpu-time` | SIGXCPU, or SIGKILL of a process that had used up its time |
+//! | 7 | limit `file-size` | SIGXFSZ |
+//! | 8 | limit `pids` | the pids controller's count of refusals, and the command did not succeed |
+//! | 9 | not found, not executable, no working directory | the kernel's answer to exec and chdir |
+//! | 10 | failed, completed | the command's own status |
+//!
+//! A command that met a limit and still succeeded is completed; the limit is listed in
+//! [`Outcome::hits`]. An exit status of 137 is never taken for a lack of memory.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runner_policy::limits::Limit;
+use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, Seen, Usage, WireError};
+
+use super::kept::Kept;
+use crate::engine::EngineError;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+
+/// A call that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How.
+    pub verdict: Verdict,
+    /// Limits that were met on the way.
+    pub hits: Vec<LimitHit>,
+    /// What it used, if the guest could tell.
+    pub usage: Option<Usage>,
+    /// Standard output.
+    pub stdout: Kept,
+    /// Standard error.
+    pub stderr: Kept,
+    /// Time by phase.
+    pub phases: Phases,
+    /// The image that it ran in, if it came to that.
+    pub image_digest: Option<String>,
+    /// What the guest saw of itself.
+    pub seen: Option<Seen>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// With status 0.
+    Completed,
+    /// With another status.
+    Failed {
+        /// Its status.
+        status: i32,
+    },
+    /// By a signal that was not ours.
+    Signalled {
+        /// The signal.
+        signal: i32,
+    },
+    /// Its time was over.
+    Timeout,
+    /// It wanted more memory than it had.
+    Oom,
+    /// Another limit.
+    Limit(Limit),
+    /// Somebody ended it.
+    Cancelled(CancelCause),
+    /// There is no such program in the sandbox.
+    NotFound {
+        /// Its name.
+        program: Bytes,
+    },
+    /// The program cannot be executed.
+    NotExecutable {
+        /// Its name.
+        program: Bytes,
+        /// The kernel's number for why.
+        errno: i32,
+    },
+    /// The working directory cannot be entered.
+    NoCwd {
+        /// The kernel's number for why.
+        errno: i32,
+    },
+}
+
+/// Who ended a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelCause {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM, or a request to cancel.
+    Terminate,
+    /// Nobody reads the output any more.
+    OutputClosed,
+}
+
+/// Time by phase. They follow each other; together they are the call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Watchdog, image.
+    pub prepare: Duration,
+    /// Making the container.
+    pub create: Duration,
+    /// From the start to the guest's first word.
+    pub start: Duration,
+    /// Checking what it said, and sending the command.
+    pub check: Duration,
+    /// From sending the command to its end.
+    pub run: Duration,
+    /// Writing the last output.
+    pub end: Duration,
+}
+
+impl Phases {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.prepare + self.create + self.start + self.check + self.run + self.end
+    }
+}
+
+/// Works a verdict out by the table above.
+#[must_use]
+pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
+    let hit = |hit: LimitHit| exit.hits.contains(&hit);
+    let succeeded = exit.ending == Ending::Exited { status: 0 };
+    if let Ending::Stopped { cause } = exit.ending {
+        return match cause {
+            Cause::Cancel => Verdict::Cancelled(cancelled.unwrap_or(CancelCause::Terminate)),
+            Cause::Wall => Verdict::Timeout,
+            Cause::Output => Verdict::Limit(Limit::OutputMax),
+        };
+    }
+    if succeeded {
+        return Verdict::Completed;
+    }
+    if hit(LimitHit::Memory) {
+        return Verdict::Oom;
+    }
+    if hit(LimitHit::CpuTime) {
+        return Verdict::Limit(Limit::CpuTime);
+    }
+    if hit(LimitHit::FileSize) {
+        return Verdict::Limit(Limit::FileSize);
+    }
+    if hit(LimitHit::Pids) {
+        return Verdict::Limit(Limit::Pids);
+    }
+    match &exit.ending {
+        Ending::Exited { status } => Verdict::Failed { status: *status },
+        Ending::Signalled { signal } => Verdict::Signalled { signal: *signal },
+        Ending::NotFound { program } => Verdict::NotFound {
+            program: program.clone(),
+        },
+        Ending::NotExecutable { program, errno } => Verdict::NotExecutable {
+            program: program.clone(),
+            errno: *errno,
+        },
+        Ending::NoCwd { errno } => Verdict::NoCwd { errno: *errno },
+        Ending::Stopped { .. } => Verdict::Timeout,
+    }
+}
+
+/// Why a call could not be carried out; whatever ran was ended.
+#[derive(Debug)]
+pub enum RunError {
+    /// The engine.
+    Engine(EngineError),
+    /// The guest's bytes are not what the wire allows. It is not softened: somebody may be forging.
+    Protocol(WireError),
+    /// Something else than planned is mounted. The command was not sent.
+    Identity {
+        /// Where.
+        target: PathBuf,
+        /// How it differs.
+        why: &'static str,
+    },
+    /// The guest's own standing is weaker than planned. The command was not sent.
+    Standing {
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The guest cannot go on.
+    Guest(Fatal),
+    /// The guest ended without a word.
+    GuestLost {
+        /// The end of what it wrote to standard error.
+        noise: String,
+    },
+    /// The guest did not answer in time.
+    GuestSilent,
+    /// Something on this machine failed.
+    Local {
+        /// What was tried.
+        operation: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Protocol(error) => {
+                write!(f, "the sandbox broke the protocol and was ended: {error}")
+            }
+            Self::Identity { target, why } => write!(
+                f,
+                "{} in the sandbox is not what was planned ({why}); the command was not sent",
+                target.display()
+            ),
+            Self::Standing { why } => {
+                write!(
+                    f,
+                    "the sandbox is weaker than planned ({why}); the command was not sent"
+                )
+            }
+            Self::Guest(fatal) => write!(f, "the guest failed: {}", fatal.message),
+            Self::GuestLost { noise } if noise.is_empty() => {
+                f.write_str("the sandbox ended without a word")
+            }
+            Self::GuestLost { noise } => write!(f, "the sandbox ended without a word: {noise}"),
+            Self::GuestSilent => f.write_str("the sandbox did not answer in time"),
+            Self::Local { operation, source } => write!(f, "cannot {operation}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<EngineError> for RunError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<WireError> for RunError {
+    fn from(error: WireError) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl Failure for RunError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.code(),
+            Self::Protocol(_) => "protocol_error",
+            Self::Identity { .. } => "mount_identity",
+            Self::Standing { .. } => "sandbox_weaker",
+            Self::Guest(_) => "guest_failed",
+            Self::GuestLost { .. } => "guest_lost",
+            Self::GuestSilent => "guest_silent",
+            Self::Local { .. } => "local_error",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Engine(error) => error.fault(),
+            Self::Protocol(_) => Fault::Command,
+            Self::Identity { .. } | Self::Standing { .. } => Fault::Engine,
+            Self::Guest(_) => Fault::Runner,
+            Self::GuestLost { .. } | Self::GuestSilent | Self::Local { .. } => Fault::Engine,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Engine(error) => error.retry(),
+            Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
+            Self::Protocol(_)
+            | Self::Identity { .. }
+            | Self::Standing { .. }
+            | Self::Guest(_)
+            | Self::Local { .. } => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            Self::Identity { .. } => Some(
+                "something changed the workspace, or put a link in it, while the sandbox was made; look at that path"
+                    .to_owned(),
+            ),
+            Self::Standing { .. } => {
+                Some("the engine or its runtime does not apply the settings it was given".to_owned())
+            }
+            Self::GuestLost { .. } | Self::GuestSilent => {
+                Some("look at the engine's log (journalctl -u docker)".to_owned())
+            }
+            Self::Protocol(_) | Self::Guest(_) | Self::Local { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exit(ending: Ending, hits: &[LimitHit]) -> Exit {
+        Exit {
+            ending,
+            hits: hits.to_vec(),
+            usage: Usage::default(),
+        }
+    }
+
+    #[test]
+    fn the_first_row_of_the_table_that_is_true_decides() {
+        let killed = || Ending::Signalled { signal: 9 };
+        let stopped = |cause| Ending::Stopped { cause };
+        let all = [
+            LimitHit::Memory,
+            LimitHit::Pids,
+            LimitHit::CpuTime,
+            LimitHit::FileSize,
+        ];
+        for (exit, expected) in [
+            (
+                exit(stopped(Cause::Cancel), &all),
+                Verdict::Cancelled(CancelCause::Interrupt),
+            ),
+            (exit(stopped(Cause::Wall), &all), Verdict::Timeout),
+            (
+                exit(stopped(Cause::Output), &all),
+                Verdict::Limit(Limit::OutputMax),
+            ),
+            (exit(killed(), &all), Verdict::Oom),
+            (exit(killed(), &all[1..]), Verdict::Limit(Limit::CpuTime)),
+            (
+                exit(killed(), &[LimitHit::Pids, LimitHit::FileSize]),
+                Verdict::Limit(Limit::FileSize),
+            ),
+            (
+                exit(Ending::Exited { status: 1 }, &[LimitHit::Pids]),
+                Verdict::Limit(Limit::Pids),
+            ),
+            (
+                exit(Ending::Exited { status: 137 }, &[]),
+                Verdict::Failed { status: 137 },
+            ),
+            (exit(killed(), &[]), Verdict::Signalled { signal: 9 }),
+            (exit(Ending::Exited { status: 0 }, &all), Verdict::Completed),
+            (
+                exit(Ending::NoCwd { errno: 2 }, &[]),
+                Verdict::NoCwd { errno: 2 },
+            ),
+        ] {
+            assert_eq!(verdict(&exit, Some(CancelCause::Interrupt)), expected);
+        }
+    }
+}

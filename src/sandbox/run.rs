@@ -1,0 +1,403 @@
+//! From a plan to an outcome, as types that consume each other: no step can be left out or repeated.
+//!
+//! ```text
+//! Planned --create--> Created --start--> Proved --run--> Outcome
+//!    |                   |                  |
+//!    watchdog first      Hello is sent      identity of every mount was compared;
+//!                        before the start   only now the command leaves this process
+//! ```
+//!
+//! Every failure on the way removes the sandbox; the watchdog and the guest's own end are behind that.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runner_policy::limits::{Limit, Limits};
+use runner_wire::{
+    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, Start, StartLimits, VERSION, Work,
+};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::cancel::Cancel;
+use super::identity::Expectation;
+use super::kept::Kept;
+use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
+use super::plan::{Image, SandboxPlan};
+use super::pump::{Sink, Source, Traffic, Wire, pump};
+use super::watchdog::Watchdog;
+use crate::engine::{
+    CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, SandboxId, now, sweep,
+};
+
+/// How long a sandbox may take from its start to the guest's first word.
+const READY_WAIT: Duration = Duration::from_secs(60);
+
+/// How much later than the guest's clock the host's ends a call: the guest's end tells more.
+const HOST_SLACK: Duration = Duration::from_secs(4);
+
+/// How long a sandbox may exist beyond its call's own time, for being made and ended.
+const LIFE_SLACK: Duration = Duration::from_secs(180);
+
+/// How long removing may take before it is left to the watchdog.
+const REMOVE_WAIT: Duration = Duration::from_secs(5);
+
+/// A call that is decided and planned.
+pub struct Call {
+    /// Its id.
+    pub id: CallId,
+    /// The sandbox.
+    pub plan: SandboxPlan,
+    /// What runs in it.
+    pub work: Work,
+    /// Permission bits that new files never get.
+    pub umask: u32,
+}
+
+/// Where a call's streams come from and go to.
+#[derive(Default)]
+pub struct Streams {
+    /// Standard input; `None` is empty.
+    pub stdin: Source,
+    /// Standard output as it comes; `None` only keeps.
+    pub stdout: Sink,
+    /// Standard error as it comes; `None` only keeps.
+    pub stderr: Sink,
+    /// What to keep of each output stream.
+    pub keep: Keep,
+}
+
+/// What is kept of an output stream for the result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Head and tail, within the `output` limit.
+    #[default]
+    Limit,
+    /// Nothing: it was streamed.
+    Nothing,
+}
+
+/// Runs a call from its plan to its outcome.
+///
+/// `watchdog` is this program, which is started again as the call's watchdog.
+///
+/// # Errors
+/// See [`RunError`]; whatever ran was ended.
+pub async fn run(
+    engine: Arc<dyn Engine>,
+    call: Call,
+    streams: Streams,
+    cancel: &mut Cancel,
+    watchdog: &std::path::Path,
+) -> Result<Outcome, RunError> {
+    let sweeping = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { sweep(engine.as_ref()).await }
+    });
+    let mut partial = Outcome::cancelled_early(CancelCause::Terminate);
+    let proved = tokio::select! {
+        proved = prove(engine, call, watchdog) => proved?,
+        cause = cancel.asked() => {
+            // Dropping what was under way closes the wire; the watchdog removes the rest.
+            partial.verdict = Verdict::Cancelled(cause);
+            return Ok(partial);
+        }
+    };
+    let outcome = proved.run(streams, cancel).await;
+    // What cannot be swept now is swept by the next call.
+    sweeping.abort();
+    outcome
+}
+
+async fn prove(
+    engine: Arc<dyn Engine>,
+    call: Call,
+    watchdog: &std::path::Path,
+) -> Result<Proved, RunError> {
+    let planned = Planned::new(engine, call, watchdog).await?;
+    planned.create().await?.start().await
+}
+
+/// A call whose watchdog is awake and whose image is there.
+pub struct Planned {
+    engine: Arc<dyn Engine>,
+    call: Call,
+    watchdog: Watchdog,
+    prepared: Prepared,
+    expectation: Expectation,
+    begun: Instant,
+}
+
+impl Planned {
+    /// Starts the watchdog and gets the image ready.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn new(
+        engine: Arc<dyn Engine>,
+        call: Call,
+        watchdog: &std::path::Path,
+    ) -> Result<Self, RunError> {
+        let begun = Instant::now();
+        let local = |operation| move |source| RunError::Local { operation, source };
+        let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id)
+            .map_err(local("start the watchdog"))?;
+        let expectation =
+            Expectation::of(&call.plan).map_err(local("look at the files of a plan"))?;
+        if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
+            return Err(RunError::Engine(EngineError::AnotherFileSystem {
+                endpoint: engine.endpoint().to_owned(),
+            }));
+        }
+        let prepared = engine.prepare(&call.plan.image).await?;
+        Ok(Self {
+            engine,
+            call,
+            watchdog,
+            prepared,
+            expectation,
+            begun,
+        })
+    }
+
+    /// Makes the sandbox, attaches, and says hello, which the guest reads when it starts.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn create(mut self) -> Result<Created, RunError> {
+        let prepared_at = Instant::now();
+        let wall = Duration::from_millis(self.call.plan.limits.get(Limit::Wall));
+        let local = |operation| move |source| RunError::Local { operation, source };
+        let labels = Labels {
+            call: self.call.id.clone(),
+            owner: Owner::this().map_err(local("find out who this process is"))?,
+            deadline: now() + wall + LIFE_SLACK,
+        };
+        let id = self
+            .engine
+            .create(&self.call.plan, &self.prepared, &labels)
+            .await?;
+        self.watchdog.created();
+        let attached = match self.engine.attach(&id).await {
+            Ok(attached) => attached,
+            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error.into()).await),
+        };
+        let random = crate::sys::random().map_err(local("get random bytes"))?;
+        let key = Key::new(random);
+        let mut wire = Wire::new(
+            attached,
+            Decoder::new(Side::Guest),
+            Encoder::new(Side::Host),
+        );
+        let hello = HostMessage::Hello(Hello {
+            version: VERSION,
+            key: key.clone(),
+            targets: self.expectation.targets(),
+            lease_ms: millis(READY_WAIT),
+        });
+        wire.queue(&hello)?;
+        wire.rekey(&key);
+        if let Err(error) = wire.flush().await {
+            return Err(abandon(self.engine.as_ref(), &id, error).await);
+        }
+        let phases = Phases {
+            prepare: prepared_at - self.begun,
+            create: prepared_at.elapsed(),
+            ..Phases::default()
+        };
+        Ok(Created {
+            planned: self,
+            id,
+            wire,
+            phases,
+        })
+    }
+}
+
+/// A sandbox that does not run yet.
+pub struct Created {
+    planned: Planned,
+    id: SandboxId,
+    wire: Wire,
+    phases: Phases,
+}
+
+impl Created {
+    /// Starts it, and proves that it is what was planned.
+    ///
+    /// # Errors
+    /// See [`RunError`]; nothing was sent that could run.
+    pub async fn start(mut self) -> Result<Proved, RunError> {
+        let started_at = Instant::now();
+        // The guest's first word comes before the daemon's answer, so both are awaited at once.
+        let mut starting: JoinHandle<Result<(), EngineError>> = tokio::spawn({
+            let (engine, id) = (Arc::clone(&self.planned.engine), self.id.clone());
+            async move { engine.start(&id).await }
+        });
+        let first_word = async {
+            let mut answered = false;
+            loop {
+                tokio::select! {
+                    ready = self.wire.ready() => return ready,
+                    answer = &mut starting, if !answered => match answer {
+                        Ok(Ok(())) => answered = true,
+                        Ok(Err(error)) => return Err(error.into()),
+                        Err(_) => return Err(RunError::GuestSilent),
+                    },
+                }
+            }
+        };
+        let ready = match timeout(READY_WAIT, first_word).await {
+            Ok(ready) => ready,
+            Err(_) => Err(RunError::GuestSilent),
+        };
+        self.phases.start = started_at.elapsed();
+        let ready_at = Instant::now();
+        let checked = ready.and_then(|ready| {
+            self.planned.expectation.check(&ready)?;
+            Ok(ready.seen)
+        });
+        self.phases.check = ready_at.elapsed();
+        match checked {
+            Ok(seen) => Ok(Proved {
+                created: self,
+                seen,
+            }),
+            Err(error) => {
+                drop(self.wire);
+                Err(abandon(self.planned.engine.as_ref(), &self.id, error).await)
+            }
+        }
+    }
+}
+
+/// A running sandbox of which everything is as planned.
+pub struct Proved {
+    created: Created,
+    seen: Seen,
+}
+
+impl Proved {
+    /// Sends the command and follows it to its end.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
+        let Created {
+            planned,
+            id,
+            mut wire,
+            mut phases,
+        } = self.created;
+        let Planned {
+            engine,
+            call,
+            watchdog,
+            prepared,
+            ..
+        } = planned;
+        let limits = call.plan.limits;
+        let sent_at = Instant::now();
+        let wall = Duration::from_millis(limits.get(Limit::Wall));
+        let start = HostMessage::Start(Start {
+            work: call.work,
+            env: call
+                .plan
+                .env
+                .into_iter()
+                .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
+                .collect(),
+            cwd: Bytes::from(call.plan.cwd.as_os_str()),
+            umask: call.umask,
+            limits: start_limits(&limits),
+        });
+        let traffic = Traffic {
+            stdin: streams.stdin,
+            stdout: streams.stdout,
+            stderr: streams.stderr,
+            keep: match streams.keep {
+                Keep::Limit => limits.get(Limit::Output),
+                Keep::Nothing => 0,
+            },
+            deadline: sent_at + wall + HOST_SLACK,
+        };
+        let pumped = match wire.queue(&start) {
+            Ok(()) => pump(wire, traffic, cancel).await,
+            Err(error) => Err(error.into()),
+        };
+        let pumped = match pumped {
+            Ok(pumped) => pumped,
+            Err(error) => return Err(abandon(engine.as_ref(), &id, error).await),
+        };
+        phases.run = pumped.ended - sent_at;
+        phases.end = pumped.ended.elapsed();
+        let verdict = match (&pumped.exit, pumped.cancelled) {
+            (Some(exit), cancelled) => verdict(exit, cancelled),
+            (None, Some(cause)) => Verdict::Cancelled(cause),
+            (None, None) => Verdict::Timeout,
+        };
+        if pumped.exit.is_some() {
+            watchdog.ended();
+        } else {
+            // The guest does not answer: it is not trusted to end itself either.
+            let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
+        }
+        let (hits, usage) = match pumped.exit {
+            Some(exit) => (exit.hits, Some(exit.usage)),
+            None => (Vec::new(), None),
+        };
+        Ok(Outcome {
+            verdict,
+            hits,
+            usage,
+            stdout: pumped.stdout,
+            stderr: pumped.stderr,
+            phases,
+            image_digest: Some(prepared.digest),
+            seen: Some(self.seen),
+        })
+    }
+}
+
+impl Outcome {
+    /// A call that was ended before its command was sent.
+    fn cancelled_early(cause: CancelCause) -> Self {
+        Self {
+            verdict: Verdict::Cancelled(cause),
+            hits: Vec::new(),
+            usage: None,
+            stdout: Kept::default(),
+            stderr: Kept::default(),
+            phases: Phases::default(),
+            image_digest: None,
+            seen: None,
+        }
+    }
+}
+
+/// Removes a sandbox that failed; the failure is what counts.
+async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
+    let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
+    error
+}
+
+fn start_limits(limits: &Limits) -> StartLimits {
+    StartLimits {
+        wall_ms: limits.get(Limit::Wall),
+        cpu_ms: limits.get(Limit::CpuTime),
+        open_files: limits.get(Limit::OpenFiles),
+        file_size: limits.get(Limit::FileSize),
+        output_max: limits.get(Limit::OutputMax),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// This program, to be started again as a watchdog.
+#[must_use]
+pub fn this_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}

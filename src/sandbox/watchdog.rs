@@ -1,0 +1,136 @@
+//! A child process that outlives us by a moment: whatever kills us, our sandbox goes too.
+//!
+//! The guest ends its sandbox when we die, but between create and start nobody is inside to do that.
+//! So this child is started first. Its standard input is a pipe from us; when that closes, by any death
+//! of ours, it removes every sandbox with the label of the call, also one that was never started and
+//! one that the daemon was still making. After an orderly end it looks once whether the sandbox is
+//! gone.
+//!
+//! ```text
+//! host                                   watchdog
+//!  | -- spawn(endpoint, call) ----------> |  waits on its standard input
+//!  | -- "c": the sandbox was made ------> |
+//!  | -- "e": the guest told its end ----> |
+//!  | -- close (or death) ---------------> |  "e": looks a little later
+//!                                         |  "c": removes now
+//!                                         |  nothing: removes now, and looks again for a while
+//! ```
+
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Read, Write};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+
+use crate::engine::{CallId, Docker, Engine};
+
+/// The first argument of a watchdog: not an option that a person would type.
+pub const ARGUMENT: &str = "--internal-watchdog";
+
+/// How long a sandbox whose guest told its end may take to be gone.
+const ORDERLY: Duration = Duration::from_millis(1500);
+
+/// How long a daemon may go on making a sandbox after the one who asked has died.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Our end of a watchdog.
+#[derive(Debug)]
+pub struct Watchdog {
+    pipe: PipeWriter,
+}
+
+impl Watchdog {
+    /// Starts one for a call, as another run of `program` (this program).
+    ///
+    /// # Errors
+    /// It cannot be started; then nothing else may be.
+    pub fn start(program: &Path, endpoint: &str, call: &CallId) -> io::Result<Self> {
+        let (reader, pipe) = io::pipe()?;
+        // Its end is not awaited; the runtime reaps it if we are still there.
+        let _child = Command::new(program)
+            .arg(ARGUMENT)
+            .arg(endpoint)
+            .arg(call.as_str())
+            .env_clear()
+            // Away from the terminal's signals, the caller's pipes and the caller's folder.
+            .process_group(0)
+            .current_dir("/")
+            .stdin(Stdio::from(reader))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self { pipe })
+    }
+
+    /// Says that the daemon has made the sandbox: nothing more will appear.
+    pub fn created(&mut self) {
+        // If it is dead, the next sweep does its work.
+        let _ = self.pipe.write_all(b"c");
+    }
+
+    /// Says that the guest told its end and the sandbox is about to be gone.
+    pub fn ended(mut self) {
+        let _ = self.pipe.write_all(b"e");
+    }
+}
+
+/// The whole life of a watchdog, if these are the words of one.
+#[must_use]
+pub fn main(words: &[OsString]) -> Option<ExitCode> {
+    let [_, argument, endpoint, call] = words else {
+        return None;
+    };
+    if argument != ARGUMENT {
+        return None;
+    }
+    let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
+    Some(match watched {
+        Some((endpoint, call)) => match watch(endpoint, &call) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        None => ExitCode::FAILURE,
+    })
+}
+
+fn watch(endpoint: &str, call: &CallId) -> io::Result<()> {
+    let mut words = Vec::new();
+    io::stdin().read_to_end(&mut words)?;
+    let (first, until) = if words.contains(&b'e') {
+        (ORDERLY, ORDERLY)
+    } else if words.contains(&b'c') {
+        (Duration::ZERO, Duration::ZERO)
+    } else {
+        (Duration::ZERO, LATE)
+    };
+    let died = Instant::now();
+    std::thread::sleep(first);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        loop {
+            // A daemon that restarts is waited for; what it forgot is found by the next sweep.
+            let cleared = clear(endpoint, call).await;
+            let waited = died.elapsed();
+            if waited >= LATE || (cleared.is_ok() && waited >= until) {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    });
+    Ok(())
+}
+
+async fn clear(endpoint: &str, call: &CallId) -> Result<(), crate::engine::EngineError> {
+    let engine = Docker::connect_to(endpoint).await?;
+    for found in engine.list(Some(call)).await? {
+        engine.remove(&found.id).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! The slice from a plan to an outcome, with a real engine: `DOCKER_HOST` names it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runner::engine::{CallId, Docker, Engine};
+use runner::sandbox::cancel::Cancel;
+use runner::sandbox::outcome::{Outcome, RunError, Verdict};
+use runner::sandbox::plan::{
+    Access, Identity, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+};
+use runner::sandbox::run::{Call, Streams, run};
+use runner_policy::limits::{Isolation, Limit, Limits};
+use runner_wire::{Bytes, Work};
+
+/// An ordinary user, whoever runs the tests.
+const UID: u32 = 65534;
+
+fn mount(source: &str, target: &str, access: Access, role: MountRole) -> Option<Mount> {
+    let meta = std::fs::metadata(source).ok()?;
+    Some(Mount {
+        source: std::fs::canonicalize(source).unwrap(),
+        target: PathBuf::from(target),
+        access,
+        identity: Identity {
+            dev: meta.dev(),
+            ino: meta.ino(),
+        },
+        role,
+    })
+}
+
+/// A plan with the host's programs and one writable workspace.
+pub fn plan(workspace: &Path) -> SandboxPlan {
+    let limits = Limits::preset(Isolation::Strict);
+    let system = [
+        "/usr",
+        "/bin",
+        "/lib",
+        "/lib64",
+        "/sbin",
+        "/etc/alternatives",
+    ];
+    let mut mounts: Vec<Mount> = system
+        .iter()
+        .filter_map(|path| mount(path, path, Access::ReadOnly, MountRole::System))
+        .collect();
+    let path = workspace.to_str().unwrap();
+    mounts.extend(mount(path, path, Access::ReadWrite, MountRole::Workspace));
+    SandboxPlan {
+        image: Image::Host,
+        runtime: None,
+        isolation: Isolation::Strict,
+        user: UserChoice {
+            uid: UID,
+            gid: UID,
+            why: WhyUser::Nobody,
+        },
+        workspace: workspace.to_owned(),
+        cwd: workspace.to_owned(),
+        mounts,
+        masks: vec![],
+        synthetic: vec![],
+        tmpfs: vec![Tmpfs {
+            target: PathBuf::from("/tmp"),
+            size: limits.get(Limit::Scratch),
+            inodes: limits.get(Limit::Inodes),
+            uid: UID,
+            gid: UID,
+            mode: 0o1777,
+            exec: TmpfsExec::Exec,
+        }],
+        env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+        limits,
+        protections: vec![],
+        created_folders: vec![],
+        notes: vec![],
+    }
+}
+
+/// A workspace that the user inside may write.
+pub fn workspace() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), mode).unwrap();
+    folder
+}
+
+pub fn argv(words: &[&str]) -> Work {
+    Work::Argv {
+        argv: words.iter().map(|word| Bytes::from(*word)).collect(),
+        program: None,
+    }
+}
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let result = runtime.block_on(future);
+    runtime.shutdown_background();
+    result
+}
+
+pub async fn call_with(
+    plan: SandboxPlan,
+    work: Work,
+    streams: Streams,
+    cancel: &mut Cancel,
+) -> Result<Outcome, RunError> {
+    let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
+    let call = Call {
+        id: CallId::fresh().unwrap(),
+        plan,
+        work,
+        umask: 0o022,
+    };
+    let program = Path::new(env!("CARGO_BIN_EXE_runner"));
+    run(engine, call, streams, cancel, program).await
+}
+
+pub fn call(plan: SandboxPlan, work: Work) -> Result<Outcome, RunError> {
+    block_on(async {
+        let (_canceller, mut cancel) = Cancel::pair();
+        call_with(plan, work, Streams::default(), &mut cancel).await
+    })
+}
+
+#[test]
+fn a_command_runs_and_its_streams_stay_apart() {
+    let folder = workspace();
+    let work = argv(&["sh", "-c", "echo out; echo err >&2; id -u; pwd; exit 3"]);
+    let outcome = call(plan(folder.path()), work).unwrap();
+    let expected = format!("out\n{UID}\n{}\n", folder.path().display());
+    assert_eq!(outcome.verdict, Verdict::Failed { status: 3 });
+    assert_eq!(
+        String::from_utf8(outcome.stdout.whole().unwrap()).unwrap(),
+        expected
+    );
+    assert_eq!(outcome.stderr.whole().unwrap(), b"err\n");
+    println!("{:?} {:?}", outcome.phases, outcome.usage);
+}
+
+#[test]
+fn a_missing_program_is_told_apart_from_one_that_cannot_run() {
+    let folder = workspace();
+    let missing = call(plan(folder.path()), argv(&["nosuch"])).unwrap();
+    assert_eq!(
+        missing.verdict,
+        Verdict::NotFound {
+            program: Bytes::from("nosuch")
+        }
+    );
+    std::fs::write(folder.path().join("text"), "hello").unwrap();
+    let text = call(plan(folder.path()), argv(&["./text"])).unwrap();
+    assert!(
+        matches!(text.verdict, Verdict::NotExecutable { errno: 13, .. }),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn another_folder_behind_a_mount_fails_closed() {
+    let folder = workspace();
+    let mut odd = plan(folder.path());
+    odd.mounts.last_mut().unwrap().identity.ino += 1;
+    let marker = folder.path().join("ran");
+    let work = argv(&["touch", marker.to_str().unwrap()]);
+    let error = call(odd, work).unwrap_err();
+    assert!(matches!(error, RunError::Identity { .. }), "{error}");
+    assert!(!marker.exists());
+}
+
+#[test]
+fn the_daemon_is_asked_what_it_is() {
+    block_on(async {
+        let engine = Docker::connect().await.unwrap();
+        let facts = engine.probe().await.unwrap();
+        println!("{facts:?}");
+        assert!(facts.processors > 0 && !facts.id.is_empty());
+    });
+}
