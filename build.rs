@@ -12,14 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a guest is made from, relative to the root of the repository.
-const SOURCES: [&str; 6] = [
-    "src/guest",
-    "src/wire",
-    "Cargo.toml",
-    "Cargo.lock",
-    "rust-toolchain.toml",
-    "build.rs",
-];
+const SOURCES: [&str; 6] =
+    ["src/guest", "src/wire", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "build.rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -41,11 +35,7 @@ fn embed_policies(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             if path.extension().is_some_and(|ending| ending == "yml") {
-                names.extend(
-                    path.file_stem()
-                        .and_then(|stem| stem.to_str())
-                        .map(str::to_owned),
-                );
+                names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
             }
         }
     }
@@ -102,10 +92,7 @@ fn embed_guest(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
         return Err("the guest is not static: no sandbox could start it".into());
     }
     fs::write(out.join("runner-guest"), &guest)?;
-    println!(
-        "cargo::rustc-env=RUNNER_GUEST_DIGEST={}",
-        blake3::hash(&guest).to_hex()
-    );
+    println!("cargo::rustc-env=RUNNER_GUEST_DIGEST={}", blake3::hash(&guest).to_hex());
     Ok(())
 }
 

@@ -98,17 +98,13 @@ impl EngineError {
     pub fn from_client(operation: &'static str, error: bollard::errors::Error) -> Self {
         use bollard::errors::Error;
         match error {
-            Error::DockerResponseServerError {
-                status_code,
-                message,
-            } => Self::refused(operation, status_code, message),
+            Error::DockerResponseServerError { status_code, message } => {
+                Self::refused(operation, status_code, message)
+            }
             Error::DockerStreamError { error } => Self::refused(operation, 500, error),
             Error::RequestTimeoutError => Self::Slow { operation },
             Error::SocketNotFoundError(endpoint) => Self::Missing { endpoint },
-            other => Self::Lost {
-                operation,
-                why: other.to_string(),
-            },
+            other => Self::Lost { operation, why: other.to_string() },
         }
     }
 
@@ -119,9 +115,7 @@ impl EngineError {
             return Self::OutOfDisk { operation };
         }
         if let Some((_, path)) = message.split_once("bind source path does not exist: ") {
-            return Self::MountGone {
-                path: PathBuf::from(path.trim()),
-            };
+            return Self::MountGone { path: PathBuf::from(path.trim()) };
         }
         if lower.contains("unknown runtime") || lower.contains("unknown or invalid runtime") {
             let runtime = message.rsplit([' ', ':']).next().unwrap_or("").to_owned();
@@ -131,20 +125,13 @@ impl EngineError {
             let reference = message.rsplit(": ").next().unwrap_or("").to_owned();
             return Self::ImageMissing { reference };
         }
-        Self::Refused {
-            operation,
-            status,
-            message,
-        }
+        Self::Refused { operation, status, message }
     }
 
     /// Whether the daemon said that the thing is not there.
     #[must_use]
     pub fn is_absent(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { status: 404, .. } | Self::ImageMissing { .. }
-        )
+        matches!(self, Self::Refused { status: 404, .. } | Self::ImageMissing { .. })
     }
 }
 
@@ -156,10 +143,7 @@ impl fmt::Display for EngineError {
                 write!(f, "this user may not use the Docker engine at {endpoint}")
             }
             Self::BadEndpoint { endpoint } => {
-                write!(
-                    f,
-                    "DOCKER_HOST is {endpoint:?}, which runner does not speak to"
-                )
+                write!(f, "DOCKER_HOST is {endpoint:?}, which runner does not speak to")
             }
             Self::TooOld { api } => write!(
                 f,
@@ -177,21 +161,15 @@ impl fmt::Display for EngineError {
             Self::MountGone { path } => {
                 write!(f, "{} vanished before it was mounted", path.display())
             }
-            Self::AnotherFileSystem { endpoint } => write!(
-                f,
-                "the Docker engine at {endpoint} does not see this machine's files"
-            ),
+            Self::AnotherFileSystem { endpoint } => {
+                write!(f, "the Docker engine at {endpoint} does not see this machine's files")
+            }
             Self::Settings(error) => error.fmt(f),
-            Self::Refused {
-                operation,
-                status,
-                message,
-            } => write!(f, "cannot {operation}: Docker answered {status}: {message}"),
+            Self::Refused { operation, status, message } => {
+                write!(f, "cannot {operation}: Docker answered {status}: {message}")
+            }
             Self::Lost { operation, why } => {
-                write!(
-                    f,
-                    "cannot {operation}: the Docker engine stopped answering: {why}"
-                )
+                write!(f, "cannot {operation}: the Docker engine stopped answering: {why}")
             }
             Self::Slow { operation } => {
                 write!(f, "cannot {operation}: the Docker engine takes too long")
@@ -293,10 +271,7 @@ mod tests {
         let read = |status, message: &str| {
             EngineError::refused("make a sandbox", status, message.to_owned()).code()
         };
-        assert_eq!(
-            read(500, "write /x: no space left on device"),
-            "engine_out_of_disk"
-        );
+        assert_eq!(read(500, "write /x: no space left on device"), "engine_out_of_disk");
         assert_eq!(read(404, "No such image: a:b"), "image_missing");
         assert_eq!(read(404, "No such container: a"), "engine_refused");
         assert_eq!(
@@ -306,9 +281,6 @@ mod tests {
             ),
             "mount_gone"
         );
-        assert_eq!(
-            read(400, "Unknown runtime specified runsc"),
-            "runtime_missing"
-        );
+        assert_eq!(read(400, "Unknown runtime specified runsc"), "runtime_missing");
     }
 }

@@ -36,10 +36,7 @@ impl CallId {
     pub fn fresh() -> io::Result<Self> {
         let chance: [u8; 8] = crate::sys::random()?;
         let millis = now().as_millis();
-        Ok(Self(format!(
-            "{millis:011x}-{:016x}",
-            u64::from_le_bytes(chance)
-        )))
+        Ok(Self(format!("{millis:011x}-{:016x}", u64::from_le_bytes(chance))))
     }
 
     /// The text.
@@ -58,9 +55,7 @@ impl fmt::Display for CallId {
 /// Time since 1970.
 #[must_use]
 pub fn now() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The process that a sandbox belongs to.
@@ -87,12 +82,7 @@ impl Owner {
         let namespace = std::fs::metadata("/proc/self/ns/pid")?.ino();
         let place = format!("{}-{namespace}", boot.trim());
         let started = started(pid).ok_or_else(|| io::Error::other("/proc/self/stat"))?;
-        Ok(Self {
-            uid: rustix::process::getuid().as_raw(),
-            place,
-            pid,
-            started,
-        })
+        Ok(Self { uid: rustix::process::getuid().as_raw(), place, pid, started })
     }
 }
 
@@ -100,12 +90,7 @@ impl Owner {
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; what follows its end does not.
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)?
-        .parse()
-        .ok()
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// The labels of one sandbox.
@@ -137,9 +122,7 @@ impl Labels {
             ("pid", self.owner.pid.to_string()),
             ("started", self.owner.started.to_string()),
         ];
-        rows.into_iter()
-            .map(|(key, value)| (format!("{PREFIX}{key}"), value))
-            .collect()
+        rows.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect()
     }
 
     /// The key of a label.
@@ -150,9 +133,7 @@ impl Labels {
 
     /// Keeps what is ours of an engine's labels.
     pub fn ours<I: IntoIterator<Item = (String, String)>>(all: I) -> BTreeMap<String, String> {
-        all.into_iter()
-            .filter(|(key, _)| key.starts_with(PREFIX))
-            .collect()
+        all.into_iter().filter(|(key, _)| key.starts_with(PREFIX)).collect()
     }
 }
 
@@ -179,12 +160,7 @@ mod tests {
 
     fn labels(owner: Owner, deadline: Duration) -> BTreeMap<String, String> {
         let call = CallId::new("c1").unwrap();
-        Labels {
-            call,
-            owner,
-            deadline,
-        }
-        .to_map()
+        Labels { call, owner, deadline }.to_map()
     }
 
     #[test]
@@ -192,18 +168,8 @@ mod tests {
         for good in ["a", "0198-ab", "x".repeat(40).as_str()] {
             assert!(CallId::new(good).is_some(), "{good}");
         }
-        for bad in [
-            "",
-            "-a",
-            "a-",
-            "A",
-            "a b",
-            "a/b",
-            "a=b",
-            "ä",
-            "a\n",
-            "x".repeat(41).as_str(),
-        ] {
+        for bad in ["", "-a", "a-", "A", "a b", "a/b", "a=b", "ä", "a\n", "x".repeat(41).as_str()]
+        {
             assert!(CallId::new(bad).is_none(), "{bad:?}");
         }
         let fresh = CallId::fresh().unwrap();
@@ -215,41 +181,20 @@ mod tests {
         let me = Owner::this().unwrap();
         let later = now() + Duration::from_secs(60);
         assert!(!is_left_over(&labels(me.clone(), later), &me, now()));
-        assert!(is_left_over(
-            &labels(me.clone(), Duration::from_secs(1)),
-            &me,
-            now()
-        ));
-        let dead = Owner {
-            started: me.started + 1,
-            ..me.clone()
-        };
+        assert!(is_left_over(&labels(me.clone(), Duration::from_secs(1)), &me, now()));
+        let dead = Owner { started: me.started + 1, ..me.clone() };
         assert!(is_left_over(&labels(dead, later), &me, now()));
-        let gone = Owner {
-            pid: 4_000_000_000,
-            ..me.clone()
-        };
+        let gone = Owner { pid: 4_000_000_000, ..me.clone() };
         assert!(is_left_over(&labels(gone, later), &me, now()));
     }
 
     #[test]
     fn what_another_user_or_machine_owns_is_left_alone() {
         let me = Owner::this().unwrap();
-        let other = Owner {
-            uid: me.uid + 1,
-            ..me.clone()
-        };
+        let other = Owner { uid: me.uid + 1, ..me.clone() };
         assert!(!is_left_over(&labels(other, Duration::ZERO), &me, now()));
-        let away = Owner {
-            place: "elsewhere".to_owned(),
-            pid: 4_000_000_000,
-            ..me.clone()
-        };
-        assert!(!is_left_over(
-            &labels(away, now() + Duration::from_secs(60)),
-            &me,
-            now()
-        ));
+        let away = Owner { place: "elsewhere".to_owned(), pid: 4_000_000_000, ..me.clone() };
+        assert!(!is_left_over(&labels(away, now() + Duration::from_secs(60)), &me, now()));
         assert!(!is_left_over(&BTreeMap::new(), &me, now()));
     }
 }

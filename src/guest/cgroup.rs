@@ -33,11 +33,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// The value of `key` in a file of `key value` lines.
 fn field(name: &str, key: &str) -> Option<u64> {
-    read(name)?.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
-    })
+    read(name)?
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

@@ -67,11 +67,7 @@ fn components(parts: &[Part]) -> Vec<Vec<Piece>> {
 /// The paths that `base` and one more component stand for.
 fn step(base: &[u8], component: &[Piece], first: bool) -> Vec<Vec<u8>> {
     let join = |name: &[u8]| {
-        if first {
-            name.to_vec()
-        } else {
-            [base, b"/", name].concat()
-        }
+        if first { name.to_vec() } else { [base, b"/", name].concat() }
     };
     let literal: Option<Vec<u8>> = component
         .iter()
@@ -82,10 +78,8 @@ fn step(base: &[u8], component: &[Piece], first: bool) -> Vec<Vec<u8>> {
         .collect();
     if let Some(name) = literal {
         let path = join(&name);
-        let exists = path.is_empty()
-            || Path::new(OsStr::from_bytes(&path))
-                .symlink_metadata()
-                .is_ok();
+        let exists =
+            path.is_empty() || Path::new(OsStr::from_bytes(&path)).symlink_metadata().is_ok();
         return if exists { vec![path] } else { vec![] };
     }
     let folder: &[u8] = match (first, base.is_empty()) {
@@ -145,10 +139,7 @@ fn one(piece: &Piece, rest: &[u8]) -> Option<usize> {
         Piece::Class(class) => {
             let (found, width) = character(rest)?;
             let within = found.is_some_and(|found| {
-                class
-                    .ranges
-                    .iter()
-                    .any(|(low, high)| (*low..=*high).contains(&found))
+                class.ranges.iter().any(|(low, high)| (*low..=*high).contains(&found))
             });
             (within != class.negated).then_some(width)
         }
@@ -166,12 +157,7 @@ fn character(rest: &[u8]) -> Option<(Option<char>, usize)> {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default(),
     };
-    Some(
-        valid
-            .chars()
-            .next()
-            .map_or((None, 1), |found| (Some(found), found.len_utf8())),
-    )
+    Some(valid.chars().next().map_or((None, 1), |found| (Some(found), found.len_utf8())))
 }
 
 /// The text of a pattern as it was written, near enough for a command to show.
@@ -208,10 +194,7 @@ mod tests {
             .map(|byte| match byte {
                 b'*' => Piece::Star,
                 b'?' => Piece::Any,
-                b'#' => Piece::Class(Class {
-                    negated: false,
-                    ranges: vec![('0', '9')],
-                }),
+                b'#' => Piece::Class(Class { negated: false, ranges: vec![('0', '9')] }),
                 other => Piece::Byte(other),
             })
             .collect()
@@ -233,11 +216,7 @@ mod tests {
             ("f#", "fx", false),
             ("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
         ] {
-            assert_eq!(
-                matches(&pattern(text), name.as_bytes()),
-                expected,
-                "{text} {name}"
-            );
+            assert_eq!(matches(&pattern(text), name.as_bytes()), expected, "{text} {name}");
         }
     }
 

@@ -58,9 +58,7 @@ impl Job {
             Err(error) => {
                 job.steps.clear();
                 job.streams = None;
-                job.last = Ending::NoCwd {
-                    errno: number(&error),
-                };
+                job.last = Ending::NoCwd { errno: number(&error) };
             }
         }
         job
@@ -78,9 +76,7 @@ impl Job {
 
     /// Descriptors on which stages tell that they became their command.
     pub fn reports(&self) -> impl Iterator<Item = RawFd> + '_ {
-        self.running
-            .iter()
-            .filter_map(|process| process.report.as_ref().map(AsRawFd::as_raw_fd))
+        self.running.iter().filter_map(|process| process.report.as_ref().map(AsRawFd::as_raw_fd))
     }
 
     /// Reads what stages tell. Whether any command runs now.
@@ -120,11 +116,7 @@ impl Job {
             _ => None,
         };
         self.hits.extend(hit);
-        if let Some(process) = self
-            .running
-            .iter_mut()
-            .find(|process| process.pid == reaped.pid)
-        {
+        if let Some(process) = self.running.iter_mut().find(|process| process.pid == reaped.pid) {
             process.end(reaped);
         }
         self.settle();
@@ -150,13 +142,8 @@ impl Job {
         {
             let _ = stage::enter(word.as_ref(), &self.start.env);
         }
-        self.last = if self.negated {
-            Ending::Exited {
-                status: i32::from(succeeded),
-            }
-        } else {
-            ending
-        };
+        self.last =
+            if self.negated { Ending::Exited { status: i32::from(succeeded) } } else { ending };
     }
 
     /// Takes steps until one runs or none is left.
@@ -200,9 +187,7 @@ impl Job {
                 (Builtin::Cd(word), false) => self.enter = Some(word.clone()),
                 (Builtin::True | Builtin::False | Builtin::Test(_), true) => {
                     let status = stage::run_builtin(builtin, &self.start.env);
-                    return self.finish(Ending::Exited {
-                        status: i32::from(status),
-                    });
+                    return self.finish(Ending::Exited { status: i32::from(status) });
                 }
                 (Builtin::True | Builtin::False | Builtin::Test(_), false) => {}
             }
@@ -214,13 +199,10 @@ impl Job {
             // What was started of a pipeline still ends by itself: its pipes are closed.
             self.enter = None;
             let ending = match self.voice {
-                Voice::Guest => Ending::NotExecutable {
-                    program: Bytes::default(),
-                    errno: number(&error),
-                },
-                Voice::Command => Ending::Exited {
-                    status: CANNOT_START,
-                },
+                Voice::Guest => {
+                    Ending::NotExecutable { program: Bytes::default(), errno: number(&error) }
+                }
+                Voice::Command => Ending::Exited { status: CANNOT_START },
             };
             self.running.push(Process {
                 pid: 0,
@@ -270,12 +252,7 @@ impl Job {
 
 impl Process {
     fn new(launched: Launched) -> Self {
-        Self {
-            pid: launched.pid,
-            report: Some(launched.report),
-            failure: Vec::new(),
-            ended: None,
-        }
+        Self { pid: launched.pid, report: Some(launched.report), failure: Vec::new(), ended: None }
     }
 
     /// Reads what there is; the end of the report closes it.
@@ -296,18 +273,12 @@ impl Process {
         self.read_report();
         let failure = serde_json::from_slice::<Failure>(&self.failure).ok();
         self.ended = Some(match (failure, reaped.status, reaped.signal) {
-            (
-                Some(Failure {
-                    program,
-                    errno: libc::ENOENT | libc::ENOTDIR,
-                }),
-                ..,
-            ) => Ending::NotFound { program },
+            (Some(Failure { program, errno: libc::ENOENT | libc::ENOTDIR }), ..) => {
+                Ending::NotFound { program }
+            }
             (Some(Failure { program, errno }), ..) => Ending::NotExecutable { program, errno },
             (None, Some(status), _) => Ending::Exited { status },
-            (None, None, signal) => Ending::Signalled {
-                signal: signal.unwrap_or(0),
-            },
+            (None, None, signal) => Ending::Signalled { signal: signal.unwrap_or(0) },
         });
     }
 }
@@ -319,26 +290,18 @@ fn steps(work: &mut Work) -> (VecDeque<(Option<Joiner>, Pipeline)>, Voice) {
             let words = std::mem::take(argv).into_iter().map(Word::Text).collect();
             let simple = Simple {
                 assignments: vec![],
-                command: Command::Run {
-                    words,
-                    program: program.take(),
-                },
+                command: Command::Run { words, program: program.take() },
                 redirects: vec![],
             };
-            let pipeline = Pipeline {
-                negated: false,
-                commands: vec![simple],
-            };
+            let pipeline = Pipeline { negated: false, commands: vec![simple] };
             (VecDeque::from([(None, pipeline)]), Voice::Guest)
         }
         Work::Line(line) => {
             let steps = std::mem::take(&mut line.lists)
                 .into_iter()
                 .flat_map(|list| {
-                    let rest = list
-                        .rest
-                        .into_iter()
-                        .map(|(joiner, pipeline)| (Some(joiner), pipeline));
+                    let rest =
+                        list.rest.into_iter().map(|(joiner, pipeline)| (Some(joiner), pipeline));
                     std::iter::once((None, list.first)).chain(rest)
                 })
                 .collect();

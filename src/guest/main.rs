@@ -35,9 +35,8 @@ fn main() -> ExitCode {
     if std::process::id() != 1 {
         return ExitCode::from(125);
     }
-    let wait = first
-        .and_then(|arg| arg.to_str()?.parse().ok())
-        .map_or(HELLO_WAIT, Duration::from_millis);
+    let wait =
+        first.and_then(|arg| arg.to_str()?.parse().ok()).map_or(HELLO_WAIT, Duration::from_millis);
     match serve::run(wait) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(125),

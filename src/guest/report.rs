@@ -7,19 +7,14 @@ use std::path::Path;
 
 /// Looks at every path that the host asked for.
 pub fn ready(targets: &[Bytes]) -> Ready {
-    Ready {
-        version: VERSION,
-        mounts: targets.iter().map(look).collect(),
-        seen: seen(),
-    }
+    Ready { version: VERSION, mounts: targets.iter().map(look).collect(), seen: seen() }
 }
 
 /// A path that is not there, or is a link, has identity 0 or its own, and so never the expected one.
 fn look(target: &Bytes) -> MountSeen {
     let path = Path::new(target.as_os());
-    let (dev, ino) = std::fs::symlink_metadata(path)
-        .map(|meta| (meta.dev(), meta.ino()))
-        .unwrap_or((0, 0));
+    let (dev, ino) =
+        std::fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).unwrap_or((0, 0));
     MountSeen {
         target: target.clone(),
         dev,
@@ -33,17 +28,13 @@ fn seen() -> Seen {
     let (uid, gid) = sys::user();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
+        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
     };
     let capabilities = ["CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"]
         .iter()
         // A set that cannot be read counts as full: the host must not take silence for safety.
         .map(|name| {
-            field(name)
-                .and_then(|set| u64::from_str_radix(set, 16).ok())
-                .unwrap_or(u64::MAX)
+            field(name).and_then(|set| u64::from_str_radix(set, 16).ok()).unwrap_or(u64::MAX)
         })
         .fold(0, |all, set| all | set);
     Seen {

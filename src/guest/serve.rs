@@ -163,12 +163,8 @@ impl<'a> Call<'a> {
     /// Waits for anything to happen and takes it.
     fn turn(&mut self) -> Result<(), LinkError> {
         let room = self.link.has_room();
-        let output = |at: usize| {
-            self.outputs[at]
-                .wants()
-                .filter(|_| room)
-                .map_or(Poll::none(), Poll::read)
-        };
+        let output =
+            |at: usize| self.outputs[at].wants().filter(|_| room).map_or(Poll::none(), Poll::read);
         let mut polls = vec![
             Poll::read(self.link.input()),
             self.link.output().map_or(Poll::none(), Poll::write),
@@ -267,8 +263,7 @@ impl<'a> Call<'a> {
         if self.job.read_reports() && !self.announced {
             self.announced = true;
             let spawn_us = micros(self.begun.elapsed());
-            self.link
-                .send(&GuestMessage::Started(Started { spawn_us }))?;
+            self.link.send(&GuestMessage::Started(Started { spawn_us }))?;
         }
         Ok(())
     }
@@ -317,10 +312,7 @@ impl<'a> Call<'a> {
             return;
         }
         let now = Instant::now();
-        if self
-            .cancelled
-            .is_some_and(|since| now >= since + CANCEL_GRACE)
-        {
+        if self.cancelled.is_some_and(|since| now >= since + CANCEL_GRACE) {
             self.stop(Cause::Cancel);
         }
         if now >= self.deadline {
@@ -334,11 +326,7 @@ impl<'a> Call<'a> {
             sys::kill_all();
             self.job.stop();
             self.input.stop();
-            let drain = if self.stopped.is_some() {
-                DRAIN_STOPPED
-            } else {
-                DRAIN
-            };
+            let drain = if self.stopped.is_some() { DRAIN_STOPPED } else { DRAIN };
             self.ended = Some((self.begun.elapsed(), now + drain));
         }
     }
@@ -348,8 +336,7 @@ impl<'a> Call<'a> {
         for at in 0..2 {
             if !self.closed[at] {
                 self.outputs[at].stop();
-                self.link
-                    .send(&GuestMessage::Close(self.outputs[at].channel))?;
+                self.link.send(&GuestMessage::Close(self.outputs[at].channel))?;
             }
         }
         while let Some(reaped) = sys::reap() {
@@ -365,10 +352,8 @@ impl<'a> Call<'a> {
         let mut hits = hits.to_vec();
         let mut usage = cgroup::usage(cpu_us);
         usage.wall_us = self.ended.map_or(0, |(wall, _)| micros(wall));
-        usage.written = StreamTotals {
-            stdout: self.outputs[0].total,
-            stderr: self.outputs[1].total,
-        };
+        usage.written =
+            StreamTotals { stdout: self.outputs[0].total, stderr: self.outputs[1].total };
         if usage.oom_kills.is_some_and(|kills| kills > 0) {
             hits.push(LimitHit::Memory);
         }
@@ -385,15 +370,9 @@ impl<'a> Call<'a> {
         let ending = match (self.stopped, self.job.ended()) {
             (Some(cause), _) => Ending::Stopped { cause },
             (None, Some(ending)) => ending.clone(),
-            (None, None) => Ending::Stopped {
-                cause: Cause::Cancel,
-            },
+            (None, None) => Ending::Stopped { cause: Cause::Cancel },
         };
-        Exit {
-            ending,
-            hits,
-            usage,
-        }
+        Exit { ending, hits, usage }
     }
 }
 

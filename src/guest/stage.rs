@@ -108,18 +108,13 @@ pub fn launch(orders: &Orders, streams: [OwnedFd; 3]) -> io::Result<Launched> {
         .spawn()?;
     let report = File::from(OwnedFd::from(report));
     sys::set_nonblocking(report.as_fd())?;
-    Ok(Launched {
-        pid: child.id(),
-        report,
-    })
+    Ok(Launched { pid: child.id(), report })
 }
 
 /// The whole life of a stage that does not become a command.
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let fds: Vec<RawFd> = args
-        .filter_map(|arg| arg.to_str()?.parse().ok())
-        .filter(|fd| *fd >= OWN_FDS)
-        .collect();
+    let fds: Vec<RawFd> =
+        args.filter_map(|arg| arg.to_str()?.parse().ok()).filter(|fd| *fd >= OWN_FDS).collect();
     let [orders, report] = fds[..] else {
         return ExitCode::from(125);
     };
@@ -128,10 +123,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut text = Vec::new();
     let read = File::from(orders).read_to_end(&mut text);
-    match read
-        .map_err(serde_json::Error::io)
-        .and_then(|_| serde_json::from_slice(&text))
-    {
+    match read.map_err(serde_json::Error::io).and_then(|_| serde_json::from_slice(&text)) {
         Ok(orders) => become_command(orders, File::from(report)),
         Err(_) => ExitCode::from(125),
     }
@@ -152,11 +144,7 @@ fn become_command(orders: Orders, mut report: File) -> ExitCode {
             let argv = glob::expand_all(&words);
             let name = argv.first().cloned().unwrap_or_default();
             let error = execute(program, argv, &orders.env, &orders.limits);
-            let status = if is_missing(&error) {
-                NOT_FOUND
-            } else {
-                NOT_EXECUTABLE
-            };
+            let status = if is_missing(&error) { NOT_FOUND } else { NOT_EXECUTABLE };
             match orders.voice {
                 Voice::Command => complain(&name.0, &error, status),
                 Voice::Guest => {
@@ -262,10 +250,8 @@ fn execute(
     };
     let text = |bytes: Vec<u8>| CString::new(bytes).ok();
     let argv: Option<Vec<_>> = argv.into_iter().map(|arg| text(arg.0)).collect();
-    let env: Option<Vec<_>> = env
-        .iter()
-        .map(|(name, value)| text([&name.0[..], b"=", &value.0].concat()))
-        .collect();
+    let env: Option<Vec<_>> =
+        env.iter().map(|(name, value)| text([&name.0[..], b"=", &value.0].concat())).collect();
     let (Some(argv), Some(env)) = (argv, env) else {
         return invalid();
     };

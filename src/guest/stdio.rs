@@ -33,9 +33,7 @@ impl Input {
 
     /// The descriptor to wait for, while bytes are waiting.
     pub fn wants(&self) -> Option<RawFd> {
-        (!self.waiting.is_empty())
-            .then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd))
-            .flatten()
+        (!self.waiting.is_empty()).then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd)).flatten()
     }
 
     /// Takes bytes of the host; the credit to give back.
@@ -109,20 +107,13 @@ impl Output {
         let (reader, writer) = io::pipe()?;
         let pipe = File::from(OwnedFd::from(reader));
         sys::set_nonblocking(pipe.as_fd())?;
-        let output = Self {
-            channel,
-            total: 0,
-            pipe: Some(pipe),
-            credit: Sender::new(channel),
-        };
+        let output = Self { channel, total: 0, pipe: Some(pipe), credit: Sender::new(channel) };
         Ok((output, writer.into()))
     }
 
     /// The descriptor to wait for, while the host has room.
     pub fn wants(&self) -> Option<RawFd> {
-        (self.credit.room() > 0)
-            .then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd))
-            .flatten()
+        (self.credit.room() > 0).then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd)).flatten()
     }
 
     /// Whether nobody writes any more.

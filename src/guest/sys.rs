@@ -10,11 +10,7 @@ use std::time::Duration;
 
 /// Turns the C convention of -1 into an error.
 fn check(result: c_int) -> io::Result<c_int> {
-    if result == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Closes every descriptor above standard error. Call it before anything was opened.
@@ -40,12 +36,7 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; `fd` is open.
     unsafe {
         let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(
-            fd.as_raw_fd(),
-            libc::F_SETFL,
-            flags | libc::O_NONBLOCK,
-        ))
-        .map(drop)
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)).map(drop)
     }
 }
 
@@ -96,16 +87,8 @@ pub fn child_signal() -> io::Result<OwnedFd> {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        check(libc::sigprocmask(
-            libc::SIG_BLOCK,
-            &raw const set,
-            std::ptr::null_mut(),
-        ))?;
-        let fd = check(libc::signalfd(
-            -1,
-            &raw const set,
-            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-        ))?;
+        check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()))?;
+        let fd = check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -125,29 +108,17 @@ pub struct Poll(libc::pollfd);
 impl Poll {
     /// Waits until `fd` can be read, or its other end is gone.
     pub fn read(fd: RawFd) -> Self {
-        Self(libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        })
+        Self(libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
     }
 
     /// Waits until `fd` can be written, or its other end is gone.
     pub fn write(fd: RawFd) -> Self {
-        Self(libc::pollfd {
-            fd,
-            events: libc::POLLOUT,
-            revents: 0,
-        })
+        Self(libc::pollfd { fd, events: libc::POLLOUT, revents: 0 })
     }
 
     /// Waits for nothing.
     pub fn none() -> Self {
-        Self(libc::pollfd {
-            fd: -1,
-            events: 0,
-            revents: 0,
-        })
+        Self(libc::pollfd { fd: -1, events: 0, revents: 0 })
     }
 
     /// Whether anything came.
@@ -161,13 +132,8 @@ pub fn poll(polls: &mut [Poll], timeout: Duration) -> io::Result<()> {
     // Rounded up, so that a deadline has passed when its wait is over.
     let millis = c_int::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(c_int::MAX);
     // SAFETY: `Poll` is a transparent `pollfd`, and the length is that of the slice.
-    let result = unsafe {
-        libc::poll(
-            polls.as_mut_ptr().cast(),
-            polls.len() as libc::nfds_t,
-            millis,
-        )
-    };
+    let result =
+        unsafe { libc::poll(polls.as_mut_ptr().cast(), polls.len() as libc::nfds_t, millis) };
     match check(result) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         other => other.map(drop),
@@ -192,10 +158,7 @@ pub fn reap() -> Option<Reaped> {
     // SAFETY: an all-zero rusage is valid, and wait4 fills it; both pointers live through the call.
     let (pid, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        (
-            libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage),
-            usage,
-        )
+        (libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
     };
     let pid = u32::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let micros = |time: libc::timeval| {
@@ -275,20 +238,14 @@ pub fn limit(resource: Resource, figure: u64) -> io::Result<()> {
     };
     // SAFETY: both calls get a pointer to a live rlimit.
     unsafe {
-        let mut now = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         check(libc::getrlimit(which, &raw mut now))?;
         let hard = match resource {
             Resource::Cpu => figure.saturating_add(1),
             Resource::Core | Resource::FileSize | Resource::OpenFiles => figure,
         }
         .min(now.rlim_max);
-        let new = libc::rlimit {
-            rlim_cur: figure.min(hard),
-            rlim_max: hard,
-        };
+        let new = libc::rlimit { rlim_cur: figure.min(hard), rlim_max: hard };
         check(libc::setrlimit(which, &raw const new)).map(drop)
     }
 }

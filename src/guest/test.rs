@@ -156,9 +156,7 @@ fn unary(operator: &[u8], word: &[u8]) -> Option<bool> {
         b"-S" => kind(std::fs::FileType::is_socket),
         b"-b" => kind(std::fs::FileType::is_block_device),
         b"-c" => kind(std::fs::FileType::is_char_device),
-        b"-h" | b"-L" => as_path(word)
-            .symlink_metadata()
-            .is_ok_and(|meta| meta.is_symlink()),
+        b"-h" | b"-L" => as_path(word).symlink_metadata().is_ok_and(|meta| meta.is_symlink()),
         b"-s" => meta().is_some_and(|meta| meta.len() > 0),
         b"-r" => crate::sys::may(as_path(word), crate::sys::Permission::Read),
         b"-w" => crate::sys::may(as_path(word), crate::sys::Permission::Write),

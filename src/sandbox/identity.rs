@@ -34,46 +34,34 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Reads a plan. Covers and synthetic files are our own: they are looked at now.
-    ///
-    /// # Errors
-    /// One of our own files is not there.
-    pub fn of(plan: &SandboxPlan) -> io::Result<Self> {
-        let binds = plan.mounts.iter().map(|mount| {
-            Ok(Expected {
-                source: mount.source.clone(),
-                target: mount.target.clone(),
-                identity: mount.identity,
-                access: mount.access,
-            })
+    /// Reads a plan.
+    #[must_use]
+    pub fn of(plan: &SandboxPlan) -> Self {
+        let binds = plan.mounts.iter().map(|mount| Expected {
+            source: mount.source.clone(),
+            target: mount.target.clone(),
+            identity: mount.identity,
+            access: mount.access,
         });
-        let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target));
-        let files = plan
-            .synthetic
-            .iter()
-            .map(|file| (&file.source, &file.target));
-        let own = masks.chain(files).map(|(source, target)| {
-            Ok(Expected {
-                identity: identity(source)?,
-                source: source.clone(),
-                target: target.clone(),
-                access: Access::ReadOnly,
-            })
+        let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target, mask.identity));
+        let files = plan.synthetic.iter().map(|file| (&file.source, &file.target, file.identity));
+        let own = masks.chain(files).map(|(source, target, identity)| Expected {
+            source: source.clone(),
+            target: target.clone(),
+            identity,
+            access: Access::ReadOnly,
         });
-        Ok(Self {
-            mounts: binds.chain(own).collect::<io::Result<_>>()?,
+        Self {
+            mounts: binds.chain(own).collect(),
             runtime: RuntimeKind::of(plan.runtime.as_ref()),
             uid: plan.user.uid,
             gid: plan.user.gid,
-        })
+        }
     }
 
     /// The paths that the guest has to report.
     pub fn targets(&self) -> Vec<Bytes> {
-        self.mounts
-            .iter()
-            .map(|mount| Bytes::from(mount.target.as_os_str()))
-            .collect()
+        self.mounts.iter().map(|mount| Bytes::from(mount.target.as_os_str())).collect()
     }
 
     /// Compares with what the guest saw.
@@ -83,17 +71,10 @@ impl Expectation {
     pub fn check(&self, ready: &Ready) -> Result<(), RunError> {
         self.check_standing(ready)?;
         if ready.mounts.len() != self.mounts.len() {
-            return Err(RunError::Standing {
-                why: "it did not report every mount",
-            });
+            return Err(RunError::Standing { why: "it did not report every mount" });
         }
         for (expected, seen) in self.mounts.iter().zip(&ready.mounts) {
-            let differs = |why| {
-                Err(RunError::Identity {
-                    target: expected.target.clone(),
-                    why,
-                })
-            };
+            let differs = |why| Err(RunError::Identity { target: expected.target.clone(), why });
             if seen.target.as_os() != expected.target.as_os_str() {
                 return differs("another path was reported");
             }
@@ -102,10 +83,7 @@ impl Expectation {
             }
             match self.runtime.identity_proof() {
                 IdentityProof::Inside => {
-                    let found = Identity {
-                        dev: seen.dev,
-                        ino: seen.ino,
-                    };
+                    let found = Identity { dev: seen.dev, ino: seen.ino };
                     if found != expected.identity {
                         return differs("another file or folder is there");
                     }
@@ -147,8 +125,5 @@ impl Expectation {
 
 fn identity(path: &Path) -> io::Result<Identity> {
     let meta = std::fs::symlink_metadata(path)?;
-    Ok(Identity {
-        dev: meta.dev(),
-        ino: meta.ino(),
-    })
+    Ok(Identity { dev: meta.dev(), ino: meta.ino() })
 }

@@ -15,10 +15,7 @@ impl Kept {
     /// Keeps at most `limit` bytes: half of it from the beginning, half from the end.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self {
-            half: usize::try_from(limit / 2).unwrap_or(usize::MAX / 2),
-            ..Self::default()
-        }
+        Self { half: usize::try_from(limit / 2).unwrap_or(usize::MAX / 2), ..Self::default() }
     }
 
     /// Takes the next bytes.
@@ -84,15 +81,8 @@ mod tests {
             for bytes in text.chunks(piece) {
                 kept.push(bytes);
             }
-            assert_eq!(
-                (kept.head(), kept.tail()),
-                (&text[..5], text[95..].to_vec()),
-                "{piece}"
-            );
-            assert_eq!(
-                (kept.total(), kept.dropped(), kept.whole()),
-                (100, 90, None)
-            );
+            assert_eq!((kept.head(), kept.tail()), (&text[..5], text[95..].to_vec()), "{piece}");
+            assert_eq!((kept.total(), kept.dropped(), kept.whole()), (100, 90, None));
         }
     }
 

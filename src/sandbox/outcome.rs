@@ -157,13 +157,10 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
     match &exit.ending {
         Ending::Exited { status } => Verdict::Failed { status: *status },
         Ending::Signalled { signal } => Verdict::Signalled { signal: *signal },
-        Ending::NotFound { program } => Verdict::NotFound {
-            program: program.clone(),
-        },
-        Ending::NotExecutable { program, errno } => Verdict::NotExecutable {
-            program: program.clone(),
-            errno: *errno,
-        },
+        Ending::NotFound { program } => Verdict::NotFound { program: program.clone() },
+        Ending::NotExecutable { program, errno } => {
+            Verdict::NotExecutable { program: program.clone(), errno: *errno }
+        }
         Ending::NoCwd { errno } => Verdict::NoCwd { errno: *errno },
         Ending::Stopped { .. } => Verdict::Timeout,
     }
@@ -219,10 +216,7 @@ impl fmt::Display for RunError {
                 target.display()
             ),
             Self::Standing { why } => {
-                write!(
-                    f,
-                    "the sandbox is weaker than planned ({why}); the command was not sent"
-                )
+                write!(f, "the sandbox is weaker than planned ({why}); the command was not sent")
             }
             Self::Guest(fatal) => write!(f, "the guest failed: {}", fatal.message),
             Self::GuestLost { noise } if noise.is_empty() => {
@@ -312,53 +306,29 @@ mod tests {
     use super::*;
 
     fn exit(ending: Ending, hits: &[LimitHit]) -> Exit {
-        Exit {
-            ending,
-            hits: hits.to_vec(),
-            usage: Usage::default(),
-        }
+        Exit { ending, hits: hits.to_vec(), usage: Usage::default() }
     }
 
     #[test]
     fn the_first_row_of_the_table_that_is_true_decides() {
         let killed = || Ending::Signalled { signal: 9 };
         let stopped = |cause| Ending::Stopped { cause };
-        let all = [
-            LimitHit::Memory,
-            LimitHit::Pids,
-            LimitHit::CpuTime,
-            LimitHit::FileSize,
-        ];
+        let all = [LimitHit::Memory, LimitHit::Pids, LimitHit::CpuTime, LimitHit::FileSize];
         for (exit, expected) in [
-            (
-                exit(stopped(Cause::Cancel), &all),
-                Verdict::Cancelled(CancelCause::Interrupt),
-            ),
+            (exit(stopped(Cause::Cancel), &all), Verdict::Cancelled(CancelCause::Interrupt)),
             (exit(stopped(Cause::Wall), &all), Verdict::Timeout),
-            (
-                exit(stopped(Cause::Output), &all),
-                Verdict::Limit(Limit::OutputMax),
-            ),
+            (exit(stopped(Cause::Output), &all), Verdict::Limit(Limit::OutputMax)),
             (exit(killed(), &all), Verdict::Oom),
             (exit(killed(), &all[1..]), Verdict::Limit(Limit::CpuTime)),
             (
                 exit(killed(), &[LimitHit::Pids, LimitHit::FileSize]),
                 Verdict::Limit(Limit::FileSize),
             ),
-            (
-                exit(Ending::Exited { status: 1 }, &[LimitHit::Pids]),
-                Verdict::Limit(Limit::Pids),
-            ),
-            (
-                exit(Ending::Exited { status: 137 }, &[]),
-                Verdict::Failed { status: 137 },
-            ),
+            (exit(Ending::Exited { status: 1 }, &[LimitHit::Pids]), Verdict::Limit(Limit::Pids)),
+            (exit(Ending::Exited { status: 137 }, &[]), Verdict::Failed { status: 137 }),
             (exit(killed(), &[]), Verdict::Signalled { signal: 9 }),
             (exit(Ending::Exited { status: 0 }, &all), Verdict::Completed),
-            (
-                exit(Ending::NoCwd { errno: 2 }, &[]),
-                Verdict::NoCwd { errno: 2 },
-            ),
+            (exit(Ending::NoCwd { errno: 2 }, &[]), Verdict::NoCwd { errno: 2 }),
         ] {
             assert_eq!(verdict(&exit, Some(CancelCause::Interrupt)), expected);
         }

@@ -49,13 +49,7 @@ pub struct Wire {
 impl Wire {
     /// The wire over an attached guest, without a key.
     pub fn new(attached: Attached, decoder: Decoder, encoder: Encoder) -> Self {
-        Self {
-            attached,
-            decoder,
-            encoder,
-            waiting: Vec::new(),
-            noise: VecDeque::new(),
-        }
+        Self { attached, decoder, encoder, waiting: Vec::new(), noise: VecDeque::new() }
     }
 
     /// Queues a message.
@@ -76,11 +70,7 @@ impl Wire {
                 why: error.to_string(),
             })
         };
-        self.attached
-            .input
-            .write_all(&self.waiting)
-            .await
-            .map_err(lost)?;
+        self.attached.input.write_all(&self.waiting).await.map_err(lost)?;
         self.attached.input.flush().await.map_err(lost)?;
         self.waiting.clear();
         Ok(())
@@ -151,10 +141,7 @@ impl Output {
     /// Takes bytes of the guest; credit to return at once if nobody waits for them.
     fn take(&mut self, bytes: &[u8]) -> Result<Option<u32>, WireError> {
         if self.closed {
-            return Err(WireError::Channel {
-                kind: Kind::Data,
-                channel: self.channel.0,
-            });
+            return Err(WireError::Channel { kind: Kind::Data, channel: self.channel.0 });
         }
         self.credit.receive(bytes.len())?;
         self.kept.push(bytes);
@@ -341,13 +328,7 @@ pub async fn pump(
             _ = cancel.asked() => break,
         }
     }
-    Ok(Pumped {
-        exit,
-        cancelled,
-        stdout: out.kept,
-        stderr: err.kept,
-        ended,
-    })
+    Ok(Pumped { exit, cancelled, stdout: out.kept, stderr: err.kept, ended })
 }
 
 /// Reads once; an error is an end.

@@ -143,22 +143,14 @@ impl Planned {
         let local = |operation| move |source| RunError::Local { operation, source };
         let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id)
             .map_err(local("start the watchdog"))?;
-        let expectation =
-            Expectation::of(&call.plan).map_err(local("look at the files of a plan"))?;
+        let expectation = Expectation::of(&call.plan);
         if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
             return Err(RunError::Engine(EngineError::AnotherFileSystem {
                 endpoint: engine.endpoint().to_owned(),
             }));
         }
         let prepared = engine.prepare(&call.plan.image).await?;
-        Ok(Self {
-            engine,
-            call,
-            watchdog,
-            prepared,
-            expectation,
-            begun,
-        })
+        Ok(Self { engine, call, watchdog, prepared, expectation, begun })
     }
 
     /// Makes the sandbox, attaches, and says hello, which the guest reads when it starts.
@@ -174,10 +166,7 @@ impl Planned {
             owner: Owner::this().map_err(local("find out who this process is"))?,
             deadline: now() + wall + LIFE_SLACK,
         };
-        let id = self
-            .engine
-            .create(&self.call.plan, &self.prepared, &labels)
-            .await?;
+        let id = self.engine.create(&self.call.plan, &self.prepared, &labels).await?;
         self.watchdog.created();
         let attached = match self.engine.attach(&id).await {
             Ok(attached) => attached,
@@ -185,11 +174,7 @@ impl Planned {
         };
         let random = crate::sys::random().map_err(local("get random bytes"))?;
         let key = Key::new(random);
-        let mut wire = Wire::new(
-            attached,
-            Decoder::new(Side::Guest),
-            Encoder::new(Side::Host),
-        );
+        let mut wire = Wire::new(attached, Decoder::new(Side::Guest), Encoder::new(Side::Host));
         let hello = HostMessage::Hello(Hello {
             version: VERSION,
             key: key.clone(),
@@ -206,12 +191,7 @@ impl Planned {
             create: prepared_at.elapsed(),
             ..Phases::default()
         };
-        Ok(Created {
-            planned: self,
-            id,
-            wire,
-            phases,
-        })
+        Ok(Created { planned: self, id, wire, phases })
     }
 }
 
@@ -260,10 +240,7 @@ impl Created {
         });
         self.phases.check = ready_at.elapsed();
         match checked {
-            Ok(seen) => Ok(Proved {
-                created: self,
-                seen,
-            }),
+            Ok(seen) => Ok(Proved { created: self, seen }),
             Err(error) => {
                 drop(self.wire);
                 Err(abandon(self.planned.engine.as_ref(), &self.id, error).await)
@@ -284,19 +261,8 @@ impl Proved {
     /// # Errors
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
-        let Created {
-            planned,
-            id,
-            mut wire,
-            mut phases,
-        } = self.created;
-        let Planned {
-            engine,
-            call,
-            watchdog,
-            prepared,
-            ..
-        } = planned;
+        let Created { planned, id, mut wire, mut phases } = self.created;
+        let Planned { engine, call, watchdog, prepared, .. } = planned;
         let limits = call.plan.limits;
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));

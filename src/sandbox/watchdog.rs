@@ -110,9 +110,7 @@ fn watch(endpoint: &str, call: &CallId) -> io::Result<()> {
     };
     let died = Instant::now();
     std::thread::sleep(first);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         loop {
             // A daemon that restarts is waited for; what it forgot is found by the next sweep.

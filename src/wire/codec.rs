@@ -108,11 +108,9 @@ impl fmt::Display for WireError {
         match self {
             Self::UnknownKind(number) => write!(f, "frame of unknown kind {number}"),
             Self::Unexpected(kind) => write!(f, "unexpected {kind:?} frame"),
-            Self::TooLong { kind, length } => write!(
-                f,
-                "{kind:?} frame of {length} bytes, of which {} are allowed",
-                kind.cap()
-            ),
+            Self::TooLong { kind, length } => {
+                write!(f, "{kind:?} frame of {length} bytes, of which {} are allowed", kind.cap())
+            }
             Self::Sequence { expected, got } => {
                 write!(f, "frame number {got} where {expected} was due")
             }
@@ -137,11 +135,7 @@ struct Seal {
 impl Seal {
     /// Before the key is known a frame is only protected against accidents.
     fn new(side: Side) -> Self {
-        Self {
-            side,
-            key: [0; 32],
-            next: 0,
-        }
+        Self { side, key: [0; 32], next: 0 }
     }
 
     fn rekey(&mut self, key: &Key) {
@@ -172,9 +166,7 @@ impl Encoder {
     /// An encoder for frames that `side` writes, without a key.
     #[must_use]
     pub fn new(side: Side) -> Self {
-        Self {
-            seal: Seal::new(side),
-        }
+        Self { seal: Seal::new(side) }
     }
 
     /// Uses the key of the sandbox from the next frame on.
@@ -227,11 +219,7 @@ impl Decoder {
     /// A decoder for frames that `side` wrote, without a key.
     #[must_use]
     pub fn new(side: Side) -> Self {
-        Self {
-            seal: Seal::new(side),
-            buffer: Vec::new(),
-            taken: 0,
-        }
+        Self { seal: Seal::new(side), buffer: Vec::new(), taken: 0 }
     }
 
     /// Expects the key of the sandbox from the next frame on.
@@ -268,10 +256,7 @@ impl Decoder {
         number.copy_from_slice(&head[9..]);
         let got = u64::from_le_bytes(number);
         if got != self.seal.next {
-            return Err(WireError::Sequence {
-                expected: self.seal.next,
-                got,
-            });
+            return Err(WireError::Sequence { expected: self.seal.next, got });
         }
         let Some(payload) = rest.get(..length as usize) else {
             return Ok(None);
@@ -285,11 +270,7 @@ impl Decoder {
         let payload = payload.to_vec();
         self.seal.next += 1;
         self.taken += HEADER + payload.len();
-        Ok(Some(Frame {
-            kind,
-            channel,
-            payload,
-        }))
+        Ok(Some(Frame { kind, channel, payload }))
     }
 
     /// Says whether the stream may end here.
@@ -297,10 +278,6 @@ impl Decoder {
     /// # Errors
     /// Part of a frame is left.
     pub fn finish(&self) -> Result<(), WireError> {
-        if self.buffer.len() == self.taken {
-            Ok(())
-        } else {
-            Err(WireError::Torn)
-        }
+        if self.buffer.len() == self.taken { Ok(()) } else { Err(WireError::Torn) }
     }
 }

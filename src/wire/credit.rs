@@ -24,10 +24,7 @@ impl Sender {
     /// A stream with a full window.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self {
-            channel,
-            left: WINDOW,
-        }
+        Self { channel, left: WINDOW }
     }
 
     /// How many bytes may be sent now.
@@ -74,11 +71,7 @@ impl Receiver {
     /// A stream with a full window.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self {
-            channel,
-            left: WINDOW,
-            returned: 0,
-        }
+        Self { channel, left: WINDOW, returned: 0 }
     }
 
     /// Counts bytes that came.

@@ -428,10 +428,7 @@ fn on(frame: &Frame, channels: &[Channel]) -> Result<Channel, WireError> {
     if channels.contains(&frame.channel) {
         Ok(frame.channel)
     } else {
-        Err(WireError::Channel {
-            kind: frame.kind,
-            channel: frame.channel.0,
-        })
+        Err(WireError::Channel { kind: frame.kind, channel: frame.channel.0 })
     }
 }
 
@@ -447,10 +444,8 @@ fn control<T: DeserializeOwned>(frame: &Frame) -> Result<T, WireError> {
 
 /// Reads a payload. Every type refuses unknown and repeated keys; JSON itself refuses the rest.
 fn body<T: DeserializeOwned>(frame: &Frame) -> Result<T, WireError> {
-    serde_json::from_slice(&frame.payload).map_err(|error| WireError::Payload {
-        kind: frame.kind,
-        reason: error.to_string(),
-    })
+    serde_json::from_slice(&frame.payload)
+        .map_err(|error| WireError::Payload { kind: frame.kind, reason: error.to_string() })
 }
 
 fn put<T: Serialize>(
@@ -460,9 +455,7 @@ fn put<T: Serialize>(
     body: &T,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let payload = serde_json::to_vec(body).map_err(|error| WireError::Payload {
-        kind,
-        reason: error.to_string(),
-    })?;
+    let payload = serde_json::to_vec(body)
+        .map_err(|error| WireError::Payload { kind, reason: error.to_string() })?;
     encoder.frame(kind, channel, &payload, out)
 }

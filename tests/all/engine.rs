@@ -23,10 +23,7 @@ fn mount(source: &str, target: &str, access: Access, role: MountRole) -> Option<
         source: std::fs::canonicalize(source).unwrap(),
         target: PathBuf::from(target),
         access,
-        identity: Identity {
-            dev: meta.dev(),
-            ino: meta.ino(),
-        },
+        identity: Identity { dev: meta.dev(), ino: meta.ino() },
         role,
     })
 }
@@ -34,14 +31,7 @@ fn mount(source: &str, target: &str, access: Access, role: MountRole) -> Option<
 /// A plan with the host's programs and one writable workspace.
 pub fn plan(workspace: &Path) -> SandboxPlan {
     let limits = Limits::preset(Isolation::Strict);
-    let system = [
-        "/usr",
-        "/bin",
-        "/lib",
-        "/lib64",
-        "/sbin",
-        "/etc/alternatives",
-    ];
+    let system = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives"];
     let mut mounts: Vec<Mount> = system
         .iter()
         .filter_map(|path| mount(path, path, Access::ReadOnly, MountRole::System))
@@ -52,11 +42,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         image: Image::Host,
         runtime: None,
         isolation: Isolation::Strict,
-        user: UserChoice {
-            uid: UID,
-            gid: UID,
-            why: WhyUser::Nobody,
-        },
+        user: UserChoice { uid: UID, gid: UID, why: WhyUser::Nobody },
         workspace: workspace.to_owned(),
         cwd: workspace.to_owned(),
         mounts,
@@ -75,6 +61,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         limits,
         protections: vec![],
         created_folders: vec![],
+        guarded: vec![],
         notes: vec![],
     }
 }
@@ -88,17 +75,11 @@ pub fn workspace() -> tempfile::TempDir {
 }
 
 pub fn argv(words: &[&str]) -> Work {
-    Work::Argv {
-        argv: words.iter().map(|word| Bytes::from(*word)).collect(),
-        program: None,
-    }
+    Work::Argv { argv: words.iter().map(|word| Bytes::from(*word)).collect(), program: None }
 }
 
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result
@@ -111,12 +92,7 @@ pub async fn call_with(
     cancel: &mut Cancel,
 ) -> Result<Outcome, RunError> {
     let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
-    let call = Call {
-        id: CallId::fresh().unwrap(),
-        plan,
-        work,
-        umask: 0o022,
-    };
+    let call = Call { id: CallId::fresh().unwrap(), plan, work, umask: 0o022 };
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
     run(engine, call, streams, cancel, program).await
 }
@@ -135,10 +111,7 @@ fn a_command_runs_and_its_streams_stay_apart() {
     let outcome = call(plan(folder.path()), work).unwrap();
     let expected = format!("out\n{UID}\n{}\n", folder.path().display());
     assert_eq!(outcome.verdict, Verdict::Failed { status: 3 });
-    assert_eq!(
-        String::from_utf8(outcome.stdout.whole().unwrap()).unwrap(),
-        expected
-    );
+    assert_eq!(String::from_utf8(outcome.stdout.whole().unwrap()).unwrap(), expected);
     assert_eq!(outcome.stderr.whole().unwrap(), b"err\n");
     println!("{:?} {:?}", outcome.phases, outcome.usage);
 }
@@ -147,18 +120,10 @@ fn a_command_runs_and_its_streams_stay_apart() {
 fn a_missing_program_is_told_apart_from_one_that_cannot_run() {
     let folder = workspace();
     let missing = call(plan(folder.path()), argv(&["nosuch"])).unwrap();
-    assert_eq!(
-        missing.verdict,
-        Verdict::NotFound {
-            program: Bytes::from("nosuch")
-        }
-    );
+    assert_eq!(missing.verdict, Verdict::NotFound { program: Bytes::from("nosuch") });
     std::fs::write(folder.path().join("text"), "hello").unwrap();
     let text = call(plan(folder.path()), argv(&["./text"])).unwrap();
-    assert!(
-        matches!(text.verdict, Verdict::NotExecutable { errno: 13, .. }),
-        "{text:?}"
-    );
+    assert!(matches!(text.verdict, Verdict::NotExecutable { errno: 13, .. }), "{text:?}");
 }
 
 #[test]

@@ -14,11 +14,8 @@ use serde::de::DeserializeOwned;
 
 /// The folder of what can be lost: `XDG_CACHE_HOME`, else `~/.cache`.
 fn folder() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(base.join("runner").join("engine"))
 }

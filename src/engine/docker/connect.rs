@@ -76,9 +76,7 @@ impl Docker {
     /// # Errors
     /// See [`EngineError`].
     pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
-        let bad = || EngineError::BadEndpoint {
-            endpoint: endpoint.to_owned(),
-        };
+        let bad = || EngineError::BadEndpoint { endpoint: endpoint.to_owned() };
         let pong = match endpoint.split_once("://") {
             Some(("unix", path)) if path.starts_with('/') => {
                 let stream = UnixStream::connect(path).await;
@@ -102,21 +100,13 @@ impl Docker {
             return Err(EngineError::NotLinux { os: pong.os });
         }
         if (pong.api.major_version, pong.api.minor_version) < API_MIN_NUMBERS {
-            return Err(EngineError::TooOld {
-                api: pong.api.to_string(),
-            });
+            return Err(EngineError::TooOld { api: pong.api.to_string() });
         }
-        let newest = (
-            API_DEFAULT_VERSION.major_version,
-            API_DEFAULT_VERSION.minor_version,
-        );
+        let newest = (API_DEFAULT_VERSION.major_version, API_DEFAULT_VERSION.minor_version);
         let api = if (pong.api.major_version, pong.api.minor_version) < newest {
             pong.api
         } else {
-            ClientVersion {
-                major_version: newest.0,
-                minor_version: newest.1,
-            }
+            ClientVersion { major_version: newest.0, minor_version: newest.1 }
         };
         let client = if endpoint.starts_with("unix://") {
             bollard::Docker::connect_with_unix(endpoint, REQUEST_SECONDS, &api)
@@ -187,24 +177,16 @@ impl Pong {
         let header = |name: &str| {
             head.lines().find_map(|line| {
                 let (key, value) = line.split_once(':')?;
-                key.eq_ignore_ascii_case(name)
-                    .then(|| value.trim().to_owned())
+                key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
             })
         };
         let (major, minor) = header("Api-Version")?
             .split_once('.')
             .map(|(major, minor)| (major.parse().ok(), minor.parse().ok()))?;
         let server = header("Server").unwrap_or_default();
-        let version = server
-            .split([' ', '/'])
-            .nth(1)
-            .unwrap_or("unknown")
-            .to_owned();
+        let version = server.split([' ', '/']).nth(1).unwrap_or("unknown").to_owned();
         Some(Self {
-            api: ClientVersion {
-                major_version: major?,
-                minor_version: minor?,
-            },
+            api: ClientVersion { major_version: major?, minor_version: minor? },
             version,
             os: header("Ostype").unwrap_or_else(|| "linux".to_owned()),
         })

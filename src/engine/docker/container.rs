@@ -71,10 +71,7 @@ impl Engine for Docker {
                 ) => Ok(Chunk::Noise(message.into())),
                 Err(error) => Err(EngineError::from_client("read from a sandbox", error)),
             });
-            Ok(Attached {
-                output: Box::pin(output),
-                input: attached.input,
-            })
+            Ok(Attached { output: Box::pin(output), input: attached.input })
         })
     }
 
@@ -101,10 +98,8 @@ impl Engine for Docker {
                 None => Labels::key("call"),
             };
             let filters = HashMap::from([("label".to_owned(), vec![label])]);
-            let options = ListContainersOptionsBuilder::default()
-                .all(true)
-                .filters(&filters)
-                .build();
+            let options =
+                ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
             let found = self
                 .client
                 .list_containers(Some(options))
@@ -147,9 +142,7 @@ impl Docker {
             processors: self.facts().await?.processors,
         };
         let body = container_settings(plan, &launch)?;
-        let options = CreateContainerOptionsBuilder::default()
-            .name(&labels.name())
-            .build();
+        let options = CreateContainerOptionsBuilder::default().name(&labels.name()).build();
         let created = self
             .client
             .create_container(Some(options), body)
@@ -165,16 +158,11 @@ impl Docker {
 
     /// Ends and removes a container in any state; one that is gone, or going, is no error.
     pub(super) async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
-        let options = RemoveContainerOptionsBuilder::default()
-            .force(true)
-            .v(true)
-            .build();
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.client.remove_container(name, Some(options)).await {
             Ok(()) => Ok(()),
             Err(error) => match EngineError::from_client("remove a sandbox", error) {
-                EngineError::Refused {
-                    status: 404 | 409, ..
-                } => Ok(()),
+                EngineError::Refused { status: 404 | 409, .. } => Ok(()),
                 error => Err(error),
             },
         }

@@ -50,12 +50,10 @@ impl Docker {
         match image {
             Image::Host => self.host_image().await,
             Image::Reference(reference) => {
-                let mut prepared =
-                    self.inspect(reference)
-                        .await?
-                        .ok_or_else(|| EngineError::ImageMissing {
-                            reference: reference.clone(),
-                        })?;
+                let mut prepared = self
+                    .inspect(reference)
+                    .await?
+                    .ok_or_else(|| EngineError::ImageMissing { reference: reference.clone() })?;
                 prepared.guest = GuestDelivery::Volume(self.guest_volume().await?);
                 Ok(prepared)
             }
@@ -69,19 +67,14 @@ impl Docker {
         if let Some(prepared) = self.inspect(&reference).await? {
             return Ok(prepared);
         }
-        let options = CreateImageOptionsBuilder::default()
-            .from_src("-")
-            .repo(REPOSITORY)
-            .tag(&tag)
-            .build();
+        let options =
+            CreateImageOptionsBuilder::default().from_src("-").repo(REPOSITORY).tag(&tag).build();
         let body = bollard::body_full(host_archive().into());
         let mut progress = self.client.create_image(Some(options), Some(body), None);
         while let Some(step) = progress.next().await {
             step.map_err(|error| EngineError::from_client("import the host image", error))?;
         }
-        self.inspect(&reference)
-            .await?
-            .ok_or(EngineError::ImageMissing { reference })
+        self.inspect(&reference).await?.ok_or(EngineError::ImageMissing { reference })
     }
 
     /// The image behind a reference, by an id that cannot come to mean something else.
@@ -90,11 +83,7 @@ impl Docker {
         match self.client.inspect_image(&name).await {
             Ok(found) => {
                 let id = found.id.unwrap_or_else(|| reference.to_owned());
-                Ok(Some(Prepared {
-                    digest: id.clone(),
-                    image: id,
-                    guest: GuestDelivery::InImage,
-                }))
+                Ok(Some(Prepared { digest: id.clone(), image: id, guest: GuestDelivery::InImage }))
             }
             Err(error) => match EngineError::from_client("look at an image", error) {
                 error if error.is_absent() => Ok(None),
@@ -122,10 +111,8 @@ impl Docker {
     /// Puts the guest into the volume, through a container that is never started.
     pub(super) async fn fill_volume(&self, name: &str) -> Result<(), EngineError> {
         let failed = |error| EngineError::from_client("put the guest into its volume", error);
-        let request = VolumeCreateRequest {
-            name: Some(name.to_owned()),
-            ..VolumeCreateRequest::default()
-        };
+        let request =
+            VolumeCreateRequest { name: Some(name.to_owned()), ..VolumeCreateRequest::default() };
         self.client.create_volume(request).await.map_err(failed)?;
         let image = self.host_image().await?.image;
         let body = ContainerCreateBody {
@@ -148,21 +135,11 @@ impl Docker {
             }),
             ..ContainerCreateBody::default()
         };
-        let carrier = self
-            .client
-            .create_container(None, body)
-            .await
-            .map_err(failed)?
-            .id;
-        let options = UploadToContainerOptionsBuilder::default()
-            .path(GUEST_FOLDER)
-            .build();
+        let carrier = self.client.create_container(None, body).await.map_err(failed)?.id;
+        let options = UploadToContainerOptionsBuilder::default().path(GUEST_FOLDER).build();
         let body = bollard::body_full(tar(&[Entry::Program("guest", guest::PROGRAM)]).into());
-        let filled = self
-            .client
-            .upload_to_container(&carrier, Some(options), body)
-            .await
-            .map_err(failed);
+        let filled =
+            self.client.upload_to_container(&carrier, Some(options), body).await.map_err(failed);
         self.remove_by_name(&carrier).await?;
         filled
     }
@@ -170,14 +147,8 @@ impl Docker {
     /// Whether the guest is where a created container expects it. A pruned volume is silently made
     /// anew, empty.
     pub(super) async fn has_guest(&self, container: &str) -> Result<bool, EngineError> {
-        let options = ContainerArchiveInfoOptionsBuilder::default()
-            .path(GUEST_PROGRAM)
-            .build();
-        match self
-            .client
-            .get_container_archive_info(container, Some(options))
-            .await
-        {
+        let options = ContainerArchiveInfoOptionsBuilder::default().path(GUEST_PROGRAM).build();
+        match self.client.get_container_archive_info(container, Some(options)).await {
             Ok(_) => Ok(true),
             Err(error) => match EngineError::from_client("look for the guest", error) {
                 error if error.is_absent() => Ok(false),
@@ -188,10 +159,7 @@ impl Docker {
 
     /// Labels of a container that only carries files: a sweep finds it if we die.
     pub(super) fn temporary_labels(&self) -> Result<HashMap<String, String>, EngineError> {
-        let local = |source| EngineError::Local {
-            operation: "label a container",
-            source,
-        };
+        let local = |source| EngineError::Local { operation: "label a container", source };
         let labels = Labels {
             call: crate::engine::label::CallId::fresh().map_err(local)?,
             owner: Owner::this().map_err(local)?,
@@ -202,9 +170,7 @@ impl Docker {
 }
 
 fn host_archive() -> Vec<u8> {
-    let folders = FOLDERS
-        .iter()
-        .map(|(name, mode)| Entry::Folder(name, *mode));
+    let folders = FOLDERS.iter().map(|(name, mode)| Entry::Folder(name, *mode));
     let guest = Entry::Program(".runner-guest/guest", guest::PROGRAM);
     tar(&folders.chain([guest]).collect::<Vec<_>>())
 }

@@ -37,9 +37,7 @@ impl Docker {
         let options = info.security_options.unwrap_or_default();
         let has = |name: &str| {
             options.iter().any(|option| {
-                option
-                    .split(',')
-                    .any(|part| part.strip_prefix("name=") == Some(name))
+                option.split(',').any(|part| part.strip_prefix("name=") == Some(name))
             })
         };
         let user_namespace = if has("rootless") {
@@ -135,9 +133,7 @@ impl Docker {
                 };
             }
         };
-        let options = DownloadFromContainerOptionsBuilder::default()
-            .path(NONCE_TARGET)
-            .build();
+        let options = DownloadFromContainerOptionsBuilder::default().path(NONCE_TARGET).build();
         let mut stream = self.client.download_from_container(&created, Some(options));
         let mut archive = Vec::new();
         while let Some(Ok(bytes)) = stream.next().await {
@@ -149,11 +145,7 @@ impl Docker {
         self.remove_by_name(&created).await?;
         // The file's content is one block of the archive, after its header.
         let content = archive.get(512..512 + nonce.len());
-        Ok(if content == Some(nonce.as_bytes()) {
-            FileSystem::Ours
-        } else {
-            FileSystem::Another
-        })
+        Ok(if content == Some(nonce.as_bytes()) { FileSystem::Ours } else { FileSystem::Another })
     }
 }
 

@@ -13,9 +13,7 @@ fn encode(messages: &[(Channel, Vec<u8>)]) -> Vec<u8> {
     encoder.rekey(&key());
     let mut bytes = Vec::new();
     for (channel, payload) in messages {
-        encoder
-            .frame(Kind::Data, *channel, payload, &mut bytes)
-            .unwrap();
+        encoder.frame(Kind::Data, *channel, payload, &mut bytes).unwrap();
     }
     bytes
 }
@@ -37,10 +35,7 @@ fn decode(bytes: &[u8], piece: usize) -> Result<Vec<(Channel, Vec<u8>)>, WireErr
 fn streams() -> impl Strategy<Value = Vec<(Channel, Vec<u8>)>> {
     let payload = proptest::collection::vec(any::<u8>(), 0..300);
     proptest::collection::vec(
-        (
-            prop_oneof![Just(Channel::STDOUT), Just(Channel::STDERR)],
-            payload,
-        ),
+        (prop_oneof![Just(Channel::STDOUT), Just(Channel::STDERR)], payload),
         1..8,
     )
 }
@@ -96,15 +91,8 @@ fn a_repeated_or_moved_frame_is_an_error() {
     let bytes = encode(&stream);
     let frames: Vec<_> = bytes.chunks(HEADER + 10).collect();
     for order in [vec![0, 0, 1], vec![1, 0, 2], vec![0, 2], vec![1]] {
-        let mixed: Vec<u8> = order
-            .iter()
-            .flat_map(|at: &usize| frames[*at])
-            .copied()
-            .collect();
-        assert!(
-            matches!(decode(&mixed, 1000), Err(WireError::Sequence { .. })),
-            "{order:?}"
-        );
+        let mixed: Vec<u8> = order.iter().flat_map(|at: &usize| frames[*at]).copied().collect();
+        assert!(matches!(decode(&mixed, 1000), Err(WireError::Sequence { .. })), "{order:?}");
     }
 }
 
@@ -113,17 +101,13 @@ fn another_key_or_side_is_forged() {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(Side::Guest);
     encoder.rekey(&Key::new([8; 32]));
-    encoder
-        .frame(Kind::Data, Channel::STDOUT, b"x", &mut bytes)
-        .unwrap();
+    encoder.frame(Kind::Data, Channel::STDOUT, b"x", &mut bytes).unwrap();
     assert_eq!(decode(&bytes, 1000), Err(WireError::Forged));
 
     bytes.clear();
     let mut encoder = Encoder::new(Side::Host);
     encoder.rekey(&key());
-    encoder
-        .frame(Kind::Data, Channel::STDOUT, b"x", &mut bytes)
-        .unwrap();
+    encoder.frame(Kind::Data, Channel::STDOUT, b"x", &mut bytes).unwrap();
     assert_eq!(decode(&bytes, 1000), Err(WireError::Forged));
 }
 
@@ -135,18 +119,11 @@ fn a_length_is_refused_before_its_payload_comes() {
         header[4] = kind as u8;
         let mut decoder = Decoder::new(Side::Guest);
         decoder.push(&header);
-        assert!(
-            matches!(decoder.next_frame(), Err(WireError::TooLong { .. })),
-            "{kind:?}"
-        );
+        assert!(matches!(decoder.next_frame(), Err(WireError::TooLong { .. })), "{kind:?}");
     }
     let mut encoder = Encoder::new(Side::Host);
     let long = vec![0; DATA_MAX + 1];
-    assert!(
-        encoder
-            .frame(Kind::Data, Channel::STDIN, &long, &mut Vec::new())
-            .is_err()
-    );
+    assert!(encoder.frame(Kind::Data, Channel::STDIN, &long, &mut Vec::new()).is_err());
 }
 
 #[test]

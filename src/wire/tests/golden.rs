@@ -6,16 +6,9 @@ use runner_wire::*;
 use std::fmt::Write as _;
 
 fn host() -> Vec<HostMessage> {
-    let simple = |command: Command| Simple {
-        assignments: vec![],
-        command,
-        redirects: vec![],
-    };
+    let simple = |command: Command| Simple { assignments: vec![], command, redirects: vec![] };
     let text = |text: &str| Word::Text(Bytes::from(text));
-    let one = |simple: Simple| Pipeline {
-        negated: false,
-        commands: vec![simple],
-    };
+    let one = |simple: Simple| Pipeline { negated: false, commands: vec![simple] };
     let line = Line {
         lists: vec![
             AndOr {
@@ -46,34 +39,13 @@ fn host() -> Vec<HostMessage> {
                                     program: None,
                                 },
                                 redirects: vec![
-                                    Redirect {
-                                        fd: 2,
-                                        to: RedirectTo::Dup(1),
-                                    },
-                                    Redirect {
-                                        fd: 0,
-                                        to: RedirectTo::Read(Bytes::from("in")),
-                                    },
-                                    Redirect {
-                                        fd: 1,
-                                        to: RedirectTo::Write(Bytes::from("out")),
-                                    },
-                                    Redirect {
-                                        fd: 1,
-                                        to: RedirectTo::Append(Bytes::from("log")),
-                                    },
-                                    Redirect {
-                                        fd: 3,
-                                        to: RedirectTo::Both(Bytes::from("rw")),
-                                    },
-                                    Redirect {
-                                        fd: 3,
-                                        to: RedirectTo::Close,
-                                    },
-                                    Redirect {
-                                        fd: 0,
-                                        to: RedirectTo::Here(Bytes::from("a\n")),
-                                    },
+                                    Redirect { fd: 2, to: RedirectTo::Dup(1) },
+                                    Redirect { fd: 0, to: RedirectTo::Read(Bytes::from("in")) },
+                                    Redirect { fd: 1, to: RedirectTo::Write(Bytes::from("out")) },
+                                    Redirect { fd: 1, to: RedirectTo::Append(Bytes::from("log")) },
+                                    Redirect { fd: 3, to: RedirectTo::Both(Bytes::from("rw")) },
+                                    Redirect { fd: 3, to: RedirectTo::Close },
+                                    Redirect { fd: 0, to: RedirectTo::Here(Bytes::from("a\n")) },
                                 ],
                             },
                             simple(Command::Run {
@@ -85,22 +57,17 @@ fn host() -> Vec<HostMessage> {
                 )],
             },
             AndOr {
-                first: one(simple(Command::Builtin(Builtin::Export(vec![
-                    Assignment {
-                        name: Bytes::from("A"),
-                        value: Bytes(vec![0xff]),
-                    },
-                ])))),
+                first: one(simple(Command::Builtin(Builtin::Export(vec![Assignment {
+                    name: Bytes::from("A"),
+                    value: Bytes(vec![0xff]),
+                }])))),
                 rest: vec![
                     (Joiner::Or, one(simple(Command::Builtin(Builtin::True)))),
                     (Joiner::Or, one(simple(Command::Builtin(Builtin::False)))),
                     (Joiner::Or, one(simple(Command::Builtin(Builtin::Cd(None))))),
                     (
                         Joiner::And,
-                        one(simple(Command::Builtin(Builtin::Test(vec![
-                            text("-f"),
-                            text("a"),
-                        ])))),
+                        one(simple(Command::Builtin(Builtin::Test(vec![text("-f"), text("a")])))),
                     ),
                 ],
             },
@@ -133,21 +100,15 @@ fn host() -> Vec<HostMessage> {
             argv: vec![Bytes::from("ls"), Bytes::from("-l")],
             program: Some(Bytes::from("/usr/bin/ls")),
         }),
-        start(Work::Argv {
-            argv: vec![Bytes::from("ls")],
-            program: None,
-        }),
+        start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }),
         start(Work::Line(line)),
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
         HostMessage::Credit(Channel::STDERR, 65_536),
     ];
-    for signal in [
-        SignalName::Interrupt,
-        SignalName::Terminate,
-        SignalName::Hangup,
-        SignalName::Kill,
-    ] {
+    for signal in
+        [SignalName::Interrupt, SignalName::Terminate, SignalName::Hangup, SignalName::Kill]
+    {
         messages.push(HostMessage::Signal(signal));
     }
     messages
@@ -161,10 +122,7 @@ fn guest() -> Vec<GuestMessage> {
         oom_kills: Some(0),
         pids_refused: None,
         wall_us: 2000,
-        written: StreamTotals {
-            stdout: 5,
-            stderr: 0,
-        },
+        written: StreamTotals { stdout: 5, stderr: 0 },
     };
     let mut messages = vec![
         GuestMessage::Ready(Ready {
@@ -203,44 +161,16 @@ fn guest() -> Vec<GuestMessage> {
             ],
         ),
         (Ending::Stopped { cause: Cause::Wall }, vec![]),
-        (
-            Ending::Stopped {
-                cause: Cause::Output,
-            },
-            vec![],
-        ),
-        (
-            Ending::Stopped {
-                cause: Cause::Cancel,
-            },
-            vec![],
-        ),
-        (
-            Ending::NotFound {
-                program: Bytes::from("nosuch"),
-            },
-            vec![],
-        ),
-        (
-            Ending::NotExecutable {
-                program: Bytes::from("./a"),
-                errno: 13,
-            },
-            vec![],
-        ),
+        (Ending::Stopped { cause: Cause::Output }, vec![]),
+        (Ending::Stopped { cause: Cause::Cancel }, vec![]),
+        (Ending::NotFound { program: Bytes::from("nosuch") }, vec![]),
+        (Ending::NotExecutable { program: Bytes::from("./a"), errno: 13 }, vec![]),
         (Ending::NoCwd { errno: 2 }, vec![]),
     ] {
-        messages.push(GuestMessage::Exit(Exit {
-            ending,
-            hits,
-            usage: usage.clone(),
-        }));
+        messages.push(GuestMessage::Exit(Exit { ending, hits, usage: usage.clone() }));
     }
     for phase in [Phase::Setup, Phase::Handshake, Phase::Spawn, Phase::Run] {
-        messages.push(GuestMessage::Fatal(Fatal {
-            phase,
-            message: "why".to_owned(),
-        }));
+        messages.push(GuestMessage::Fatal(Fatal { phase, message: "why".to_owned() }));
     }
     messages
 }
@@ -251,12 +181,7 @@ fn render() -> String {
         "# Every message of the wire. Written by RUNNER_BLESS=1; read before you commit a change.\n",
     );
     for kind in Kind::ALL {
-        let _ = writeln!(
-            text,
-            "kind {:2} {kind:?}: at most {} bytes",
-            kind as u8,
-            kind.cap()
-        );
+        let _ = writeln!(text, "kind {:2} {kind:?}: at most {} bytes", kind as u8, kind.cap());
     }
     let show = |text: &mut String, side: &str, bytes: &[u8]| {
         let payload = &bytes[HEADER..];
@@ -301,8 +226,5 @@ fn the_message_set_is_the_golden_one() {
         std::fs::write(path, &now).unwrap();
     }
     let golden = std::fs::read_to_string(path).unwrap();
-    assert!(
-        golden == now,
-        "the wire changed; RUNNER_BLESS=1 writes {path} anew:\n{now}"
-    );
+    assert!(golden == now, "the wire changed; RUNNER_BLESS=1 writes {path} anew:\n{now}");
 }
