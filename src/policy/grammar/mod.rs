@@ -65,6 +65,8 @@ pub struct Command {
     pub when: Vec<When>,
     /// Subcommands.
     pub subcommands: Vec<Subcommand>,
+    /// The subcommand that is meant where none is named: `git stash` is `git stash push`.
+    pub default: Option<String>,
 }
 
 /// How options are written.
@@ -130,6 +132,8 @@ pub enum OptValue {
     Attached(Role),
     /// One or more values.
     Required(Vec<Role>),
+    /// One value, which may be missing where the option is the last word.
+    Last(Role),
 }
 
 /// A bundle of letters without a dash.

@@ -20,6 +20,7 @@ const COMMAND: &[&str] = &[
     "does",
     "when",
     "subcommands",
+    "default",
 ];
 /// Keys of a catalog file besides those.
 const PROGRAM: &[&str] =
@@ -123,6 +124,7 @@ fn command(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Command>
                     command.when.extend(when(node, report));
                 }
             }
+            "default" => command.default = report.text(value).map(str::to_owned),
             "subcommands" => {
                 for entry in report.map(value).unwrap_or_default() {
                     report.keys(&entry.value, COMMAND);
@@ -139,8 +141,19 @@ fn command(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Command>
     Some(command)
 }
 
-/// Option names are unique, and conditions name options that exist.
+/// Option names are unique; conditions and `default` name what exists.
 fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
+    let mut inner = command.subcommands.iter().flat_map(|inner| &inner.names);
+    if let Some(default) = &command.default
+        && !inner.any(|name| name == default)
+    {
+        report.add(
+            "unknown_value",
+            at,
+            format!("`default` names `{default}`, which is no subcommand here"),
+            None,
+        );
+    }
     let mut names: Vec<&str> = Vec::new();
     for name in command.options.iter().flat_map(|option| &option.names) {
         if names.contains(&name.as_str()) {
@@ -232,6 +245,17 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
     let mut names = Vec::new();
     let mut form = Form::Flag;
     for part in entry.key.split(", ") {
+        // `--[no-]x` is both; for options whose negation does no more.
+        let negated =
+            part.strip_prefix("--[no-]").map(|rest| (format!("--no-{rest}"), format!("--{rest}")));
+        let part = match &negated {
+            Some((no, yes)) => {
+                let end = no.find([' ', '[', '=']).unwrap_or(no.len());
+                names.push(no[..end].to_owned());
+                yes.as_str()
+            }
+            None => part,
+        };
         let end = part.find([' ', '[']).unwrap_or(part.len());
         // `=` belongs to the name where it is the whole of it (`test a = b`).
         let end = part.find('=').filter(|at| *at > 1 && *at < end).unwrap_or(end);
@@ -245,10 +269,11 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
             [] => form,
             [b'[', ..] => Form::Optional,
             [b'=', ..] => Form::Attached,
+            _ if value.ends_with('?') => Form::Last,
             _ => Form::Required(value.split_whitespace().count()),
         };
     }
-    let (role_node, does) = match &entry.value.value {
+    let (role_node, mut does) = match &entry.value.value {
         Value::Map(inner) => {
             report.keys(&entry.value, &["value", "does"]);
             let does = find(inner, "does").map(|e| does_list(&e.value, report)).unwrap_or_default();
@@ -260,8 +285,19 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
     let mut roles = role_node.map(|node| roles(node, report)).unwrap_or_default();
     let value = match form {
         Form::Flag => OptValue::Flag,
-        Form::Optional => OptValue::Optional(roles.pop()?),
+        Form::Optional => {
+            let role = roles.pop()?;
+            // Without a value the option has the effect all the same: `git grep -O`.
+            does.extend(match role {
+                Role::Code(_) => Some(Does::Class(Class::Code)),
+                Role::System => Some(Does::Class(Class::System)),
+                Role::Unknown => Some(Does::Class(Class::Unknown)),
+                _ => None,
+            });
+            OptValue::Optional(role)
+        }
         Form::Attached => OptValue::Attached(roles.pop()?),
+        Form::Last => OptValue::Last(roles.pop()?),
         Form::Required(count) => {
             if roles.len() != count {
                 report.add(
@@ -282,6 +318,7 @@ enum Form {
     Flag,
     Optional,
     Attached,
+    Last,
     Required(usize),
 }
 

@@ -23,6 +23,10 @@ pub enum Role {
     Rev,
     /// As [`Role::Rev`] where `--` is given; without it git also takes a path here, which is read.
     RevOrPath,
+    /// As [`Role::RevOrPath`], and all that the revision holds is read, unless paths follow `--`.
+    RevTree,
+    /// Where git fetches from or pushes to: the name of a remote, a URL, `HOST:PATH` or a folder.
+    Remote(Access),
     /// A URL to reach, with the method in force.
     Url,
     /// A host to reach.
@@ -199,6 +203,9 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("url-or-read", Role::UrlOrRead),
     ("rev", Role::Rev),
     ("rev-or-path", Role::RevOrPath),
+    ("rev-tree", Role::RevTree),
+    ("remote-read", Role::Remote(Access::Read)),
+    ("remote-write", Role::Remote(Access::ReadWrite)),
     ("net-url", Role::Url),
     ("net-host", Role::Host),
     ("method", Role::Method),
@@ -257,7 +264,8 @@ impl Role {
         match self {
             Self::Inert(kind) | Self::Code(kind) => *kind,
             Self::Path(..) | Self::HostPath(_) | Self::UrlOrRead => Kind::Path,
-            Self::Rev | Self::RevOrPath => Kind::Ref,
+            Self::Rev | Self::RevOrPath | Self::RevTree => Kind::Ref,
+            Self::Remote(_) => Kind::Remote,
             Self::Url => Kind::Url,
             Self::Host => Kind::Host,
             Self::Env => Kind::Env,

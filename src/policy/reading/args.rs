@@ -181,6 +181,20 @@ fn take<'g>(
     Item::Option { option, values, written: written.to_owned() }
 }
 
+/// Takes the value of an option that may be the last word.
+fn take_last<'g>(
+    option: &'g Opt,
+    role: &Role,
+    written: &str,
+    words: &[Word],
+    at: &mut usize,
+) -> Item<'g> {
+    if words.len() <= *at {
+        return Item::Option { option, values: Vec::new(), written: written.to_owned() };
+    }
+    take(option, std::slice::from_ref(role), written, words, at)
+}
+
 /// `-exec CMD … ;` or `-exec CMD … {} +`. Every word is a value of the option.
 fn until<'g>(option: &'g Opt, written: &str, words: &[Word], at: &mut usize) -> Item<'g> {
     let mut values: Vec<(Role, Word)> = Vec::new();
@@ -216,6 +230,7 @@ fn whole<'g>(
     if let Some(option) = named(command, text) {
         let item = match &option.value {
             OptValue::Required(roles) => take(option, roles, text, words, at),
+            OptValue::Last(role) => take_last(option, role, text, words, at),
             _ => Item::Option { option, values: Vec::new(), written: text.to_owned() },
         };
         items.push(item);
@@ -306,7 +321,11 @@ fn long<'g>(
             Item::Option { option, values: Vec::new(), written: text.to_owned() }
         }
         (OptValue::Flag, Some(_)) => Item::Unknown(text.to_owned()),
-        (OptValue::Optional(role) | OptValue::Attached(role), Some(value)) => attached(role, value),
+        (
+            OptValue::Optional(role) | OptValue::Attached(role) | OptValue::Last(role),
+            Some(value),
+        ) => attached(role, value),
+        (OptValue::Last(role), None) => take_last(option, role, text, words, at),
         (OptValue::Attached(_), None) => Item::Missing(text.to_owned()),
         (OptValue::Required(roles), Some(value)) => match roles.as_slice() {
             [role] => attached(role, value),
@@ -415,6 +434,14 @@ fn cluster<'g>(
             (OptValue::Optional(role) | OptValue::Attached(role), BundleForm::Dashed) => {
                 items.push(if tail.is_empty() {
                     Item::Option { option, values: Vec::new(), written }
+                } else {
+                    attached(role)
+                });
+                return true;
+            }
+            (OptValue::Last(role), _) => {
+                items.push(if tail.is_empty() {
+                    take_last(option, role, &written, words, at)
                 } else {
                     attached(role)
                 });

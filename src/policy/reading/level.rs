@@ -201,6 +201,9 @@ fn read_known(
 /// Reads the arguments of a program or subcommand, then of the subcommand it names.
 fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
     let split = args::split(command, words);
+    if let Some(default) = meant(command, words, &split) {
+        return read_command(default, words, level, emit);
+    }
     let first = level.effects.len();
     let mut facts = Facts::of(&split.items);
     if let Some(at) = split.subcommand {
@@ -302,6 +305,21 @@ fn doubt_subcommand(words: &[Word], level: &mut Level) {
     level.complete = false;
     level.add(Effect::Unknown, by);
     level.operands.extend(words.iter().map(|_| None));
+}
+
+/// The subcommand that is meant where the first operand names none. A word that is not known may name any.
+fn meant<'g>(command: &'g Command, words: &[Word], split: &args::Split<'_>) -> Option<&'g Command> {
+    let by_name = |name: &str| {
+        command.subcommands.iter().find(|inner| inner.names.iter().any(|known| known == name))
+    };
+    let default = by_name(command.default.as_ref()?)?;
+    match split.subcommand {
+        None => Some(&default.command),
+        Some(at) => match words[at].text() {
+            Some(name) if by_name(name).is_none() => Some(&default.command),
+            _ => None,
+        },
+    }
 }
 
 fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &mut Emit) {
@@ -449,13 +467,14 @@ fn assign(
             roles.extend(fill(after, &later, level));
         }
     }
-    if parts.dashes {
-        // With `--` git takes what stands before it for revisions only.
-        roles
-            .iter_mut()
-            .flatten()
-            .filter(|role| **role == Role::RevOrPath)
-            .for_each(|role| *role = Role::Rev);
+    let paths = after.is_some() && split < words.len();
+    for role in roles.iter_mut().flatten() {
+        match role {
+            // With `--` git takes what stands before it for revisions only.
+            Role::RevOrPath if parts.dashes => *role = Role::Rev,
+            Role::RevTree if paths => *role = Role::Rev,
+            _ => {}
+        }
     }
     roles
 }

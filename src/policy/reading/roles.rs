@@ -125,10 +125,16 @@ impl Emit {
                 _ => self.path(level, Access::Read, Shape::Tree, word, by),
             },
             Role::Rev => self.rev(level, word, by),
-            Role::RevOrPath => match word.text() {
-                Some(text) if text.contains(':') => self.rev(level, word, by),
-                _ => self.path(level, Access::Read, Shape::Glob, word, by),
+            Role::RevOrPath | Role::RevTree => match word.text() {
+                Some(text) if text.contains(':') && !magic(text) => self.rev(level, word, by),
+                _ => {
+                    if *role == Role::RevTree {
+                        path_effects(level, Access::Read, &Place::Tree(self.cwd.clone()), by);
+                    }
+                    self.path(level, Access::Read, Shape::Glob, word, by);
+                }
             },
+            Role::Remote(access) => self.remote(level, *access, word, by),
             Role::Url => self.url(level, word, by),
             Role::Host => {
                 let peer = word.text().map_or(Peer::Any, |text| Peer::Connect(text.to_owned()));
@@ -302,6 +308,49 @@ impl Emit {
         }
     }
 
+    /// What git fetches from or pushes to.
+    fn remote(&mut self, level: &mut Level, access: Access, word: &Word, by: &str) {
+        let text = word.text().unwrap_or_default();
+        let colon = text.find(':').filter(|at| !text[..*at].contains('/'));
+        let peer = match (text.split_once("://"), colon) {
+            // `ext::sh -c id` and other helpers run programs.
+            _ if word.text().is_none() || text.contains("::") => {
+                push(level, Effect::Code, by);
+                Peer::Any
+            }
+            (Some((scheme, rest)), _) => {
+                let port = match scheme {
+                    "https" => "443",
+                    "http" => "80",
+                    "ssh" | "git+ssh" | "ssh+git" => "22",
+                    "git" => "9418",
+                    "file" => return self.path(level, access, Shape::Tree, &Word::lit(rest), by),
+                    _ => {
+                        push(level, Effect::Code, by);
+                        return push(level, Effect::Net(Peer::Any), by);
+                    }
+                };
+                let place = rest.split('/').next().unwrap_or_default();
+                let host = place.rsplit('@').next().unwrap_or_default();
+                Peer::Connect(if host.contains(':') {
+                    host.to_owned()
+                } else {
+                    format!("{host}:{port}")
+                })
+            }
+            (None, Some(colon)) => {
+                let host = text[..colon].rsplit('@').next().unwrap_or_default();
+                Peer::Connect(format!("{host}:22"))
+            }
+            (None, None) if text.contains('/') || text.starts_with('.') => {
+                return self.path(level, access, Shape::Tree, word, by);
+            }
+            // The name of a remote leads where the configuration says.
+            (None, None) => Peer::Any,
+        };
+        push(level, Effect::Net(peer), by);
+    }
+
     fn url(&self, level: &mut Level, word: &Word, by: &str) {
         let scheme = word.text().map(|text| text.get(..5).unwrap_or_default());
         if scheme.is_none_or(|scheme| scheme.eq_ignore_ascii_case("file:")) {
@@ -386,6 +435,11 @@ fn replaced(word: Word, mark: &str) -> Word {
         Some((text, at)) if !mark.is_empty() => Word::Starts(text[..at].to_owned()),
         _ => word,
     }
+}
+
+/// A pathspec that says more than a path.
+fn magic(text: &str) -> bool {
+    [":(", ":!", ":^", ":/"].iter().any(|mark| text.starts_with(mark))
 }
 
 /// A git pathspec: a folder stands for all below it. Its `*` crosses folders, so a pattern stands for all

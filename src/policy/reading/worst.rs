@@ -29,7 +29,9 @@ pub(super) fn add(command: &Command, level: &mut Level) {
         option.does.iter().for_each(|does| written(does, &mut push));
         match &option.value {
             OptValue::Flag => {}
-            OptValue::Optional(value) | OptValue::Attached(value) => role(value, &mut push),
+            OptValue::Optional(value) | OptValue::Attached(value) | OptValue::Last(value) => {
+                role(value, &mut push)
+            }
             OptValue::Required(values) => values.iter().for_each(|value| role(value, &mut push)),
         }
     }
@@ -80,9 +82,12 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::Chdir
         | Role::ChdirOperands => {}
         Role::Path(access, _) => path(*access, push),
-        Role::AtFile | Role::Form | Role::Rev | Role::RevOrPath | Role::JqFilter => {
-            path(Access::Read, push)
-        }
+        Role::AtFile
+        | Role::Form
+        | Role::Rev
+        | Role::RevOrPath
+        | Role::RevTree
+        | Role::JqFilter => path(Access::Read, push),
         Role::HostPath(access) => {
             path(*access, push);
             push(Effect::Net(Peer::Any));
@@ -99,6 +104,11 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::ShellLine
         | Role::Code(_)
         | Role::SedScript => {
+            push(Effect::Code);
+        }
+        Role::Remote(access) => {
+            path(*access, push);
+            push(Effect::Net(Peer::Any));
             push(Effect::Code);
         }
         Role::Suffix => path(Access::Write, push),

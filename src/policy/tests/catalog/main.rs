@@ -60,6 +60,7 @@ tables! {
     change
     conditions
     files
+    git
     look
     transfer
     toolchains
