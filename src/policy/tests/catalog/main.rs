@@ -61,6 +61,7 @@ tables! {
     conditions
     files
     git
+    system
     look
     transfer
     toolchains
