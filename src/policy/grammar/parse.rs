@@ -69,14 +69,14 @@ pub fn grammar(root: &Node, report: &mut Report<'_>) -> Option<Program> {
             sets.push((set.key.clone(), table));
         }
     }
-    let command = command(root, &sets, report)?;
+    let command = command(root, &sets, OptionStyle::default(), report)?;
     Some(Program { name, also, about, implementation, versions, depth, ambient, command })
 }
 
 /// An entry of a policy's `programs:`. It claims to know every option.
 pub fn inline(name: &str, node: &Node, report: &mut Report<'_>) -> Option<Program> {
     report.keys(node, COMMAND)?;
-    let command = command(node, &Sets::new(), report)?;
+    let command = command(node, &Sets::new(), OptionStyle::default(), report)?;
     Some(Program {
         name: name.to_owned(),
         also: Vec::new(),
@@ -93,12 +93,31 @@ fn find<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
     entries.iter().find(|entry| entry.key == key)
 }
 
-fn command(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Command> {
+/// Go's conventions hold for a whole program; other styles belong to one level.
+fn handed_down(style: OptionStyle) -> OptionStyle {
+    match style {
+        OptionStyle::Go | OptionStyle::Pflag => style,
+        OptionStyle::Gnu | OptionStyle::GnuAt | OptionStyle::Words | OptionStyle::None => {
+            OptionStyle::Gnu
+        }
+    }
+}
+
+fn command(
+    node: &Node,
+    sets: &Sets,
+    inherited: OptionStyle,
+    report: &mut Report<'_>,
+) -> Option<Command> {
     let mut command = Command::default();
-    for entry in report.map(node)? {
+    command.style.options = inherited;
+    let entries = report.map(node)?;
+    if let Some(entry) = find(entries, "style") {
+        command.style = style(&entry.value, inherited, report);
+    }
+    for entry in entries {
         let value = &entry.value;
         match entry.key.as_str() {
-            "style" => command.style = style(value, report),
             "options" => command.options.extend(options(value, sets, report)),
             "use" => {
                 for (name, at) in report.one_or_more(value).unwrap_or_default() {
@@ -128,7 +147,12 @@ fn command(node: &Node, sets: &Sets, report: &mut Report<'_>) -> Option<Command>
             "subcommands" => {
                 for entry in report.map(value).unwrap_or_default() {
                     report.keys(&entry.value, COMMAND);
-                    if let Some(inner) = self::command(&entry.value, sets, report) {
+                    if let Some(inner) = self::command(
+                        &entry.value,
+                        sets,
+                        handed_down(command.style.options),
+                        report,
+                    ) {
                         let names = entry.key.split(", ").map(str::to_owned).collect();
                         command.subcommands.push(Subcommand { names, command: inner });
                     }
@@ -190,8 +214,8 @@ fn given_name(condition: &str) -> &str {
     }
 }
 
-fn style(node: &Node, report: &mut Report<'_>) -> Style {
-    let mut style = Style::default();
+fn style(node: &Node, inherited: OptionStyle, report: &mut Report<'_>) -> Style {
+    let mut style = Style { options: inherited, ..Style::default() };
     for entry in report.keys(node, &["options", "ends", "dash-operands"]).unwrap_or_default() {
         let Some(text) = report.text(&entry.value) else {
             continue;

@@ -15,6 +15,8 @@ pub enum Role {
     AtFile,
     /// A form field `NAME=VALUE`, `NAME=@FILE` or `NAME=<FILE`.
     Form,
+    /// A text, or `WORD-file=FILE` which is read.
+    FileEquals,
     /// A path, or `HOST:PATH` which is reached over the net.
     HostPath(Access),
     /// A path or a URL.
@@ -198,6 +200,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("read-write-prefix", Role::Path(Access::ReadWrite, Shape::Prefix)),
     ("at-file", Role::AtFile),
     ("form", Role::Form),
+    ("file-equals", Role::FileEquals),
     ("host-read", Role::HostPath(Access::Read)),
     ("host-write", Role::HostPath(Access::Write)),
     ("url-or-read", Role::UrlOrRead),

@@ -112,6 +112,14 @@ impl Emit {
             Role::Path(access, shape) => self.path(level, *access, *shape, word, by),
             Role::AtFile => self.prefixed(level, word, &["@"], by),
             Role::Form => self.form(level, word, by),
+            Role::FileEquals => match word.text() {
+                Some(text) => {
+                    if let Some((_, path)) = text.split_once("-file=") {
+                        self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
+                    }
+                }
+                None => path_effects(level, Access::Read, &Place::Any, by),
+            },
             Role::HostPath(access) => match word.text() {
                 Some(text) if text.find(':').is_some_and(|at| !text[..at].contains('/')) => {
                     let host = text.split(':').next().unwrap_or_default();

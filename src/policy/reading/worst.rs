@@ -83,6 +83,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::ChdirOperands => {}
         Role::Path(access, _) => path(*access, push),
         Role::AtFile
+        | Role::FileEquals
         | Role::Form
         | Role::Rev
         | Role::RevOrPath

@@ -61,6 +61,7 @@ tables! {
     conditions
     files
     git
+    kubectl
     system
     look
     transfer
