@@ -204,7 +204,8 @@ impl Emit {
             }
             Role::System => push(level, Effect::System, by),
             Role::Unknown | Role::Exec | Role::ExecStdin | Role::ExecUntil => {
-                push(level, Effect::Unknown, by)
+                level.complete = false;
+                push(level, Effect::Unknown, by);
             }
         }
     }

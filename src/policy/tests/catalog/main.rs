@@ -4,6 +4,8 @@
 //! All levels of a command count: `find -exec` shows what the inner command does. `-` is no effect.
 #![allow(clippy::expect_used, reason = "tests")]
 
+mod arguments;
+
 use runner_policy::reading::{Scope, read_line};
 
 /// The effects of a line, as written in the tables.
