@@ -60,6 +60,11 @@ impl fmt::Display for Finding {
 /// Longest excerpt kept, in characters: a finding must stay readable for a one-line file of a megabyte.
 const EXCERPT: usize = 200;
 
+/// Longest message kept, in characters: it may quote what is wrong.
+const MESSAGE: usize = 400;
+/// Most findings kept of one file. Nobody mends more at once, and each costs a walk through the text.
+const MAX_FINDINGS: usize = 100;
+
 /// The findings of one file while it is read.
 #[derive(Debug)]
 pub struct Report<'t> {
@@ -83,12 +88,15 @@ impl<'t> Report<'t> {
         message: impl Into<String>,
         help: impl Into<Option<String>>,
     ) {
+        if self.findings.len() >= MAX_FINDINGS {
+            return;
+        }
         let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or("");
         self.findings.push(Finding {
             code,
             file: self.file.to_owned(),
             at,
-            message: message.into(),
+            message: shortened(message.into()),
             help: help.into(),
             excerpt: line.chars().take(EXCERPT).collect(),
         });
@@ -106,6 +114,14 @@ impl<'t> Report<'t> {
         self.findings.sort_by_key(|finding| finding.at);
         self.findings
     }
+}
+
+fn shortened(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
 }
 
 /// The closest of the known words, if one is close enough to be meant.

@@ -13,6 +13,8 @@ use crate::finding::{At, Report, did_you_mean};
 pub const MAX_BYTES: usize = 1 << 20;
 /// Deepest nesting; the formats need six levels.
 const MAX_DEPTH: usize = 24;
+/// Most keys of one mapping: each new one is compared with those before it.
+const MAX_KEYS: usize = 4_096;
 /// Most nodes in one file.
 const MAX_NODES: usize = 100_000;
 
@@ -192,6 +194,15 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
             Some(Open::List(_, items)) => items.push(done),
             Some(Open::Map(_, entries, pending)) => match pending.take() {
                 Some((key, at)) => entries.push(Entry { key, at, value: done }),
+                None if entries.len() >= MAX_KEYS => {
+                    report.add(
+                        "too_large",
+                        at,
+                        format!("more than {MAX_KEYS} keys in one mapping"),
+                        None,
+                    );
+                    return None;
+                }
                 None => {
                     let (key, ok) = key(done, entries, report);
                     sound &= ok;
