@@ -39,6 +39,7 @@ impl PolicySet {
     ///
     /// # Errors
     /// The name is taken.
+    #[expect(clippy::result_large_err, reason = "it is the end of loading, not a hot path")]
     pub fn add(&mut self, policy: Policy) -> Result<(), Finding> {
         if let Some(first) = self.get(&policy.name) {
             return Err(finding(

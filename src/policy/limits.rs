@@ -231,7 +231,7 @@ impl Unit {
         let largest = |units: &[(&str, u64)]| {
             units
                 .iter()
-                .find(|(_, size)| figure >= *size && figure % size == 0)
+                .find(|(_, size)| figure >= *size && figure.is_multiple_of(*size))
                 .map(|(name, size)| format!("{}{name}", figure / size))
         };
         match self {

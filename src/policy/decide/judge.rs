@@ -149,6 +149,7 @@ fn effects_of<'l>(level: &'l Level, workspace: &str) -> Vec<&'l Caused> {
 }
 
 /// What holds for everyone, and the policy's denied files: stronger than any rule.
+#[expect(clippy::result_large_err, reason = "one answer is made and moved for each decision")]
 fn mandatory<'p>(
     policy: &Effective,
     workspace: &str,
@@ -220,6 +221,7 @@ fn fence<'p>(policy: &'p Effective, query: &Query<'_>, effects: &[&Caused]) -> O
 }
 
 /// The rule that grants the level, or why none does.
+#[expect(clippy::result_large_err, reason = "one answer is made and moved for each decision")]
 fn grant<'p>(
     policy: &'p Effective,
     query: &Query<'_>,

@@ -7,7 +7,12 @@
 mod parse;
 mod role;
 
-pub use parse::{grammar, inline};
+pub use parse::grammar;
+#[allow(
+    unused_imports,
+    reason = "the build script compiles this module too, and reads whole files only"
+)]
+pub use parse::inline;
 pub use role::{Access, Does, Kind, Role, Shape};
 use serde::{Deserialize, Serialize};
 

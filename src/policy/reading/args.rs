@@ -400,8 +400,7 @@ fn cluster<'g>(
     {
         return false;
     }
-    let mut rest = letters.char_indices();
-    while let Some((index, letter)) = rest.next() {
+    for (index, letter) in letters.char_indices() {
         let Some(option) = option_of(letter) else {
             items.push(Item::Unknown(format!("-{letter}")));
             continue;

@@ -36,7 +36,7 @@ impl Script<'_> {
                     open = open.checked_sub(1)?;
                     self.end()?;
                 }
-                '#' => self.to_line_end(),
+                '#' => self.skip_line(),
                 '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z'
                 | 'F' => self.end()?,
                 'q' | 'Q' | 'l' | 'L' => {
@@ -90,7 +90,7 @@ impl Script<'_> {
         self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
     }
 
-    fn to_line_end(&mut self) {
+    fn skip_line(&mut self) {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         self.rest = &self.rest[end..];
     }
