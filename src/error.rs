@@ -9,9 +9,11 @@ use std::fmt;
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
+use crate::cli::policy::TrustRefused;
 use crate::cli::{Bug, OutputError, UsageError};
 use crate::exit::{Ending, Kind};
 use crate::policies::PolicyError;
+use crate::sandbox::workspace::WorkspaceError;
 use crate::sys::HardenError;
 
 /// Who has to change something.
@@ -72,6 +74,10 @@ pub enum Error {
     Output(OutputError),
     /// No policy can be used.
     Policy(PolicyError),
+    /// There is no workspace to work in.
+    Workspace(WorkspaceError),
+    /// A policy was not pinned.
+    Trust(TrustRefused),
     /// This program panicked.
     Bug(Bug),
 }
@@ -85,6 +91,8 @@ impl Error {
             Self::Harden(error) => error,
             Self::Output(error) => error,
             Self::Policy(error) => error,
+            Self::Workspace(error) => error,
+            Self::Trust(error) => error,
             Self::Bug(error) => error,
         }
     }
@@ -165,5 +173,17 @@ impl From<Bug> for Error {
 impl From<PolicyError> for Error {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
+    }
+}
+
+impl From<WorkspaceError> for Error {
+    fn from(error: WorkspaceError) -> Self {
+        Self::Workspace(error)
+    }
+}
+
+impl From<TrustRefused> for Error {
+    fn from(error: TrustRefused) -> Self {
+        Self::Trust(error)
     }
 }

@@ -60,15 +60,9 @@ impl From<ExitCode> for std::process::ExitCode {
 pub const TABLE: [(ExitCode, &str); 12] = [
     (ExitCode::OK, "success; for `policy explain`: allowed"),
     (ExitCode::USAGE, "wrong usage of runner itself"),
-    (
-        ExitCode::BUSY,
-        "busy: too many calls at once, try again later",
-    ),
+    (ExitCode::BUSY, "busy: too many calls at once, try again later"),
     (ExitCode::APPROVAL_NEEDED, "the policy asks for approval"),
-    (
-        ExitCode::LIMIT,
-        "a limit other than time or memory ended the call",
-    ),
+    (ExitCode::LIMIT, "a limit other than time or memory ended the call"),
     (ExitCode::TIMEOUT, "the call ran out of time"),
     (ExitCode::ERROR, "error of runner, its engine or a policy"),
     (ExitCode::DENIED, "the policy denies the call"),
@@ -179,36 +173,20 @@ impl Ending {
     /// Everything went well.
     #[must_use]
     pub const fn ok() -> Self {
-        Self {
-            status: Status::Completed,
-            exit: ExitCode::OK,
-            code: None,
-        }
+        Self { status: Status::Completed, exit: ExitCode::OK, code: None }
     }
 
     /// The command ran and ended with this code.
     #[must_use]
     pub const fn of_command(code: u8) -> Self {
-        let status = if code == 0 {
-            Status::Completed
-        } else {
-            Status::Failed
-        };
-        Self {
-            status,
-            exit: ExitCode::of_command(code),
-            code: None,
-        }
+        let status = if code == 0 { Status::Completed } else { Status::Failed };
+        Self { status, exit: ExitCode::of_command(code), code: None }
     }
 
     /// It went wrong in this way, with this stable code.
     #[must_use]
     pub fn of_kind(kind: Kind, code: impl Into<String>) -> Self {
-        Self {
-            status: kind.status(),
-            exit: kind.exit(),
-            code: Some(code.into()),
-        }
+        Self { status: kind.status(), exit: kind.exit(), code: Some(code.into()) }
     }
 }
 

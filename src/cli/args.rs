@@ -72,11 +72,7 @@ impl Global {
     /// The format of results.
     #[must_use]
     pub fn format(&self) -> Format {
-        if self.json {
-            Format::Json
-        } else {
-            Format::Text
-        }
+        if self.json { Format::Json } else { Format::Text }
     }
 
     /// For [`Printer`](super::Printer).
@@ -124,11 +120,7 @@ fn exit_codes() -> String {
     let strong = style::STRONG;
     let mut text = format!("{strong}Exit codes:{strong:#}\n       the command's own, and:\n");
     for (code, meaning) in exit::TABLE {
-        text.push_str(&format!(
-            "  {:>3}  {}\n",
-            code.get(),
-            meaning.replace('`', "")
-        ));
+        text.push_str(&format!("  {:>3}  {}\n", code.get(), meaning.replace('`', "")));
     }
     text.push_str(
         "\nA command may return these numbers itself; --json and --status-fd tell them apart.",

@@ -24,9 +24,7 @@ pub struct Bug {
 /// It panicked.
 pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Bug> {
     panic::set_hook(Box::new(|info| {
-        let place = info
-            .location()
-            .map(|at| format!("{}:{}", at.file(), at.line()));
+        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }));
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Bug {
@@ -37,18 +35,13 @@ pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Bug> {
 
 fn text(payload: &(dyn Any + Send)) -> String {
     let known = payload.downcast_ref::<String>().map(String::as_str);
-    known
-        .or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("no message")
-        .to_owned()
+    known.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
 
 impl fmt::Display for Bug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "this is a bug in runner: {}", self.what)?;
-        self.place
-            .as_ref()
-            .map_or(Ok(()), |place| write!(f, " ({place})"))
+        self.place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))
     }
 }
 
@@ -79,13 +72,8 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_with_its_place() {
-        let bug = catch(|| panic!("index {}", 7))
-            .map(|(): ()| ())
-            .unwrap_err();
-        assert!(
-            bug.to_string().contains("index 7 (src/cli/bug.rs:"),
-            "{bug}"
-        );
+        let bug = catch(|| panic!("index {}", 7)).map(|(): ()| ()).unwrap_err();
+        assert!(bug.to_string().contains("index 7 (src/cli/bug.rs:"), "{bug}");
         assert_eq!(bug.kind().exit().get(), 125);
     }
 }

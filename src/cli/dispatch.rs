@@ -50,12 +50,10 @@ fn in_context(
 ) -> ExitCode {
     let mut printer = Printer::new(global.format(), global.color_choice());
     let mut sink = StatusSink::none();
-    let result = StatusSink::open(global.status_fd)
-        .map_err(Error::from)
-        .and_then(|opened| {
-            sink = opened;
-            bug::catch(|| work(&mut printer))?
-        });
+    let result = StatusSink::open(global.status_fd).map_err(Error::from).and_then(|opened| {
+        sink = opened;
+        bug::catch(|| work(&mut printer))?
+    });
     let ending = result.unwrap_or_else(|error| match printer.error(&error) {
         Ok(()) => error.ending(),
         // The report itself could not be written: that is what the exit code must say.

@@ -12,20 +12,9 @@ pub struct Shown<'a>(pub &'a Finding);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding {
-            code,
-            file,
-            at,
-            message,
-            help,
-            excerpt,
-        } = self.0;
+        let Finding { code, file, at, message, help, excerpt } = self.0;
         let (bad, note, strong) = (style::BAD, style::NOTE, style::STRONG);
-        writeln!(
-            f,
-            "{bad}error[{code}]{bad:#}{strong}: {}{strong:#}",
-            visible(message)
-        )?;
+        writeln!(f, "{bad}error[{code}]{bad:#}{strong}: {}{strong:#}", visible(message))?;
         write!(f, " {note}-->{note:#} {}", visible(file))?;
         if at.line == 0 {
             // About the file as a whole.
@@ -54,16 +43,8 @@ fn mark(excerpt: &str, column: u32, width: u32) -> String {
     let shown = |text: &str| visible(text).chars().count();
     let start = column.saturating_sub(1) as usize;
     let before: String = excerpt.chars().take(start).collect();
-    let marked: String = excerpt
-        .chars()
-        .skip(start)
-        .take(width.max(1) as usize)
-        .collect();
-    format!(
-        "{}{}",
-        " ".repeat(shown(&before)),
-        "^".repeat(shown(&marked).max(1))
-    )
+    let marked: String = excerpt.chars().skip(start).take(width.max(1) as usize).collect();
+    format!("{}{}", " ".repeat(shown(&before)), "^".repeat(shown(&marked).max(1)))
 }
 
 #[cfg(test)]
@@ -80,11 +61,7 @@ mod tests {
         Finding {
             code: "unknown_key",
             file: "p.yml".to_owned(),
-            at: At {
-                line: 12,
-                column,
-                width,
-            },
+            at: At { line: 12, column, width },
             message: "unknown key comands".to_owned(),
             help: Some("did you mean commands?".to_owned()),
             excerpt: excerpt.to_owned(),
@@ -107,10 +84,7 @@ error[unknown_key]: unknown key comands
     #[test]
     fn hidden_characters_shift_the_mark_as_they_are_shown() {
         let text = plain(&finding("a\u{202e}b", 3, 1));
-        assert!(
-            text.contains("12 | a\\u{202e}b\n   |          ^\n"),
-            "{text}"
-        );
+        assert!(text.contains("12 | a\\u{202e}b\n   |          ^\n"), "{text}");
     }
 
     #[test]
@@ -122,14 +96,7 @@ error[unknown_key]: unknown key comands
 
     #[test]
     fn a_file_as_a_whole_has_no_line() {
-        let whole = Finding {
-            at: At::default(),
-            help: None,
-            ..finding("", 0, 0)
-        };
-        assert_eq!(
-            plain(&whole),
-            "error[unknown_key]: unknown key comands\n --> p.yml\n"
-        );
+        let whole = Finding { at: At::default(), help: None, ..finding("", 0, 0) };
+        assert_eq!(plain(&whole), "error[unknown_key]: unknown key comands\n --> p.yml\n");
     }
 }

@@ -25,10 +25,7 @@ impl StatusSink {
     /// # Errors
     /// It cannot carry the line.
     pub fn open(fd: Option<RawFd>) -> Result<Self, UsageError> {
-        let file = fd
-            .map(claim_status_fd)
-            .transpose()
-            .map_err(UsageError::StatusFd)?;
+        let file = fd.map(claim_status_fd).transpose().map_err(UsageError::StatusFd)?;
         Ok(Self(file.map(File::from)))
     }
 

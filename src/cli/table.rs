@@ -16,16 +16,12 @@ impl<const N: usize> Table<N> {
     /// An empty table.
     #[must_use]
     pub const fn new(headings: [&'static str; N]) -> Self {
-        Self {
-            headings,
-            rows: Vec::new(),
-        }
+        Self { headings, rows: Vec::new() }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: [String; N]) {
-        self.rows
-            .push(cells.map(|cell| visible(&cell).into_owned()));
+        self.rows.push(cells.map(|cell| visible(&cell).into_owned()));
     }
 }
 
@@ -33,10 +29,7 @@ impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells
-                .chain([self.headings[column].len()])
-                .max()
-                .unwrap_or(0)
+            cells.chain([self.headings[column].len()]).max().unwrap_or(0)
         };
         let widths: [usize; N] = std::array::from_fn(width);
         let faint = style::FAINT;

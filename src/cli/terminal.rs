@@ -18,10 +18,7 @@ pub struct Terminal<W> {
 impl<W: Write> Terminal<W> {
     /// Shows on `inner`.
     pub const fn new(inner: W) -> Self {
-        Self {
-            inner,
-            held: Vec::new(),
-        }
+        Self { inner, held: Vec::new() }
     }
 
     /// Shows what is left of a character that never became whole.
@@ -30,9 +27,7 @@ impl<W: Write> Terminal<W> {
     /// The stream cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         let mut shown = String::new();
-        self.held
-            .drain(..)
-            .for_each(|byte| push_byte(&mut shown, byte));
+        self.held.drain(..).for_each(|byte| push_byte(&mut shown, byte));
         self.inner.write_all(shown.as_bytes())?;
         self.inner.flush()?;
         Ok(self.inner)
@@ -57,9 +52,7 @@ impl<W: Write> Write for Terminal<W> {
                         self.held = after.to_vec();
                         break;
                     };
-                    after[..bad]
-                        .iter()
-                        .for_each(|byte| push_byte(&mut shown, *byte));
+                    after[..bad].iter().for_each(|byte| push_byte(&mut shown, *byte));
                     rest = &after[bad..];
                 }
             }

@@ -30,6 +30,8 @@ pub enum UsageError {
         /// What may be meant.
         near: Option<String>,
     },
+    /// A word is not UTF-8, so no policy can judge it.
+    NotText(String),
     /// The descriptor of `--status-fd` cannot be used.
     StatusFd(StatusFdError),
 }
@@ -40,22 +42,13 @@ impl UsageError {
     pub fn from_clap(error: &clap::Error, words: &[OsString]) -> Self {
         // The parser drops escape sequences from what it quotes. A word that hides something should
         // be seen, so the message is made from the visible form.
-        let shown = words
-            .iter()
-            .map(|word| visible(&word.to_string_lossy()).into_owned());
+        let shown = words.iter().map(|word| visible(&word.to_string_lossy()).into_owned());
         let rendered = match Cli::try_parse_from(shown) {
             Err(same) if same.kind() == error.kind() => same.render().to_string(),
             _ => error.render().to_string(),
         };
-        let message = rendered
-            .strip_prefix("error: ")
-            .unwrap_or(&rendered)
-            .trim_end()
-            .to_owned();
-        Self::Unreadable {
-            message,
-            hint: right_form(error, words),
-        }
+        let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned();
+        Self::Unreadable { message, hint: right_form(error, words) }
     }
 }
 
@@ -68,10 +61,7 @@ fn right_form(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let cli = Cli::command();
     let exec = cli.find_subcommand("exec")?;
     let first = plain_words(words).next()?;
-    if cli
-        .get_subcommands()
-        .any(|known| OsStr::new(known.get_name()) == first)
-    {
+    if cli.get_subcommands().any(|known| OsStr::new(known.get_name()) == first) {
         return None;
     }
     let at = words.iter().position(|word| word == first)?;
@@ -80,10 +70,7 @@ fn right_form(error: &clap::Error, words: &[OsString]) -> Option<String> {
         .map(|word| quoted(&word.to_string_lossy()))
         .collect::<Vec<_>>()
         .join(" ");
-    Some(format!(
-        "to run a command: runner {} -- {command}",
-        exec.get_name()
-    ))
+    Some(format!("to run a command: runner {} -- {command}", exec.get_name()))
 }
 
 /// A word as a shell would need it.
@@ -101,6 +88,7 @@ impl fmt::Display for UsageError {
         match self {
             Self::Unreadable { message, .. } => f.write_str(message),
             Self::NotInCatalog { name, .. } => write!(f, "the catalog does not know {name}"),
+            Self::NotText(word) => write!(f, "{word:?} is not UTF-8, so no policy can judge it"),
             Self::StatusFd(error) => write!(f, "--status-fd: {error}"),
         }
     }
@@ -126,6 +114,7 @@ impl Failure for UsageError {
                 Some(near) => format!("did you mean {near}?"),
                 None => "runner policy catalog lists what it knows".to_owned(),
             }),
+            Self::NotText(_) => None,
             Self::StatusFd(_) => {
                 Some("open one for it: runner --status-fd 3 … 3>status.json".to_owned())
             }

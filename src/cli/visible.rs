@@ -26,11 +26,7 @@ fn escape(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if hidden(c) {
-            push_escaped(&mut shown, c)
-        } else {
-            shown.push(c)
-        }
+        if hidden(c) { push_escaped(&mut shown, c) } else { shown.push(c) }
     }
     Cow::Owned(shown)
 }
@@ -67,12 +63,8 @@ mod tests {
 
     #[test]
     fn plain_text_is_borrowed_and_unchanged() {
-        for text in [
-            "",
-            "git log --oneline",
-            "größe 大きさ 🦀 a\\b",
-            "..test te..st %2e%2e",
-        ] {
+        for text in ["", "git log --oneline", "größe 大きさ 🦀 a\\b", "..test te..st %2e%2e"]
+        {
             assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
         }
     }
@@ -80,10 +72,7 @@ mod tests {
     #[test]
     fn what_a_terminal_obeys_is_escaped() {
         assert_eq!(visible("a\x1b[2Jb"), "a\\x1b[2Jb");
-        assert_eq!(
-            visible("ok\rdenied\n\t\x07\x7f\u{9b}"),
-            "ok\\rdenied\\n\\t\\x07\\x7f\\x9b"
-        );
+        assert_eq!(visible("ok\rdenied\n\t\x07\x7f\u{9b}"), "ok\\rdenied\\n\\t\\x07\\x7f\\x9b");
     }
 
     #[test]

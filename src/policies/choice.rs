@@ -70,16 +70,7 @@ mod tests {
         assert_eq!("readonly".parse(), Ok(Choice::Named("readonly".to_owned())));
         assert_eq!("./a.yml".parse(), Ok(Choice::File("./a.yml".into())));
         assert_eq!("a.yml".parse(), Ok(Choice::File("a.yml".into())));
-        for word in [
-            "",
-            "Read",
-            "-x",
-            "a b",
-            "a\u{0}",
-            "1a",
-            "..",
-            &"a".repeat(65),
-        ] {
+        for word in ["", "Read", "-x", "a b", "a\u{0}", "1a", "..", &"a".repeat(65)] {
             assert!(word.parse::<Choice>().is_err(), "{word}");
         }
     }

@@ -85,9 +85,7 @@ impl Failure for PolicyError {
                     None => format!("there are: {}", known.join(", ")),
                 })
             }
-            Self::Untrusted {
-                name, workspace, ..
-            } => Some(format!(
+            Self::Untrusted { name, workspace, .. } => Some(format!(
                 "read it, then, in a terminal in {}: runner policy trust {name}",
                 workspace.display()
             )),

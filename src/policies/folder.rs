@@ -70,11 +70,9 @@ pub fn read_folder(
     for name in names {
         let file = shown.join(OsStr::from_bytes(&name));
         match read_entry(&folder, &name, writers) {
-            Ok((stem, text)) => read.push(PolicyFile {
-                stem,
-                file: file.display().to_string(),
-                text,
-            }),
+            Ok((stem, text)) => {
+                read.push(PolicyFile { stem, file: file.display().to_string(), text })
+            }
             Err(problem) => findings.push(problem.finding(&file)),
         }
     }
@@ -90,11 +88,7 @@ pub fn read_given(path: &Path, findings: &mut Vec<Finding>) -> Option<PolicyFile
         Ok((stem, read_handle(handle, Writers::Anyone)?))
     };
     match read() {
-        Ok((stem, text)) => Some(PolicyFile {
-            stem,
-            file: path.display().to_string(),
-            text,
-        }),
+        Ok((stem, text)) => Some(PolicyFile { stem, file: path.display().to_string(), text }),
         Err(problem) => {
             let problem: Problem = problem;
             findings.push(problem.finding(path));
@@ -152,11 +146,7 @@ fn read_entry(
 fn stem_of(name: &[u8]) -> Result<String, Problem> {
     let name = str::from_utf8(name).map_err(|_| Problem::BadName)?;
     let stem = name.strip_suffix(".yml").ok_or(Problem::WrongEnding)?;
-    if is_name(stem) {
-        Ok(stem.to_owned())
-    } else {
-        Err(Problem::BadName)
-    }
+    if is_name(stem) { Ok(stem.to_owned()) } else { Err(Problem::BadName) }
 }
 
 fn read_handle(handle: OwnedFd, writers: Writers) -> Result<String, Problem> {
@@ -168,9 +158,7 @@ fn read_handle(handle: OwnedFd, writers: Writers) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     // The size in `stat` may be out of date; the cap holds for what arrives.
     let file = std::fs::File::from(handle);
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(Problem::Unreadable)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Problem::TooLarge);
     }
@@ -186,11 +174,7 @@ fn position(before: &[u8]) -> At {
     let line = text.matches('\n').count() + 1;
     let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let bounded = |figure: usize| u32::try_from(figure).unwrap_or(u32::MAX);
-    At {
-        line: bounded(line),
-        column: bounded(column),
-        width: 1,
-    }
+    At { line: bounded(line), column: bounded(column), width: 1 }
 }
 
 fn stat(handle: impl AsFd) -> Result<Stat, Problem> {

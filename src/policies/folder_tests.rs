@@ -32,12 +32,7 @@ impl Home {
         let mut findings = Vec::new();
         let read = read_folder(self.dir.path(), "runner/policies", writers, &mut findings);
         let codes = findings.iter().map(|finding| finding.code).collect();
-        (
-            read.into_iter()
-                .map(|file| format!("{}={}", file.stem, file.text))
-                .collect(),
-            codes,
-        )
+        (read.into_iter().map(|file| format!("{}={}", file.stem, file.text)).collect(), codes)
     }
 }
 
@@ -48,10 +43,7 @@ fn files_are_read_in_the_order_of_their_names() {
     home.put("a.yml", "1");
     home.put("README.md", "no policy");
     home.put(".hidden.yml", "an editor's");
-    assert_eq!(
-        home.read(Writers::Anyone),
-        (vec!["a=1".into(), "b=2".into()], vec![])
-    );
+    assert_eq!(home.read(Writers::Anyone), (vec!["a=1".into(), "b=2".into()], vec![]));
 }
 
 #[test]
@@ -59,13 +51,7 @@ fn a_missing_folder_holds_nothing() {
     let empty = tempfile::tempdir().unwrap();
     let mut findings = Vec::new();
     assert!(
-        read_folder(
-            empty.path(),
-            "runner/policies",
-            Writers::RootOnly,
-            &mut findings
-        )
-        .is_empty()
+        read_folder(empty.path(), "runner/policies", Writers::RootOnly, &mut findings).is_empty()
     );
     assert!(findings.is_empty());
 }
@@ -105,15 +91,9 @@ fn each_bad_file_is_a_finding_and_the_good_ones_are_read() {
 #[test]
 fn a_named_pipe_neither_blocks_nor_counts() {
     let home = Home::new();
-    let made = std::process::Command::new("mkfifo")
-        .arg(home.path("pipe.yml"))
-        .status()
-        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(home.path("pipe.yml")).status().unwrap();
     assert!(made.success());
-    assert_eq!(
-        home.read(Writers::Anyone),
-        (vec![], vec!["policy_not_a_file"])
-    );
+    assert_eq!(home.read(Writers::Anyone), (vec![], vec!["policy_not_a_file"]));
 }
 
 #[test]
@@ -134,13 +114,7 @@ fn a_folder_that_is_a_link_is_refused() {
     symlink(home.dir.path().join("runner"), other.path().join("runner")).unwrap();
     let mut findings = Vec::new();
     assert!(
-        read_folder(
-            other.path(),
-            "runner/policies",
-            Writers::Anyone,
-            &mut findings
-        )
-        .is_empty()
+        read_folder(other.path(), "runner/policies", Writers::Anyone, &mut findings).is_empty()
     );
     assert_eq!(findings[0].code, "policy_folder_invalid");
 }
@@ -151,32 +125,21 @@ fn managed_files_must_be_roots_and_closed() {
     let home = Home::new();
     home.put("a.yml", "1");
     if !rustix::process::geteuid().is_root() {
-        assert_eq!(
-            home.read(Writers::RootOnly),
-            (vec![], vec!["managed_not_root"])
-        );
+        assert_eq!(home.read(Writers::RootOnly), (vec![], vec!["managed_not_root"]));
         return;
     }
     assert_eq!(home.read(Writers::RootOnly), (vec!["a=1".into()], vec![]));
-    for (path, mode) in [
-        (home.path("a.yml"), 0o664),
-        (home.path("a.yml"), 0o646),
-        (home.path(""), 0o777),
-    ] {
+    for (path, mode) in
+        [(home.path("a.yml"), 0o664), (home.path("a.yml"), 0o646), (home.path(""), 0o777)]
+    {
         let before = fs::metadata(&path).unwrap().permissions();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(
-            home.read(Writers::RootOnly),
-            (vec![], vec!["managed_writable"])
-        );
+        assert_eq!(home.read(Writers::RootOnly), (vec![], vec!["managed_writable"]));
         assert_eq!(home.read(Writers::Anyone).0, ["a=1"], "the control");
         fs::set_permissions(&path, before).unwrap();
     }
     std::os::unix::fs::chown(home.path("a.yml"), Some(65_534), None).unwrap();
-    assert_eq!(
-        home.read(Writers::RootOnly),
-        (vec![], vec!["managed_not_root"])
-    );
+    assert_eq!(home.read(Writers::RootOnly), (vec![], vec!["managed_not_root"]));
 }
 
 #[test]
@@ -185,8 +148,5 @@ fn too_many_files_are_refused_together() {
     for at in 0..=MAX_FILES {
         home.put(&format!("p{at}.yml"), "");
     }
-    assert_eq!(
-        home.read(Writers::Anyone),
-        (vec![], vec!["too_many_policies"])
-    );
+    assert_eq!(home.read(Writers::Anyone), (vec![], vec!["too_many_policies"]));
 }

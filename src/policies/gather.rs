@@ -73,11 +73,7 @@ impl Gathered {
         let (base, below, writers) = match layer {
             Layer::Managed => (Some(&places.managed), "runner/policies", Writers::RootOnly),
             Layer::User => (places.user.as_ref(), "runner/policies", Writers::Anyone),
-            Layer::Project => (
-                places.workspace.as_ref(),
-                ".runner/policies",
-                Writers::Anyone,
-            ),
+            Layer::Project => (places.workspace.as_ref(), ".runner/policies", Writers::Anyone),
             Layer::Shipped | Layer::Given => return,
         };
         if let Some(base) = base {
@@ -87,28 +83,40 @@ impl Gathered {
     }
 }
 
-/// Collects the texts for a choice, and the name of the policy that it means.
+/// The shipped policies alone.
 #[must_use]
-pub fn gather(choice: &Choice, depth: Depth, places: &Places) -> (Gathered, String) {
+pub fn gather_shipped() -> Gathered {
     let mut gathered = Gathered::default();
     for (name, text) in shipped::POLICIES {
         let file = format!("policies/{name}.yml");
-        gathered.add(
-            Layer::Shipped,
-            vec![PolicyFile {
-                stem: (*name).to_owned(),
-                file,
-                text: (*text).to_owned(),
-            }],
-        );
+        let (stem, text) = ((*name).to_owned(), (*text).to_owned());
+        gathered.add(Layer::Shipped, vec![PolicyFile { stem, file, text }]);
     }
+    gathered
+}
+
+/// The named files, and every policy in the named folders.
+#[must_use]
+pub fn gather_given(paths: &[PathBuf]) -> Gathered {
+    let mut gathered = Gathered::default();
+    for path in paths {
+        let files = if path.is_dir() {
+            read_folder(path, ".", Writers::Anyone, &mut gathered.findings)
+        } else {
+            read_given(path, &mut gathered.findings).into_iter().collect()
+        };
+        gathered.add(Layer::Given, files);
+    }
+    gathered
+}
+
+/// Collects the texts for a choice, and the name of the policy that it means.
+#[must_use]
+pub fn gather(choice: &Choice, depth: Depth, places: &Places) -> (Gathered, String) {
+    let mut gathered = gather_shipped();
     gathered.add_folder(Layer::Managed, places);
     let wanted = Wanted::from(choice, places);
-    let last = if depth == Depth::All {
-        Layer::Project
-    } else {
-        wanted.last_layer(places)
-    };
+    let last = if depth == Depth::All { Layer::Project } else { wanted.last_layer(places) };
     for layer in [Layer::User, Layer::Project] {
         if layer <= last {
             gathered.add_folder(layer, places);
@@ -119,10 +127,7 @@ pub fn gather(choice: &Choice, depth: Depth, places: &Places) -> (Gathered, Stri
         Wanted::Default => DEFAULT.to_owned(),
         Wanted::File(path) => {
             let given = read_given(&path, &mut gathered.findings);
-            let name = given
-                .as_ref()
-                .map(|file| file.stem.clone())
-                .unwrap_or_default();
+            let name = given.as_ref().map(|file| file.stem.clone()).unwrap_or_default();
             gathered.add(Layer::Given, given.into_iter().collect());
             name
         }
@@ -146,12 +151,9 @@ impl Wanted {
             Choice::Named(name) => Self::Name(name.clone()),
             Choice::File(path) => {
                 let real = |path: &Path| path.canonicalize().ok();
-                let project = places
-                    .folder(Layer::Project)
-                    .and_then(|folder| real(&folder));
-                let inside = project
-                    .zip(real(path))
-                    .is_some_and(|(folder, file)| file.starts_with(folder));
+                let project = places.folder(Layer::Project).and_then(|folder| real(&folder));
+                let inside =
+                    project.zip(real(path)).is_some_and(|(folder, file)| file.starts_with(folder));
                 match path.file_stem().and_then(|stem| stem.to_str()) {
                     Some(stem) if inside => Self::Name(stem.to_owned()),
                     _ => Self::File(path.clone()),
@@ -163,9 +165,7 @@ impl Wanted {
     /// The least trusted layer that has something to say about it.
     fn last_layer(&self, places: &Places) -> Layer {
         let holds = |layer: Layer, name: &str| {
-            let file = places
-                .folder(layer)
-                .map(|folder| folder.join(format!("{name}.yml")));
+            let file = places.folder(layer).map(|folder| folder.join(format!("{name}.yml")));
             file.is_some_and(|file| file.symlink_metadata().is_ok())
         };
         match self {
@@ -211,26 +211,11 @@ mod tests {
 
         /// The layers of what is not shipped, and the codes of findings.
         fn gather(&self, choice: &str) -> (Vec<(String, Layer)>, Vec<&'static str>, String) {
-            let choice = if choice.is_empty() {
-                Choice::Default
-            } else {
-                choice.parse().unwrap()
-            };
+            let choice = if choice.is_empty() { Choice::Default } else { choice.parse().unwrap() };
             let (gathered, name) = gather(&choice, Depth::Needed, &self.places);
-            let texts = gathered
-                .texts
-                .into_iter()
-                .filter(|text| text.layer != Layer::Shipped);
-            let codes = gathered
-                .findings
-                .iter()
-                .map(|finding| finding.code)
-                .collect();
-            (
-                texts.map(|text| (text.name, text.layer)).collect(),
-                codes,
-                name,
-            )
+            let texts = gathered.texts.into_iter().filter(|text| text.layer != Layer::Shipped);
+            let codes = gathered.findings.iter().map(|finding| finding.code).collect();
+            (texts.map(|text| (text.name, text.layer)).collect(), codes, name)
         }
     }
 
@@ -277,10 +262,7 @@ mod tests {
         let fixture = fixture();
         fixture.put("project/.runner/policies/theirs.yml");
         let project = fixture.dir.path().join("project");
-        for path in [
-            ".runner/policies/theirs.yml",
-            ".runner/../.runner/policies//theirs.yml",
-        ] {
+        for path in [".runner/policies/theirs.yml", ".runner/../.runner/policies//theirs.yml"] {
             let (texts, codes, name) = fixture.gather(project.join(path).to_str().unwrap());
             assert_eq!(texts, [("theirs".to_owned(), Layer::Project)], "{path}");
             assert_eq!((codes, name), (vec![], "theirs".to_owned()));

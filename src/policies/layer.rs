@@ -54,11 +54,7 @@ impl Places {
     #[must_use]
     pub fn from_env(var: impl Fn(&str) -> Option<OsString>, workspace: Option<&Path>) -> Self {
         // The base directory specification: relative values are invalid and ignored.
-        let absolute = |name: &str| {
-            var(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
+        let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let base = |name: &str, below_home: &str| {
             absolute(name).or_else(|| home.as_ref().map(|home| home.join(below_home)))
@@ -78,10 +74,7 @@ impl Places {
             Layer::Shipped | Layer::Given => None,
             Layer::Managed => Some(self.managed.join("runner/policies")),
             Layer::User => self.user.as_ref().map(|base| base.join("runner/policies")),
-            Layer::Project => self
-                .workspace
-                .as_ref()
-                .map(|base| base.join(".runner/policies")),
+            Layer::Project => self.workspace.as_ref().map(|base| base.join(".runner/policies")),
         }
     }
 }
@@ -91,32 +84,18 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Places {
-        let find = |name: &str| {
-            pairs
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.into())
-        };
+        let find =
+            |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
         Places::from_env(find, None)
     }
 
     #[test]
     fn folders_follow_the_base_directory_specification() {
         let places = env(&[("HOME", "/h")]);
-        assert_eq!(
-            places.folder(Layer::User),
-            Some("/h/.config/runner/policies".into())
-        );
+        assert_eq!(places.folder(Layer::User), Some("/h/.config/runner/policies".into()));
         assert_eq!(places.state, Some("/h/.local/state/runner".into()));
-        let places = env(&[
-            ("HOME", "/h"),
-            ("XDG_CONFIG_HOME", "/c"),
-            ("XDG_STATE_HOME", "rel"),
-        ]);
-        assert_eq!(
-            places.folder(Layer::User),
-            Some("/c/runner/policies".into())
-        );
+        let places = env(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "rel")]);
+        assert_eq!(places.folder(Layer::User), Some("/c/runner/policies".into()));
         assert_eq!(places.state, Some("/h/.local/state/runner".into()));
         assert_eq!(env(&[]).user, None);
     }
@@ -124,9 +103,6 @@ mod tests {
     #[test]
     fn the_environment_cannot_move_the_managed_folder() {
         let places = env(&[("HOME", "/h"), ("XDG_CONFIG_DIRS", "/x")]);
-        assert_eq!(
-            places.folder(Layer::Managed),
-            Some("/etc/runner/policies".into())
-        );
+        assert_eq!(places.folder(Layer::Managed), Some("/etc/runner/policies".into()));
     }
 }

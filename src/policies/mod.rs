@@ -21,6 +21,8 @@ mod error;
 mod folder;
 mod gather;
 mod layer;
+mod load;
+mod memory;
 mod shipped;
 mod trust;
 
@@ -28,4 +30,5 @@ pub use choice::{Choice, ChoiceError};
 pub use error::PolicyError;
 pub use gather::{Depth, Gathered, Text, gather};
 pub use layer::{Layer, Places};
+pub use load::{Library, Loaded, Trust, check_trust, load, load_all, load_files, shipped};
 pub use trust::{Pin, TrustError, TrustStore};

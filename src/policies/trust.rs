@@ -78,11 +78,7 @@ impl TrustStore {
     /// # Errors
     /// Neither `XDG_STATE_HOME` nor `HOME` names one.
     pub fn open(state: Option<&Path>) -> Result<Self, TrustError> {
-        state
-            .map(|folder| Self {
-                folder: folder.to_owned(),
-            })
-            .ok_or(TrustError::NoFolder)
+        state.map(|folder| Self { folder: folder.to_owned() }).ok_or(TrustError::NoFolder)
     }
 
     /// Whether this digest of this policy is pinned for this workspace.
@@ -102,10 +98,7 @@ impl TrustStore {
     pub fn pins(&self) -> Result<Vec<Pin>, TrustError> {
         let path = self.path();
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.cast_signed())
-            .open(&path)
+        let file = match OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&path)
         {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -115,14 +108,9 @@ impl TrustStore {
         let mut text = String::new();
         file.take(MAX_BYTES)
             .read_to_string(&mut text)
-            .map_err(|source| TrustError::Io {
-                path: path.clone(),
-                source,
-            })?;
-        let pins: Pins = serde_json::from_str(&text).map_err(|error| TrustError::Damaged {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+            .map_err(|source| TrustError::Io { path: path.clone(), source })?;
+        let pins: Pins = serde_json::from_str(&text)
+            .map_err(|error| TrustError::Damaged { path: path.clone(), why: error.to_string() })?;
         if pins.version == VERSION {
             Ok(pins.pins)
         } else {
@@ -155,15 +143,10 @@ impl TrustStore {
         let mut pins = self.pins()?;
         pins.retain(|old| (&old.workspace, &old.policy) != (&pin.workspace, &pin.policy));
         pins.push(pin);
-        let text = serde_json::to_string_pretty(&Pins {
-            version: VERSION,
-            pins,
-        })
-        .map_err(|error| failed(&self.path())(error.into()))?;
+        let text = serde_json::to_string_pretty(&Pins { version: VERSION, pins })
+            .map_err(|error| failed(&self.path())(error.into()))?;
         // A reader sees the old file or the new one, never a half.
-        let new = self
-            .folder
-            .join(format!("trust.json.{}", std::process::id()));
+        let new = self.folder.join(format!("trust.json.{}", std::process::id()));
         let write = || {
             let mut file = OpenOptions::new()
                 .write(true)
@@ -185,16 +168,10 @@ impl TrustStore {
 
 /// Only the caller (or root) may have written here.
 fn check_owner(file: &File, path: &Path) -> Result<(), TrustError> {
-    let meta = file.metadata().map_err(|source| TrustError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let meta =
+        file.metadata().map_err(|source| TrustError::Io { path: path.to_owned(), source })?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
-    if ours && meta.mode() & 0o022 == 0 {
-        Ok(())
-    } else {
-        Err(TrustError::Unsafe(path.to_owned()))
-    }
+    if ours && meta.mode() & 0o022 == 0 { Ok(()) } else { Err(TrustError::Unsafe(path.to_owned())) }
 }
 
 impl fmt::Display for TrustError {
@@ -203,11 +180,7 @@ impl fmt::Display for TrustError {
             Self::NoFolder => f.write_str("there is no folder for the pins of trusted policies"),
             Self::Io { path, source } => write!(f, "cannot use {}: {source}", path.display()),
             Self::Unsafe(path) => {
-                write!(
-                    f,
-                    "{} belongs to, or can be changed by, somebody else",
-                    path.display()
-                )
+                write!(f, "{} belongs to, or can be changed by, somebody else", path.display())
             }
             Self::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
         }
@@ -294,18 +267,11 @@ mod tests {
     fn damaged_and_open_files_are_errors_not_empty() {
         let (_dir, store) = store();
         store.pin(pin("/w", "p", "d")).unwrap();
-        for text in [
-            "",
-            "{}",
-            "[]",
-            "{\"version\":2,\"pins\":[]}",
-            "{\"version\":1,\"pins\":[],\"x\":1}",
-        ] {
+        for text in
+            ["", "{}", "[]", "{\"version\":2,\"pins\":[]}", "{\"version\":1,\"pins\":[],\"x\":1}"]
+        {
             fs::write(store.path(), text).unwrap();
-            assert!(
-                matches!(store.pins(), Err(TrustError::Damaged { .. })),
-                "{text}"
-            );
+            assert!(matches!(store.pins(), Err(TrustError::Damaged { .. })), "{text}");
         }
         fs::set_permissions(store.path(), fs::Permissions::from_mode(0o666)).unwrap();
         assert!(matches!(store.pins(), Err(TrustError::Unsafe(_))));

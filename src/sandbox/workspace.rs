@@ -12,6 +12,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
 use super::plan::Identity;
 
 /// The names that make a folder a workspace.
@@ -113,6 +116,29 @@ impl std::error::Error for WorkspaceError {
             | Self::Home(_)
             | Self::System(_) => None,
         }
+    }
+}
+
+impl Failure for WorkspaceError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => "workspace_missing",
+            Self::NotADirectory(_) => "workspace_not_a_folder",
+            Self::Deleted => "workspace_deleted",
+            Self::ThroughLink { .. } => "workspace_through_link",
+            Self::Outside { .. } => "workspace_outside",
+            Self::Home(_) => "workspace_is_home",
+            Self::System(_) => "workspace_is_system",
+            Self::Open(..) => "workspace_unreadable",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Usage
     }
 }
 

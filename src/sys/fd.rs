@@ -21,10 +21,7 @@ impl fmt::Display for StatusFdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Standard(fd) => {
-                write!(
-                    f,
-                    "descriptor {fd} is a standard stream; the status needs one of its own"
-                )
+                write!(f, "descriptor {fd} is a standard stream; the status needs one of its own")
             }
             Self::NotOpen(fd) => write!(f, "descriptor {fd} is not open"),
             Self::NotWritable(fd) => write!(f, "descriptor {fd} is not open for writing"),
@@ -45,10 +42,7 @@ pub fn claim_status_fd(fd: RawFd) -> Result<OwnedFd, StatusFdError> {
     if fd < 0 {
         return Err(StatusFdError::NotOpen(fd));
     }
-    #[expect(
-        unsafe_code,
-        reason = "a number from the command line is all the caller can give"
-    )]
+    #[expect(unsafe_code, reason = "a number from the command line is all the caller can give")]
     // SAFETY: `fd` is not -1, and the borrow ends in this function. If nothing is open there, each
     // call below reports EBADF and touches nothing.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -69,24 +63,15 @@ mod tests {
     fn standard_closed_and_read_only_descriptors_are_refused() {
         assert_eq!(claim_status_fd(1).unwrap_err(), StatusFdError::Standard(1));
         assert_eq!(claim_status_fd(-1).unwrap_err(), StatusFdError::NotOpen(-1));
-        assert_eq!(
-            claim_status_fd(9_999).unwrap_err(),
-            StatusFdError::NotOpen(9_999)
-        );
+        assert_eq!(claim_status_fd(9_999).unwrap_err(), StatusFdError::NotOpen(9_999));
         let file = std::fs::File::open("/dev/null").unwrap();
         let fd = file.as_raw_fd();
-        assert_eq!(
-            claim_status_fd(fd).unwrap_err(),
-            StatusFdError::NotWritable(fd)
-        );
+        assert_eq!(claim_status_fd(fd).unwrap_err(), StatusFdError::NotWritable(fd));
     }
 
     #[test]
     fn a_writable_descriptor_is_copied() {
-        let file = std::fs::File::options()
-            .write(true)
-            .open("/dev/null")
-            .unwrap();
+        let file = std::fs::File::options().write(true).open("/dev/null").unwrap();
         let copy = claim_status_fd(file.as_raw_fd()).unwrap();
         assert_ne!(copy.as_raw_fd(), file.as_raw_fd());
     }

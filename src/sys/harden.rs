@@ -64,11 +64,7 @@ fn refuse_gained_privileges() -> Result<(), HardenError> {
     // File capabilities leave the ids alone; only the kernel's flag shows them.
     const PATH: &str = "/proc/self/auxv";
     let auxv = std::fs::read(PATH).map_err(|source| HardenError::Proc { path: PATH, source })?;
-    if gained_privileges(&auxv) {
-        Err(HardenError::Privileged)
-    } else {
-        Ok(())
-    }
+    if gained_privileges(&auxv) { Err(HardenError::Privileged) } else { Ok(()) }
 }
 
 /// Whether an auxiliary vector (pairs of machine words) has a nonzero `AT_SECURE`.
@@ -90,12 +86,8 @@ fn gained_privileges(auxv: &[u8]) -> bool {
 /// Stops: another process of the same user reading keys of running calls from our memory, or
 /// from a core dump on disk.
 fn forbid_inspection() -> Result<(), HardenError> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|errno| {
-        HardenError::Call {
-            what: "prctl(PR_SET_DUMPABLE)",
-            source: errno.into(),
-        }
-    })
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|errno| HardenError::Call { what: "prctl(PR_SET_DUMPABLE)", source: errno.into() })
 }
 
 /// Stops: a descriptor that the caller left open (a log, a socket, a directory handle) reaching a
@@ -109,18 +101,12 @@ fn keep_descriptors_from_children() -> Result<(), HardenError> {
             continue;
         };
         if fd > 2 {
-            #[expect(
-                unsafe_code,
-                reason = "inherited descriptors have no owner in this program"
-            )]
+            #[expect(unsafe_code, reason = "inherited descriptors have no owner in this program")]
             // SAFETY: the number comes from the kernel's list of our open descriptors and is not
             // -1; the borrow ends here. The one of this listing itself is open until the loop ends.
             let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
             rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC).map_err(|errno| {
-                HardenError::Call {
-                    what: "fcntl(F_SETFD)",
-                    source: errno.into(),
-                }
+                HardenError::Call { what: "fcntl(F_SETFD)", source: errno.into() }
             })?;
         }
     }
@@ -193,16 +179,8 @@ mod tests {
 
     #[test]
     fn the_kernels_flag_is_read_from_the_auxiliary_vector() {
-        assert!(gained_privileges(&auxv(&[
-            (6, 4096),
-            (AT_SECURE, 1),
-            (0, 0)
-        ])));
-        assert!(!gained_privileges(&auxv(&[
-            (6, 4096),
-            (AT_SECURE, 0),
-            (0, 0)
-        ])));
+        assert!(gained_privileges(&auxv(&[(6, 4096), (AT_SECURE, 1), (0, 0)])));
+        assert!(!gained_privileges(&auxv(&[(6, 4096), (AT_SECURE, 0), (0, 0)])));
         assert!(!gained_privileges(&[1, 2, 3]));
     }
 }

@@ -65,15 +65,9 @@ fn show(name: &str, below: &[String], printer: &mut Printer) -> Result<(), Error
     let mut command = &program.command;
     let mut path = program.name.clone();
     for word in below {
-        let subcommand = command
-            .subcommands
-            .iter()
-            .find(|known| known.names.contains(word));
+        let subcommand = command.subcommands.iter().find(|known| known.names.contains(word));
         let Some(subcommand) = subcommand else {
-            let known = command
-                .subcommands
-                .iter()
-                .flat_map(|known| known.names.iter());
+            let known = command.subcommands.iter().flat_map(|known| known.names.iter());
             return Err(UsageError::NotInCatalog {
                 near: did_you_mean(word, known.map(String::as_str))
                     .map(|near| format!("{path} {near}")),
@@ -84,11 +78,7 @@ fn show(name: &str, below: &[String], printer: &mut Printer) -> Result<(), Error
         path = format!("{path} {word}");
         command = &subcommand.command;
     }
-    let shown = Shown {
-        path: &path,
-        program,
-        command,
-    };
+    let shown = Shown { path: &path, program, command };
     match printer.format() {
         Format::Json => printer.json(&shown.json())?,
         Format::Text => printer.data(&shown)?,

@@ -43,11 +43,7 @@ impl Shown<'_> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            program,
-            command,
-        } = self;
+        let Self { path, program, command } = self;
         let (strong, faint) = (style::STRONG, style::FAINT);
         let field = |f: &mut fmt::Formatter<'_>, name: &str, text: &str| {
             writeln!(f, "  {faint}{name:<12}{faint:#}{text}")
@@ -79,18 +75,10 @@ impl fmt::Display for Shown<'_> {
             }
             field(f, if at == 0 { "options" } else { "" }, &text)?;
         }
-        let mut names: Vec<_> = command
-            .subcommands
-            .iter()
-            .map(|sub| sub.names.join("|"))
-            .collect();
+        let mut names: Vec<_> = command.subcommands.iter().map(|sub| sub.names.join("|")).collect();
         names.sort();
         for (at, line) in names.chunks(6).enumerate() {
-            field(
-                f,
-                if at == 0 { "subcommands" } else { "" },
-                &line.join("  "),
-            )?;
+            field(f, if at == 0 { "subcommands" } else { "" }, &line.join("  "))?;
         }
         Ok(())
     }

@@ -31,14 +31,8 @@ pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {
             printer.json(&json!({ "limits": rows }))?;
         }
         Format::Text => {
-            let mut table = Table::new([
-                "limit",
-                "basic",
-                "strict",
-                "paranoid",
-                "ceiling",
-                "what it bounds",
-            ]);
+            let mut table =
+                Table::new(["limit", "basic", "strict", "paranoid", "ceiling", "what it bounds"]);
             for row in &TABLE {
                 let show = |figure| row.unit.show(figure);
                 table.row([

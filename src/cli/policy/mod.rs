@@ -1,9 +1,18 @@
 //! `runner policy …`: look into policies without running anything.
 
 mod catalog;
+mod check;
+mod explain;
 mod grammar;
 mod limits;
+mod list;
+mod place;
+mod show;
+mod summary;
+mod trust;
 pub mod view;
+
+pub use trust::TrustRefused;
 
 use clap::Subcommand;
 
@@ -14,6 +23,16 @@ use crate::exit::Ending;
 /// The subcommands of `policy`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say what a command does, what the policy decides, and why
+    Explain(explain::Args),
+    /// Load policies and run their examples and tests
+    Check(check::Args),
+    /// List the policies that can be chosen here
+    List(list::Args),
+    /// Show a policy whole, after composition
+    Show(show::Args),
+    /// Read what a project's policy grants, and pin it
+    Trust(trust::Args),
     /// Show the programs whose arguments can be read, or one of them
     Catalog(catalog::Args),
     /// Show every limit: its key, its presets, its ceiling
@@ -23,6 +42,11 @@ pub enum Command {
 /// Runs one of them.
 pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
+        Command::Explain(args) => explain::run(args, printer),
+        Command::Check(args) => check::run(&args, printer),
+        Command::List(args) => list::run(&args, printer),
+        Command::Show(args) => show::run(args, printer),
+        Command::Trust(args) => trust::run(args, printer),
         Command::Catalog(args) => catalog::run(&args, printer),
         Command::Limits(args) => limits::run(&args, printer),
     }

@@ -1,0 +1,54 @@
+//! Where a question about a policy is asked: the folder, its workspace, and the policies found there.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::policies::{Choice, Places};
+use crate::sandbox::workspace::{Workspace, WorkspaceError};
+
+/// Which policy, and where. As typed.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// The policy to ask: a name, or the path of a .yml file [default: readonly]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<Choice>,
+    /// Ask as if in this folder
+    #[arg(long, visible_alias = "workdir", value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// The same, resolved.
+#[derive(Debug)]
+pub struct Place {
+    /// Which policy.
+    pub choice: Choice,
+    /// The folder in which the question is asked.
+    pub cwd: PathBuf,
+    /// The workspace it belongs to.
+    pub workspace: PathBuf,
+    /// Where policies are looked for.
+    pub places: Places,
+}
+
+impl Args {
+    /// Finds the workspace.
+    pub fn resolve(self) -> Result<Place, Error> {
+        let var = |name: &str| std::env::var_os(name);
+        let home = var("HOME").map(PathBuf::from);
+        let (cwd, workspace) = find(self.cwd.as_deref(), home.as_deref())?;
+        let places = Places::from_env(var, Some(&workspace));
+        Ok(Place { choice: self.policy.unwrap_or_default(), cwd, workspace, places })
+    }
+}
+
+/// The folder and its workspace.
+fn find(start: Option<&Path>, home: Option<&Path>) -> Result<(PathBuf, PathBuf), WorkspaceError> {
+    match Workspace::find(start, home) {
+        Ok(found) => Ok((found.cwd().to_owned(), found.root().to_owned())),
+        // Nothing runs here, so a question may be asked anywhere.
+        Err(WorkspaceError::Home(path) | WorkspaceError::System(path)) => Ok((path.clone(), path)),
+        Err(WorkspaceError::ThroughLink { real, .. }) => find(Some(&real), home),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,28 @@
+//! `runner policy show`: a policy as it is after composition.
+
+use super::place;
+use super::summary::Summary;
+use crate::cli::printer::{Format, Printer};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::{Choice, Trust, load};
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  runner policy show readonly\n  runner policy show ./team.yml")]
+pub struct Args {
+    /// The policy: a name, or the path of a .yml file
+    #[arg(value_name = "NAME")]
+    name: Choice,
+}
+
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { policy: Some(args.name), cwd: None }.resolve()?;
+    let loaded = load(&place.choice, &place.places, Trust::ToLook)?;
+    let summary = Summary::of(&loaded);
+    match printer.format() {
+        Format::Json => printer.json(&summary)?,
+        Format::Text => printer.data(&summary)?,
+    }
+    Ok(Ending::ok())
+}
