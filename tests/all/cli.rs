@@ -6,21 +6,12 @@ use crate::support::{Ran, run, runner};
 
 #[test]
 fn help_and_version_go_to_stdout() {
-    for args in [
-        &["--help"][..],
-        &["-h"],
-        &["--version"],
-        &["policy", "--help"],
-    ] {
+    for args in [&["--help"][..], &["-h"], &["--version"], &["policy", "--help"]] {
         let ran = run(args);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{args:?}");
         assert!(!ran.out.is_empty());
     }
-    assert!(
-        run(["--help"])
-            .out
-            .contains("126  the policy denies the call")
-    );
+    assert!(run(["--help"]).out.contains("126  the policy denies the call"));
 }
 
 #[test]
@@ -77,17 +68,10 @@ fn a_reader_who_leaves_changes_nothing() {
 
 #[test]
 fn a_full_disk_is_an_error() {
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("/dev/full");
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
     for args in [&["policy", "limits"][..], &["policy", "limits", "--json"]] {
         let ran = Ran::from(
-            runner()
-                .args(args)
-                .stdout(full.try_clone().expect("a copy"))
-                .output()
-                .expect("starts"),
+            runner().args(args).stdout(full.try_clone().expect("a copy")).output().expect("starts"),
         );
         assert_eq!(ran.code, Some(125), "{args:?}");
         assert!(ran.err.contains("cannot write the output"), "{}", ran.err);
@@ -101,13 +85,7 @@ fn colour_is_asked_for_or_absent() {
     assert!(coloured(run(["policy", "limits", "--color", "always"])));
     assert!(!coloured(run(["policy", "limits", "--color", "never"])));
     let with = |name: &str, value: &str| {
-        Ran::from(
-            runner()
-                .args(["policy", "limits"])
-                .env(name, value)
-                .output()
-                .expect("starts"),
-        )
+        Ran::from(runner().args(["policy", "limits"]).env(name, value).output().expect("starts"))
     };
     assert!(coloured(with("CLICOLOR_FORCE", "1")));
     assert!(!coloured(with("NO_COLOR", "1")));
@@ -122,24 +100,15 @@ fn the_status_goes_to_its_own_descriptor() {
             .args(["-c", &line, env!("CARGO_BIN_EXE_runner")])
             .output()
             .expect("sh");
-        (
-            out.status.code(),
-            String::from_utf8(out.stdout).expect("UTF-8"),
-        )
+        (out.status.code(), String::from_utf8(out.stdout).expect("UTF-8"))
     };
     assert_eq!(
         status("--status-fd 9 policy limits"),
-        (
-            Some(0),
-            "{\"status\":\"completed\",\"exit\":0}\n".to_owned()
-        )
+        (Some(0), "{\"status\":\"completed\",\"exit\":0}\n".to_owned())
     );
     assert_eq!(
         status("--status-fd=9 polcy"),
-        (
-            Some(2),
-            "{\"status\":\"error\",\"exit\":2,\"code\":\"usage\"}\n".to_owned()
-        )
+        (Some(2), "{\"status\":\"error\",\"exit\":2,\"code\":\"usage\"}\n".to_owned())
     );
 }
 
@@ -147,11 +116,6 @@ fn the_status_goes_to_its_own_descriptor() {
 fn a_status_descriptor_that_cannot_work_is_wrong_usage() {
     for fd in ["0", "1", "2", "77", "-1", "x"] {
         let ran = run(["--status-fd", fd, "policy", "limits"]);
-        assert_eq!(
-            (ran.code, ran.out.as_str()),
-            (Some(2), ""),
-            "{fd}: {}",
-            ran.err
-        );
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{fd}: {}", ran.err);
     }
 }

@@ -6,21 +6,14 @@ const README: &str = include_str!("../../README.md");
 
 /// The rows of the Markdown table below a heading, cells trimmed.
 fn table(heading: &str) -> Vec<Vec<String>> {
-    let section = README
-        .split_once(heading)
-        .unwrap_or_else(|| panic!("no {heading:?} in the README"))
-        .1;
+    let section =
+        README.split_once(heading).unwrap_or_else(|| panic!("no {heading:?} in the README")).1;
     section
         .lines()
         .skip_while(|line| !line.starts_with('|'))
         .take_while(|line| line.starts_with('|'))
         .skip(2)
-        .map(|line| {
-            line.trim_matches('|')
-                .split('|')
-                .map(|cell| cell.trim().to_owned())
-                .collect()
-        })
+        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
         .collect()
 }
 

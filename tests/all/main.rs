@@ -5,7 +5,11 @@
     reason = "clippy.toml frees test functions; this frees what they share"
 )]
 
+mod cases;
 mod cli;
 mod docs;
 mod engine;
+mod policy;
+mod refused;
 mod support;
+mod words;

@@ -1,18 +1,15 @@
 //! How tests start the program.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
 pub fn runner() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
-    for name in [
-        "NO_COLOR",
-        "CLICOLOR",
-        "CLICOLOR_FORCE",
-        "FORCE_COLOR",
-        "CI",
-    ] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null());
@@ -34,11 +31,7 @@ pub struct Ran {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Self {
-            code: output.status.code(),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        }
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
@@ -47,5 +40,70 @@ impl Ran {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out)
             .unwrap_or_else(|error| panic!("{error}: {:?} {:?}", self.out, self.err))
+    }
+}
+
+/// A caller of our own: home, configuration, state and a workspace in a temporary folder.
+pub struct Home {
+    dir: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let home = Self { dir: tempfile::tempdir().expect("a temporary folder") };
+        for folder in ["config/runner/policies", "state", "project/.runner/policies"] {
+            fs::create_dir_all(home.path(folder)).expect("a folder");
+        }
+        home
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("a real path").join(name)
+    }
+
+    /// Writes a policy of the user.
+    pub fn user_policy(&self, name: &str, text: &str) {
+        fs::write(self.path(&format!("config/runner/policies/{name}.yml")), text).expect("a file");
+    }
+
+    /// Writes a policy of the workspace.
+    pub fn project_policy(&self, name: &str, text: &str) {
+        fs::write(self.path(&format!("project/.runner/policies/{name}.yml")), text)
+            .expect("a file");
+    }
+
+    /// The program under test, called by this caller in the workspace.
+    pub fn runner(&self) -> Command {
+        let mut command = runner();
+        self.surround(&mut command);
+        command
+    }
+
+    fn surround(&self, command: &mut Command) {
+        command.current_dir(self.path("project"));
+        command.env("HOME", self.path("")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
+    }
+
+    /// Runs it to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        Ran::from(self.runner().args(args).output().expect("the program starts"))
+    }
+
+    /// Runs it at a terminal of its own, where somebody types `input`.
+    pub fn at_terminal(&self, line: &str, input: &str) -> Ran {
+        let mut command = Command::new("script");
+        let line = format!("'{}' {line}", env!("CARGO_BIN_EXE_runner"));
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
+        self.surround(&mut command);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
+        let mut typing = child.stdin.take().expect("a pipe");
+        typing.write_all(input.as_bytes()).expect("typing");
+        // The pipe stays open until the end: closing it would be an end of input.
+        let output = child.wait_with_output().expect("it ends");
+        drop(typing);
+        Ran::from(output)
     }
 }
