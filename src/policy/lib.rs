@@ -30,6 +30,7 @@ pub mod effective;
 pub mod finding;
 pub mod grammar;
 pub mod limits;
+pub mod lists;
 pub mod load;
 pub mod model;
 pub mod net;

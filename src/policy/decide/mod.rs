@@ -41,6 +41,8 @@ pub struct Query<'a> {
 pub enum What<'a> {
     /// May this command run?
     Argv(&'a [String]),
+    /// The same, of words that may not be wholly known.
+    Words(&'a [Word]),
     /// May this shell line run?
     Line(&'a str),
     /// May this path be read?
@@ -141,6 +143,9 @@ fn decide_alone(policy: &Effective, query: &Query<'_>) -> Decision {
         What::Argv(argv) => {
             let words: Vec<Word> = argv.iter().map(Word::lit).collect();
             judge::command(policy, query, |scope| crate::reading::read(&words, scope))
+        }
+        What::Words(words) => {
+            judge::command(policy, query, |scope| crate::reading::read(words, scope))
         }
         What::Line(line) => {
             judge::command(policy, query, |scope| crate::reading::read_line(line, scope))

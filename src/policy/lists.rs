@@ -1,0 +1,116 @@
+//! The lists of files of a composed policy, as the mount planner asks for them.
+//!
+//! Grants (`read`, `write`) hold where the policy and all that it stays within agree; refusals
+//! (`readonly`, `deny`) hold where any of them says so.
+
+use crate::effective::Effective;
+use crate::model::Policy;
+use crate::paths::List;
+
+/// Which list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileList {
+    /// `files.read`
+    Read,
+    /// `files.write`
+    Write,
+    /// `files.readonly`
+    Readonly,
+    /// `files.deny`
+    Deny,
+}
+
+impl FileList {
+    fn of(self, policy: &Policy) -> &List {
+        match self {
+            Self::Read => &policy.files.read,
+            Self::Write => &policy.files.write,
+            Self::Readonly => &policy.files.readonly,
+            Self::Deny => &policy.files.deny,
+        }
+    }
+
+    fn grants(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+impl Effective {
+    /// Whether a list holds a path below the workspace.
+    #[must_use]
+    pub fn holds(&self, list: FileList, relative: &str) -> bool {
+        let own = self.layers.iter().any(|layer| list.of(layer).find("", Some(relative)).is_some());
+        if list.grants() {
+            own && self.within.iter().all(|other| other.holds(list, relative))
+        } else {
+            own || self.within.iter().any(|other| other.holds(list, relative))
+        }
+    }
+
+    /// The relative patterns of a list as written, `!` included. For a grant they are what is left
+    /// of them within all that the policy stays within.
+    #[must_use]
+    pub fn patterns(&self, list: FileList) -> Vec<String> {
+        let relative = |pattern: &str| !pattern.trim_start_matches('!').starts_with('/');
+        let mut patterns: Vec<String> = self
+            .layers
+            .iter()
+            .flat_map(|layer| &list.of(layer).patterns)
+            .map(|(text, _)| text.clone())
+            .filter(|text| relative(text))
+            .collect();
+        for other in &self.within {
+            let theirs = other.patterns(list);
+            if list.grants() {
+                let (subtracted, granted): (Vec<String>, Vec<String>) = patterns
+                    .into_iter()
+                    .chain(theirs.iter().filter(|text| text.starts_with('!')).cloned())
+                    .partition(|text| text.starts_with('!'));
+                patterns = granted
+                    .iter()
+                    .flat_map(|own| theirs.iter().filter_map(|their| intersection(own, their)))
+                    .chain(subtracted)
+                    .collect();
+            } else {
+                patterns.extend(theirs);
+            }
+        }
+        patterns.sort();
+        patterns.dedup();
+        patterns
+    }
+}
+
+/// What two patterns have in common, where one lies below the other; nothing where that cannot be told.
+fn intersection(a: &str, b: &str) -> Option<String> {
+    if a == b || tree(b).is_some_and(|folder| lies_below(a, folder)) {
+        return Some(a.to_owned());
+    }
+    tree(a).is_some_and(|folder| lies_below(b, folder)).then(|| b.to_owned())
+}
+
+/// The folder of `folder/**`; empty for `**`.
+fn tree(pattern: &str) -> Option<&str> {
+    if pattern == "**" {
+        return Some("");
+    }
+    pattern.strip_suffix("/**").filter(|folder| !folder.contains(['*', '?', '[', '{', '\\']))
+}
+
+fn lies_below(pattern: &str, folder: &str) -> bool {
+    folder.is_empty() || pattern.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::intersection;
+
+    #[test]
+    fn patterns_meet_where_one_lies_below_the_other() {
+        assert_eq!(intersection("**", "build/**").as_deref(), Some("build/**"));
+        assert_eq!(intersection("build/x/**", "build/**").as_deref(), Some("build/x/**"));
+        assert_eq!(intersection("a", "a").as_deref(), Some("a"));
+        assert_eq!(intersection("build/**", "builder/**"), None);
+        assert_eq!(intersection("*.rs", "src/**"), None);
+    }
+}
