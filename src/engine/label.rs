@@ -86,6 +86,20 @@ impl Owner {
     }
 }
 
+impl Owner {
+    /// Whether this process is known to be dead: its number is free or another's, or the machine was
+    /// started anew. Of another process namespace nothing is known.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let Ok(me) = Self::this() else { return false };
+        if me.place == self.place {
+            return started(self.pid) != Some(self.started);
+        }
+        let boot = |place: &str| place.rsplit_once('-').map(|(boot, _)| boot.to_owned());
+        boot(&me.place) != boot(&self.place)
+    }
+}
+
 /// When a process started, or `None` if there is none of that number.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

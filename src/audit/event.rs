@@ -1,0 +1,138 @@
+//! What is recorded.
+
+use runner_policy::decide::{Decision, RuleRef};
+use runner_policy::model::Verdict;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A call was decided and is about to run.
+    Start,
+    /// It ended.
+    End,
+    /// It was denied, or needs an approval that nobody gave.
+    Refused,
+    /// Its process died before it ended.
+    Aborted,
+}
+
+impl Kind {
+    /// The word in the ledger.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Refused => "refused",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// The kind with this word.
+    #[must_use]
+    pub fn by_word(word: &str) -> Option<Self> {
+        [Self::Start, Self::End, Self::Refused, Self::Aborted]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// The body of `start` and `refused`: what was asked and what was decided.
+#[derive(Debug, Clone, Serialize)]
+pub struct Started {
+    /// `exec`, later `tool`.
+    pub kind: &'static str,
+    /// The command as one shell line.
+    pub command: String,
+    /// The words, where it was not a shell line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// The workspace.
+    pub workspace: String,
+    /// The folder it runs in.
+    pub cwd: String,
+    /// The caller's user id.
+    pub uid: u32,
+    /// The policy.
+    pub policy: String,
+    /// Its digest.
+    pub digest: String,
+    /// What was decided.
+    pub decision: &'static str,
+    /// Why.
+    pub code: &'static str,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleRef>,
+    /// What `mode: observe` let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would: Option<&'static str>,
+    /// What it does, in words.
+    pub effects: Vec<String>,
+}
+
+impl Started {
+    /// From a decision.
+    #[must_use]
+    pub fn new(
+        command: String,
+        argv: Option<Vec<String>>,
+        workspace: &str,
+        cwd: &str,
+        decision: &Decision,
+    ) -> Self {
+        Self {
+            kind: "exec",
+            command,
+            argv,
+            workspace: workspace.to_owned(),
+            cwd: cwd.to_owned(),
+            uid: rustix::process::getuid().as_raw(),
+            policy: decision.policy.clone(),
+            digest: decision.digest.clone(),
+            decision: decision.decision.word(),
+            code: decision.code.word(),
+            message: decision.message.clone(),
+            rule: decision.rule.clone(),
+            would: decision.would.map(|(verdict, _)| verdict).map(Verdict::word),
+            effects: decision
+                .effects
+                .iter()
+                .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
+                .collect(),
+        }
+    }
+}
+
+/// The body of `end`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ended {
+    /// `completed`, `failed`, `timeout`, …
+    pub status: Value,
+    /// The exit code that the caller saw.
+    pub exit: u8,
+    /// The stable code of an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Milliseconds from the decision to the end.
+    pub duration_ms: u64,
+    /// Engine, image, user, usage.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub detail: Value,
+}
+
+/// One event to append.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// See [`Kind::Start`].
+    Start(&'a Started),
+    /// See [`Kind::Refused`].
+    Refused(&'a Started),
+    /// See [`Kind::End`].
+    End(&'a Ended),
+}

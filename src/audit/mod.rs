@@ -1,0 +1,17 @@
+//! The ledger: every call and decision, one row an event, only ever added to.
+//!
+//! ```text
+//! decided --deny, ask--> refused
+//!    | allow
+//!    v
+//!  start --(runs)--> end          the caller's process died in between: aborted, found by a later one
+//! ```
+//!
+//! Duty: append, list, show, and find what was aborted. Nothing runs before its `start` is written: if it
+//! cannot be, the call fails. Text in a record is JSON, so one event is one line whatever it holds.
+
+mod event;
+mod ledger;
+
+pub use event::{Ended, Event, Kind, Started};
+pub use ledger::{Filter, Ledger, Row, Summary};

@@ -1,0 +1,9 @@
+//! The one SQLite database behind audit, approvals, limits and caches.
+//!
+//! Duty: where it is, how it is opened, its schema. What is written in it belongs to the parts that use
+//! it. Many short-lived processes write at once: WAL, a busy timeout, short transactions. Trust
+//! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
+
+mod open;
+
+pub use open::{Store, StoreError};

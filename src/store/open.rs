@@ -1,0 +1,243 @@
+//! Opening the database and bringing its schema up to date.
+
+use std::fmt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+
+/// How long a writer waits for another one. Transactions here take microseconds.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Steps from one version of the schema to the next; never changed, only added to.
+const STEPS: &[&str] = &["
+    -- The ledger: one row an event, in the order of `seq`; rows are only ever added.
+    CREATE TABLE events (
+        seq  INTEGER PRIMARY KEY,
+        at   INTEGER NOT NULL,          -- milliseconds since 1970
+        call TEXT    NOT NULL,
+        kind TEXT    NOT NULL,          -- start | end | refused | aborted
+        body TEXT    NOT NULL           -- JSON
+    ) STRICT;
+    CREATE INDEX events_by_call ON events (call, seq);
+    CREATE INDEX events_by_time ON events (at);
+    -- Calls that have started and not ended: what `ps` shows and what a later process finds aborted.
+    CREATE TABLE running (
+        call    TEXT PRIMARY KEY,
+        pid     INTEGER NOT NULL,
+        started INTEGER NOT NULL,       -- the kernel's start time of that process
+        place   TEXT    NOT NULL        -- machine, boot and process namespace
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// An open database.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// Why the database cannot be used.
+#[derive(Debug)]
+pub enum StoreError {
+    /// There is no place for it.
+    NoFolder,
+    /// Its folder cannot be made or is not the caller's own.
+    Folder(PathBuf, String),
+    /// It was written by a newer version of this program.
+    Newer(PathBuf, u32),
+    /// SQLite refused.
+    Database(&'static str, PathBuf, rusqlite::Error),
+}
+
+impl Store {
+    /// Opens the database in `folder`, making both if they are missing.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn open(folder: Option<&Path>) -> Result<Self, StoreError> {
+        let folder = folder.ok_or(StoreError::NoFolder)?;
+        own_folder(folder)?;
+        let path = folder.join("store.db");
+        let fail = |what| {
+            let path = path.clone();
+            move |error| StoreError::Database(what, path, error)
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = Connection::open_with_flags(&path, flags).map_err(fail("open"))?;
+        connection.busy_timeout(BUSY).map_err(fail("set up"))?;
+        // NORMAL survives the death of any process; only a power cut can lose the last rows.
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")
+            .map_err(fail("set up"))?;
+        let mut store = Self { connection, path };
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// The connection, for the parts that keep their rows here.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The same, for transactions.
+    pub fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// Wraps an error of a part's own statement.
+    #[must_use]
+    pub fn failed(&self, what: &'static str, error: rusqlite::Error) -> StoreError {
+        StoreError::Database(what, self.path.clone(), error)
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let fail = move |error| StoreError::Database("bring up to date", path.clone(), error);
+        let version = |connection: &Connection| {
+            connection.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0))
+        };
+        let newest = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
+        let found = version(&self.connection).map_err(&fail)?;
+        if found == newest {
+            return Ok(());
+        }
+        // Two processes may find an old schema at once: look again inside the transaction.
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&fail)?;
+        let found = version(&transaction).map_err(&fail)?;
+        if found > newest {
+            return Err(StoreError::Newer(self.path.clone(), found));
+        }
+        for step in &STEPS[found as usize..] {
+            transaction.execute_batch(step).map_err(&fail)?;
+        }
+        transaction.pragma_update(None, "user_version", newest).map_err(&fail)?;
+        transaction.commit().map_err(&fail)
+    }
+}
+
+/// Makes the folder for the caller alone, or checks that it is so.
+fn own_folder(folder: &Path) -> Result<(), StoreError> {
+    let fail = |why: String| StoreError::Folder(folder.to_owned(), why);
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| fail(error.to_string()))?;
+    let found = std::fs::symlink_metadata(folder).map_err(|error| fail(error.to_string()))?;
+    if !found.is_dir() {
+        return Err(fail("it is not a folder".to_owned()));
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(fail("it belongs to another user".to_owned()));
+    }
+    if found.permissions().mode() & 0o022 != 0 {
+        return Err(fail("others can write in it".to_owned()));
+    }
+    Ok(())
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFolder => f.write_str("there is no folder for the audit records"),
+            Self::Folder(path, why) => {
+                write!(f, "the folder {} cannot hold the audit records: {why}", path.display())
+            }
+            Self::Newer(path, version) => write!(
+                f,
+                "{} has schema {version}, written by a newer runner",
+                path.display()
+            ),
+            Self::Database(what, path, error) => {
+                write!(f, "cannot {what} {}: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl Failure for StoreError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoFolder => "store_no_folder",
+            Self::Folder(..) => "store_folder",
+            Self::Newer(..) => "store_newer",
+            Self::Database(..) => "store_database",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Engine
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Database(..) => Retry::CanHelp,
+            Self::NoFolder | Self::Folder(..) | Self::Newer(..) => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoFolder => "set HOME, or XDG_STATE_HOME to an absolute path".to_owned(),
+            Self::Folder(path, _) => format!(
+                "make {} a folder of your own with mode 700, or set XDG_STATE_HOME",
+                path.display()
+            ),
+            Self::Newer(..) => "use that version of runner".to_owned(),
+            Self::Database(..) => {
+                "nothing runs without an audit record; check free space and permissions".to_owned()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_opens_twice_and_keeps_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state/runner");
+        let _one = Store::open(Some(&state)).unwrap();
+        let _two = Store::open(Some(&state)).unwrap();
+        let mode = std::fs::metadata(&state).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(Store::open(Some(folder.path())), Err(StoreError::Folder(..))));
+        assert!(matches!(Store::open(None), Err(StoreError::NoFolder)));
+    }
+
+    #[test]
+    fn a_newer_schema_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("runner");
+        let store = Store::open(Some(&state)).unwrap();
+        store.connection().pragma_update(None, "user_version", 99).unwrap();
+        drop(store);
+        assert!(matches!(Store::open(Some(&state)), Err(StoreError::Newer(_, 99))));
+    }
+}
