@@ -9,6 +9,7 @@ use std::fmt;
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
+use crate::call::CallError;
 use crate::cli::policy::TrustRefused;
 use crate::cli::{Bug, OutputError, UsageError};
 use crate::exit::{Ending, Kind};
@@ -78,6 +79,8 @@ pub enum Error {
     Workspace(WorkspaceError),
     /// A policy was not pinned.
     Trust(TrustRefused),
+    /// A call did not come to an outcome.
+    Call(Box<CallError>),
     /// This program panicked.
     Bug(Bug),
 }
@@ -93,6 +96,7 @@ impl Error {
             Self::Policy(error) => error,
             Self::Workspace(error) => error,
             Self::Trust(error) => error,
+            Self::Call(error) => error.as_ref(),
             Self::Bug(error) => error,
         }
     }

@@ -19,10 +19,13 @@
 //! - reads `/proc/self/auxv` and `/proc/self/fd` once, at the start, to make the process safe.
 //! - writes to standard output and standard error, and to the descriptor of `--status-fd`.
 
+pub mod audit;
+pub mod call;
 pub mod cli;
 pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod policies;
 pub mod sandbox;
+pub mod store;
 pub mod sys;

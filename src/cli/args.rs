@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
-use super::policy;
+use super::{audit, calls, exec, policy};
 use super::printer::Format;
 use super::style;
 
@@ -63,9 +63,20 @@ pub enum Color {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a command or a shell line in a sandbox
+    Exec(exec::Args),
     /// Look into policies: what is decided, and why
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Look at what was asked, decided and done
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Show calls that run now
+    Ps,
+    /// End a call that runs
+    Cancel(calls::Cancel),
+    /// Remove whatever is left of calls that died
+    Gc,
 }
 
 impl Global {

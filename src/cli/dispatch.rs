@@ -10,7 +10,7 @@ use crate::exit::{Ending, ExitCode};
 
 use super::args::{Cli, Command, Global};
 use super::bug;
-use super::policy;
+use super::{audit, calls, exec, policy};
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
@@ -39,7 +39,12 @@ pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
+        Command::Exec(args) => exec::run(args, printer),
         Command::Policy(command) => policy::run(command, printer),
+        Command::Audit(command) => audit::run(command, printer),
+        Command::Ps => calls::ps(printer),
+        Command::Cancel(args) => calls::cancel(&args, printer),
+        Command::Gc => calls::gc(printer),
     }
 }
 

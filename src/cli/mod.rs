@@ -6,15 +6,20 @@
 //! is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
 
 mod args;
+mod audit;
 mod bug;
+mod calls;
 mod dispatch;
+mod exec;
 mod findings;
+mod plan_view;
 pub mod policy;
 mod printer;
 mod status;
 mod style;
 mod table;
 mod terminal;
+mod terminal_sink;
 mod usage;
 mod visible;
 

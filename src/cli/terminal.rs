@@ -21,6 +21,11 @@ impl<W: Write> Terminal<W> {
         Self { inner, held: Vec::new() }
     }
 
+    /// Where it is shown.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+
     /// Shows what is left of a character that never became whole.
     ///
     /// # Errors

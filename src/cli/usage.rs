@@ -32,6 +32,13 @@ pub enum UsageError {
     },
     /// A word is not UTF-8, so no policy can judge it.
     NotText(String),
+    /// The value of an option is wrong.
+    Option {
+        /// The option.
+        option: String,
+        /// What is wrong with it, and the right form.
+        why: String,
+    },
     /// The descriptor of `--status-fd` cannot be used.
     StatusFd(StatusFdError),
 }
@@ -89,6 +96,7 @@ impl fmt::Display for UsageError {
             Self::Unreadable { message, .. } => f.write_str(message),
             Self::NotInCatalog { name, .. } => write!(f, "the catalog does not know {name}"),
             Self::NotText(word) => write!(f, "{word:?} is not UTF-8, so no policy can judge it"),
+            Self::Option { option, why } => write!(f, "{option}: {why}"),
             Self::StatusFd(error) => write!(f, "--status-fd: {error}"),
         }
     }
@@ -114,7 +122,7 @@ impl Failure for UsageError {
                 Some(near) => format!("did you mean {near}?"),
                 None => "runner policy catalog lists what it knows".to_owned(),
             }),
-            Self::NotText(_) => None,
+            Self::NotText(_) | Self::Option { .. } => None,
             Self::StatusFd(_) => {
                 Some("open one for it: runner --status-fd 3 … 3>status.json".to_owned())
             }

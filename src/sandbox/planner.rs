@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limit, Limits};
 
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
 use super::gitdirs;
 use super::grants::{FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
@@ -109,6 +112,33 @@ impl fmt::Display for PlanError {
 }
 
 impl std::error::Error for PlanError {}
+
+impl Failure for PlanError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::User(_) => "no_user",
+            Self::TooLittle(_) => "too_little_protection",
+            Self::Mounts(MountError::Scattered(_)) => "write_pattern",
+            Self::Mounts(MountError::Link(_)) => "path_escape",
+            Self::Mounts(_) => "mounts",
+            Self::Material(_) => "local_error",
+            Self::Variable(_) => "bad_variable",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::User(_) | Self::Material(_) => Fault::Engine,
+            Self::TooLittle(_) | Self::Variable(_) => Fault::Policy,
+            Self::Mounts(MountError::Scattered(_)) => Fault::Policy,
+            Self::Mounts(_) => Fault::Command,
+        }
+    }
+}
 
 macro_rules! from {
     ($($variant:ident($error:ty)),*) => {

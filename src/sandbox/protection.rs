@@ -40,6 +40,15 @@ impl RuntimeKind {
         }
     }
 
+    /// Whether the host's kernel is out of reach.
+    #[must_use]
+    pub fn has_own_kernel(self) -> bool {
+        match self {
+            Self::SharedKernel => false,
+            Self::Gvisor | Self::Kata => true,
+        }
+    }
+
     /// Where the identity of mounts can be compared.
     #[must_use]
     pub fn identity_proof(self) -> IdentityProof {

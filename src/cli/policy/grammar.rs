@@ -96,6 +96,7 @@ fn value(value: &OptValue) -> Vec<String> {
         OptValue::Optional(role) => vec![format!("[={}]", role.word())],
         OptValue::Attached(role) => vec![format!("={}", role.word())],
         OptValue::Required(roles) => roles.iter().map(word).collect(),
+        OptValue::Last(role) => vec![format!("[{}]", role.word())],
     }
 }
 

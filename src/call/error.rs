@@ -1,0 +1,161 @@
+//! Why a call did not come to an outcome.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::engine::EngineError;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+use crate::policies::PolicyError;
+use crate::sandbox::outcome::RunError;
+use crate::sandbox::planner::PlanError;
+use crate::sandbox::workspace::WorkspaceError;
+use crate::store::StoreError;
+
+/// An error of one of the phases.
+#[derive(Debug)]
+pub enum CallError {
+    /// There is no workspace to run in.
+    Workspace(WorkspaceError),
+    /// A path that rules cannot speak of.
+    PathNotText(PathBuf),
+    /// No policy can be used.
+    Policy(PolicyError),
+    /// The policy's word about engines leaves none.
+    NoEngine {
+        /// The policy.
+        policy: String,
+        /// What it allows.
+        engines: Vec<String>,
+    },
+    /// The decision is to run on the host.
+    HostNotOffered,
+    /// The image's name is not one.
+    BadImage(String),
+    /// There is no plan for a sandbox.
+    Plan(PlanError),
+    /// The engine.
+    Engine(EngineError),
+    /// The sandbox.
+    Run(RunError),
+    /// The record could not be written.
+    Store(StoreError),
+    /// Something of this machine.
+    Local(&'static str, std::io::Error),
+}
+
+impl CallError {
+    fn inner(&self) -> Option<&dyn Failure> {
+        match self {
+            Self::Workspace(error) => Some(error),
+            Self::Policy(error) => Some(error),
+            Self::Plan(error) => Some(error),
+            Self::Engine(error) => Some(error),
+            Self::Run(error) => Some(error),
+            Self::Store(error) => Some(error),
+            Self::PathNotText(_)
+            | Self::NoEngine { .. }
+            | Self::HostNotOffered
+            | Self::BadImage(_)
+            | Self::Local(..) => None,
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workspace(error) => error.fmt(f),
+            Self::Policy(error) => error.fmt(f),
+            Self::Plan(error) => error.fmt(f),
+            Self::Engine(error) => error.fmt(f),
+            Self::Run(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::PathNotText(path) => {
+                write!(f, "the path {} is not UTF-8, and rules speak of text", path.display())
+            }
+            Self::NoEngine { policy, engines } => write!(
+                f,
+                "the policy `{policy}` allows the engines [{}], and this is docker",
+                engines.join(", ")
+            ),
+            Self::HostNotOffered => {
+                f.write_str("the rule says `where: host`, which this version does not offer")
+            }
+            Self::BadImage(image) => write!(f, "{image:?} is not the name of an image"),
+            Self::Local(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl Failure for CallError {
+    fn code(&self) -> &'static str {
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.code(),
+            (None, Self::PathNotText(_)) => "path_not_text",
+            (None, Self::NoEngine { .. }) => "engine_not_allowed",
+            (None, Self::HostNotOffered) => "host_not_offered",
+            (None, Self::BadImage(_)) => "bad_image",
+            (None, _) => "local_error",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.kind(),
+            (None, Self::BadImage(_)) => Kind::Usage,
+            (None, _) => Kind::Broken,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.fault(),
+            (None, Self::NoEngine { .. } | Self::HostNotOffered) => Fault::Policy,
+            (None, Self::PathNotText(_) | Self::BadImage(_)) => Fault::Usage,
+            (None, _) => Fault::Engine,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        self.inner().map_or(Retry::CannotHelp, Failure::retry)
+    }
+
+    fn hint(&self) -> Option<String> {
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.hint(),
+            (None, Self::PathNotText(_)) => Some("run it in a folder whose path is UTF-8".to_owned()),
+            (None, Self::NoEngine { .. }) => Some("choose a policy whose `sandbox.engines` has docker".to_owned()),
+            (None, Self::HostNotOffered) => Some("remove `where: host` from the rule: it then runs in a sandbox".to_owned()),
+            (None, Self::BadImage(_)) => Some("`host`, or a reference such as debian:12".to_owned()),
+            (None, _) => None,
+        }
+    }
+
+    fn findings(&self) -> &[runner_policy::finding::Finding] {
+        match self {
+            Self::Policy(error) => error.findings(),
+            _ => &[],
+        }
+    }
+}
+
+macro_rules! from {
+    ($($variant:ident($error:ty)),* $(,)?) => {
+        $(impl From<$error> for CallError {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        })*
+    };
+}
+from!(
+    Workspace(WorkspaceError),
+    Policy(PolicyError),
+    Plan(PlanError),
+    Engine(EngineError),
+    Run(RunError),
+    Store(StoreError),
+);

@@ -1,0 +1,60 @@
+//! A policy's lists of files, as the mount planner reads them.
+
+use std::path::Path;
+
+use runner_policy::Effective;
+use runner_policy::effect::Class;
+use runner_policy::lists::FileList;
+
+use super::request::Decided;
+use crate::sandbox::grants::{Code, FileGrants, PathSet, Writes};
+
+/// The four lists of one policy.
+pub(super) struct Lists<'p> {
+    read: Set<'p>,
+    write: Set<'p>,
+    readonly: Set<'p>,
+    deny: Set<'p>,
+}
+
+struct Set<'p> {
+    policy: &'p Effective,
+    list: FileList,
+}
+
+impl<'p> Lists<'p> {
+    pub(super) fn new(policy: &'p Effective) -> Self {
+        let set = |list| Set { policy, list };
+        Self {
+            read: set(FileList::Read),
+            write: set(FileList::Write),
+            readonly: set(FileList::Readonly),
+            deny: set(FileList::Deny),
+        }
+    }
+
+    /// What the decision lets the call do with files.
+    pub(super) fn grants(&self, decided: &Decided) -> FileGrants<'_> {
+        let classes = decided.decision.grant.classes;
+        FileGrants {
+            read: &self.read,
+            write: &self.write,
+            readonly: &self.readonly,
+            deny: &self.deny,
+            writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
+            code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+        }
+    }
+}
+
+impl PathSet for Set<'_> {
+    fn matches(&self, relative: &Path) -> bool {
+        // Patterns are text; what is not text in a name is matched by `*` alone.
+        let text = relative.to_string_lossy();
+        self.policy.holds(self.list, if text.is_empty() { "." } else { &text })
+    }
+
+    fn patterns(&self) -> Vec<String> {
+        self.policy.patterns(self.list)
+    }
+}

@@ -1,0 +1,22 @@
+//! The life of a call, phase by phase. Every front (command line, later MCP) comes through here.
+//!
+//! ```text
+//! Request --decide--> Decided --refuse--> CallResult          denied, or approval is needed
+//!                        |
+//!                        +--plan, record start, run, record end--> CallResult
+//! ```
+//!
+//! Duty: the order of the phases, and that none is left out: nothing runs that was not decided, and
+//! nothing runs whose start was not recorded. Non-goals: what each phase does; its part knows.
+
+mod error;
+mod grants;
+mod line;
+mod request;
+mod result;
+mod run;
+
+pub use error::CallError;
+pub use request::{Command, Decided, Request};
+pub use result::{CallResult, ErrorObject, Stream, plan_object};
+pub use run::{Output, dry_run, run};

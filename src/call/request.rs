@@ -1,0 +1,199 @@
+//! What is asked, where, and what the policy says.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use runner_policy::decide::{Decision, Explanation, Query, What, decide, explain};
+use runner_policy::limits::{Limit, Limits};
+use runner_policy::model::Verdict;
+use runner_policy::shell::{self, Script};
+use runner_policy::word::{Word, quoted};
+use runner_policy::Effective;
+use runner_wire::{Bytes, Work};
+
+use super::error::CallError;
+use super::line;
+use crate::policies::{Choice, Places, Trust, load, shipped};
+use crate::sandbox::synthetic::HOME;
+use crate::sandbox::workspace::Workspace;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// A program and its arguments.
+    Argv(Vec<OsString>),
+    /// A shell line.
+    Line(String),
+}
+
+/// A call as it was asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to run.
+    pub command: Command,
+    /// Where; the current folder if `None`.
+    pub cwd: Option<PathBuf>,
+    /// Under which policy.
+    pub policy: Choice,
+    /// In which image, instead of the policy's.
+    pub image: Option<String>,
+    /// Limits that are tighter than the policy's.
+    pub tighten: Vec<(Limit, u64)>,
+}
+
+/// A call that was decided.
+#[derive(Debug)]
+pub struct Decided {
+    /// As it was asked for.
+    pub request: Request,
+    /// Where it runs.
+    pub workspace: Workspace,
+    /// Where policies and records are.
+    pub places: Places,
+    /// The policy.
+    pub policy: Effective,
+    /// What it says.
+    pub decision: Decision,
+}
+
+impl Request {
+    /// Decides the call.
+    ///
+    /// # Errors
+    /// There is no workspace, or no policy that can decide.
+    pub fn decide(self) -> Result<Decided, CallError> {
+        let variable = |name: &str| std::env::var_os(name);
+        let home = variable("HOME").map(PathBuf::from);
+        let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
+        let places = Places::from_env(variable, Some(workspace.root()));
+        let policy = load(&self.policy, &places, Trust::Required)?.policy;
+        let decision = {
+            let words = self.words();
+            let query = query(&self, &words, &workspace)?;
+            decide(&policy, &query)
+        };
+        Ok(Decided { request: self, workspace, places, policy, decision })
+    }
+
+    /// The words of a command, as far as they are text. An argument that is not begins as far as it is.
+    fn words(&self) -> Vec<Word> {
+        let Command::Argv(argv) = &self.command else { return Vec::new() };
+        argv.iter()
+            .map(|word| match std::str::from_utf8(word.as_bytes()) {
+                Ok(text) => Word::lit(text),
+                Err(error) => {
+                    let valid = &word.as_bytes()[..error.valid_up_to()];
+                    Word::Starts(String::from_utf8_lossy(valid).into_owned())
+                }
+            })
+            .collect()
+    }
+
+    /// The command as one line, for records and messages.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match &self.command {
+            Command::Line(line) => line.clone(),
+            Command::Argv(argv) => {
+                argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// The words as text, for the record.
+    #[must_use]
+    pub fn argv_text(&self) -> Option<Vec<String>> {
+        match &self.command {
+            Command::Line(_) => None,
+            Command::Argv(argv) => {
+                Some(argv.iter().map(|word| word.to_string_lossy().into_owned()).collect())
+            }
+        }
+    }
+}
+
+fn query<'a>(
+    request: &'a Request,
+    words: &'a [Word],
+    workspace: &'a Workspace,
+) -> Result<Query<'a>, CallError> {
+    let what = match &request.command {
+        Command::Argv(_) => What::Words(words),
+        Command::Line(line) => What::Line(line),
+    };
+    Ok(Query {
+        workspace: path_text(workspace.root())?,
+        cwd: path_text(workspace.cwd())?,
+        now: Timestamp::now(),
+        what,
+    })
+}
+
+/// Rules speak of text, so a path that is none cannot be judged.
+pub(super) fn path_text(path: &Path) -> Result<&str, CallError> {
+    path.to_str().ok_or_else(|| CallError::PathNotText(path.to_owned()))
+}
+
+impl Decided {
+    /// The ways out of a refusal.
+    ///
+    /// # Errors
+    /// The workspace's path is not text.
+    pub fn explain(&self) -> Result<Explanation, CallError> {
+        let words = self.request.words();
+        let query = query(&self.request, &words, &self.workspace)?;
+        Ok(explain(&self.policy, &query, &shipped()))
+    }
+
+    /// Whether it may run.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.decision.decision == Verdict::Allow
+    }
+
+    /// The figures in force: the decision's, and tighter ones of the caller.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let mut limits = self.decision.grant.limits;
+        for (limit, figure) in &self.request.tighten {
+            limits.tighten(*limit, *figure);
+        }
+        limits
+    }
+
+    /// What the guest executes: a line that was read is executed as it was read, by the guest itself.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        match &self.request.command {
+            Command::Line(text) => readable(text).unwrap_or_else(|| {
+                let argv = ["sh", "-c", text.as_str()].map(Bytes::from).to_vec();
+                Work::Argv { argv, program: None }
+            }),
+            Command::Argv(argv) => shell_line(argv).and_then(readable).unwrap_or_else(|| Work::Argv {
+                argv: argv.iter().map(|word| Bytes::from(word.as_os_str())).collect(),
+                program: None,
+            }),
+        }
+    }
+}
+
+/// `sh -c LINE` and `bash -lc LINE` are that line.
+fn shell_line(argv: &[OsString]) -> Option<&str> {
+    match argv {
+        [shell, option, line]
+            if ["sh", "bash", "dash"].iter().any(|name| shell == name)
+                && ["-c", "-lc"].iter().any(|name| option == name) =>
+        {
+            line.to_str()
+        }
+        _ => None,
+    }
+}
+
+fn readable(text: &str) -> Option<Work> {
+    let shell::Line::Readable(script) = shell::parse(text) else { return None };
+    let script: &Script = &script;
+    line::for_guest(script, HOME).map(Work::Line)
+}

@@ -1,0 +1,361 @@
+//! The result of a call: one object for machines, the same facts for people.
+
+use runner_policy::decide::{Decision, Explanation, RuleRef};
+use runner_policy::limits::Limits;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Failure, Retry};
+use crate::exit::{Ending, Status};
+use crate::sandbox::kept::Kept;
+use crate::sandbox::outcome::{Outcome, Phases, Verdict};
+use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
+
+/// What a call came to.
+#[derive(Debug, Serialize)]
+pub struct CallResult {
+    /// Its id.
+    pub call: String,
+    /// How it ended.
+    pub status: Status,
+    /// The exit code.
+    pub exit: crate::exit::ExitCode,
+    /// Standard output, as far as it was kept.
+    #[serde(flatten)]
+    pub stdout: Option<Stream>,
+    /// Standard error, as far as it was kept.
+    #[serde(flatten)]
+    pub stderr: Option<Stream>,
+    /// What went wrong, if it was not the command's own exit code.
+    pub error: Option<ErrorObject>,
+    /// What was decided.
+    pub decision: Value,
+    /// How it ran; `null` if it did not.
+    pub metadata: Value,
+    /// The ways out of a refusal, for people.
+    #[serde(skip)]
+    pub explanation: Option<Explanation>,
+    /// For the process.
+    #[serde(skip)]
+    pub ending: Ending,
+}
+
+/// One kept output stream. Its keys carry the stream's name.
+#[derive(Debug)]
+pub struct Stream {
+    name: &'static str,
+    kept: Kept,
+}
+
+impl Stream {
+    /// What was kept of the stream with this name.
+    #[must_use]
+    pub fn new(name: &'static str, kept: Kept) -> Self {
+        Self { name, kept }
+    }
+}
+
+impl Serialize for Stream {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = Map::new();
+        let name = self.name;
+        let dropped = self.kept.dropped();
+        let (head, tail) = (self.kept.head(), self.kept.tail());
+        let whole = [head, &tail].concat();
+        // Lossless: text as text, anything else as base64. A cut is visible in both.
+        let (text, encoding) = match (String::from_utf8(whole), dropped) {
+            (Ok(text), 0) => (text, "utf-8"),
+            (_, _) => match (cut_text(head, Cut::End), cut_text(&tail, Cut::Start)) {
+                (Some(head), Some(tail)) if dropped > 0 => {
+                    (format!("{head}\n[... {dropped} bytes left out ...]\n{tail}"), "utf-8")
+                }
+                _ => (base64(&[head, &tail].concat()), "base64"),
+            },
+        };
+        map.insert(name.to_owned(), Value::from(text));
+        map.insert(format!("{name}_encoding"), Value::from(encoding));
+        map.insert(format!("{name}_bytes"), Value::from(self.kept.total()));
+        map.insert(format!("{name}_dropped"), Value::from(dropped));
+        map.serialize(serializer)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Start,
+    End,
+}
+
+/// Text whose one end may have been cut inside a character; that character's rest goes too.
+fn cut_text(bytes: &[u8], cut: Cut) -> Option<&str> {
+    (0..4.min(bytes.len() + 1)).find_map(|taken| {
+        let part = match cut {
+            Cut::Start => &bytes[taken..],
+            Cut::End => &bytes[..bytes.len() - taken],
+        };
+        std::str::from_utf8(part).ok()
+    })
+}
+
+/// RFC 4648 base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let word = at(0) << 16 | at(1) << 8 | at(2);
+        for position in 0..4 {
+            if position <= chunk.len() {
+                let digit = DIGITS[(word >> (18 - 6 * position)) as usize & 63];
+                text.push(char::from(digit));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorObject {
+    /// Stable name.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Whether trying again can help.
+    pub recoverable: bool,
+    /// The next step.
+    pub suggestion: Option<String>,
+    /// The rule that denied it.
+    pub rule: Option<RuleRef>,
+}
+
+impl ErrorObject {
+    /// Of a refused call.
+    #[must_use]
+    pub fn of_decision(decision: &Decision, nearest: &[String], allowed_by: &[String]) -> Self {
+        let suggestion = match (nearest.first(), allowed_by.first()) {
+            _ if decision.approvable => Some("it can run once someone approves it".to_owned()),
+            (Some(form), _) => Some(format!("this form is allowed: {form}")),
+            (None, Some(policy)) => Some(format!("the policy `{policy}` would allow it")),
+            (None, None) => None,
+        };
+        Self {
+            code: decision.code.word().to_owned(),
+            message: decision.message.clone(),
+            recoverable: decision.approvable,
+            suggestion,
+            rule: decision.rule.clone(),
+        }
+    }
+
+    /// Of an error that ended the call.
+    #[must_use]
+    pub fn of_error(error: &Error) -> Self {
+        let failure: &dyn Failure = error.failure();
+        Self {
+            code: failure.code().to_owned(),
+            message: failure.to_string(),
+            recoverable: failure.retry() == Retry::CanHelp,
+            suggestion: failure.hint(),
+            rule: None,
+        }
+    }
+
+    /// Of a call that ran and did not end by itself.
+    #[must_use]
+    pub fn of_verdict(verdict: &Verdict, limits: &Limits) -> Option<Self> {
+        use runner_policy::limits::Limit;
+        let figure = |limit: Limit| limit.row().unit.show(limits.get(limit));
+        let (code, message, suggestion) = match verdict {
+            Verdict::Completed | Verdict::Failed { .. } => return None,
+            Verdict::Signalled { signal } => {
+                ("signalled", format!("the command was ended by signal {signal}"), None)
+            }
+            Verdict::Timeout => (
+                "timeout",
+                format!("the call ran longer than {}", figure(Limit::Wall)),
+                Some("use a policy with a longer `wall` limit"),
+            ),
+            Verdict::Oom => (
+                "oom",
+                format!("the call wanted more memory than {}", figure(Limit::Memory)),
+                Some("use a policy with a larger `memory` limit"),
+            ),
+            Verdict::Limit(limit) => (
+                "limit",
+                format!("the call met its limit `{}` of {}", limit.row().key, figure(*limit)),
+                Some("use a policy with a larger limit"),
+            ),
+            Verdict::Cancelled(_) => ("cancelled", "the call was cancelled".to_owned(), None),
+            Verdict::NotFound { program } => (
+                "program_not_found",
+                format!("there is no program {program:?} in the sandbox"),
+                Some("the sandbox has the system's folders and the toolchains on your PATH; `--dry-run` shows them"),
+            ),
+            Verdict::NotExecutable { program, errno } => (
+                "not_executable",
+                format!("{program:?} cannot be executed: {}", errno_text(*errno)),
+                None,
+            ),
+            Verdict::NoCwd { errno } => (
+                "no_cwd",
+                format!("the folder cannot be entered: {}", errno_text(*errno)),
+                None,
+            ),
+        };
+        Some(Self {
+            code: code.to_owned(),
+            message,
+            recoverable: false,
+            suggestion: suggestion.map(str::to_owned),
+            rule: None,
+        })
+    }
+}
+
+fn errno_text(errno: i32) -> String {
+    std::io::Error::from_raw_os_error(errno).to_string()
+}
+
+/// How a verdict ends the process.
+#[must_use]
+pub fn ending(verdict: &Verdict) -> Ending {
+    use crate::exit::Kind;
+    use crate::sandbox::outcome::CancelCause;
+    match verdict {
+        Verdict::Completed => Ending::ok(),
+        Verdict::Failed { status } => Ending::of_command(u8::try_from(*status & 0xff).unwrap_or(1)),
+        // As shells have it.
+        Verdict::Signalled { signal } => Ending::of_command(u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255)),
+        Verdict::Timeout => Ending::of_kind(Kind::Timeout, "timeout"),
+        Verdict::Oom => Ending::of_kind(Kind::OutOfMemory, "oom"),
+        Verdict::Limit(_) => Ending::of_kind(Kind::Limit, "limit"),
+        Verdict::Cancelled(CancelCause::Interrupt) => Ending::of_kind(Kind::Interrupted, "cancelled"),
+        Verdict::Cancelled(CancelCause::Terminate) => Ending::of_kind(Kind::Terminated, "cancelled"),
+        // Nobody reads any more: as quiet as any program that a closed pipe ends.
+        Verdict::Cancelled(CancelCause::OutputClosed) => Ending::of_command(141),
+        Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, "program_not_found"),
+        Verdict::NotExecutable { .. } => Ending::of_kind(Kind::Broken, "not_executable"),
+        Verdict::NoCwd { .. } => Ending::of_kind(Kind::Broken, "no_cwd"),
+    }
+}
+
+/// Everything about how a call ran.
+#[must_use]
+pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> Value {
+    let usage = outcome.and_then(|outcome| outcome.usage.as_ref()).map(|usage| {
+        json!({
+            "peak_memory_bytes": usage.peak_memory,
+            "cpu_us": usage.cpu_us,
+            "peak_pids": usage.peak_pids,
+            "wall_us": usage.wall_us,
+            "stdout_bytes": usage.written.stdout,
+            "stderr_bytes": usage.written.stderr,
+        })
+    });
+    json!({
+        "duration_ms": outcome.map(|outcome| phases(&outcome.phases)),
+        "engine": engine,
+        "runtime": plan.runtime.as_ref().map(ToString::to_string),
+        "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
+        "isolation": plan.isolation,
+        "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": format!("{:?}", plan.user.why) },
+        "limits": plan.limits,
+        "limits_met": outcome.map(|outcome| outcome.hits.iter().map(|hit| format!("{hit:?}").to_lowercase()).collect::<Vec<_>>()),
+        "usage": usage,
+        "protections": protections(plan),
+        "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
+    })
+}
+
+/// Milliseconds by phase, to a tenth of a microsecond.
+fn phases(phases: &Phases) -> Value {
+    let ms = |duration: std::time::Duration| (duration.as_secs_f64() * 1e7).round() / 1e4;
+    json!({
+        "prepare": ms(phases.prepare),
+        "create": ms(phases.create),
+        "start": ms(phases.start),
+        "check": ms(phases.check),
+        "run": ms(phases.run),
+        "end": ms(phases.end),
+        "total": ms(phases.total()),
+    })
+}
+
+/// Each protection, what enforces it, and whether it holds.
+#[must_use]
+pub fn protections(plan: &SandboxPlan) -> Vec<Value> {
+    plan.protections
+        .iter()
+        .map(|protection| {
+            let (status, why) = match protection.status {
+                ProtectionStatus::Enforced => ("enforced", None),
+                ProtectionStatus::BestEffort(why) => ("best_effort", Some(why)),
+                ProtectionStatus::Absent(why) => ("absent", Some(why)),
+            };
+            json!({ "name": protection.name, "enforced_by": protection.enforced_by, "status": status, "why": why })
+        })
+        .collect()
+}
+
+/// The decision and the plan, for `--dry-run`.
+#[must_use]
+pub fn plan_object(decision: &Explanation, plan: Option<&SandboxPlan>) -> Value {
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    let plan = plan.map(|plan| {
+        json!({
+            "image": match &plan.image { Image::Host => "host", Image::Reference(name) => name },
+            "runtime": plan.runtime.as_ref().map(ToString::to_string),
+            "isolation": plan.isolation,
+            "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": format!("{:?}", plan.user.why) },
+            "workspace": text(&plan.workspace),
+            "cwd": text(&plan.cwd),
+            "mounts": plan.mounts.iter().map(|mount| json!({
+                "target": text(&mount.target),
+                "source": text(&mount.source),
+                "access": match mount.access { Access::ReadOnly => "read-only", Access::ReadWrite => "read-write" },
+                "role": format!("{:?}", mount.role).to_lowercase(),
+            })).collect::<Vec<_>>(),
+            "masks": plan.masks.iter().map(|mask| text(&mask.target)).collect::<Vec<_>>(),
+            "scratch": plan.tmpfs.iter().map(|tmpfs| text(&tmpfs.target)).collect::<Vec<_>>(),
+            "made_folders": plan.created_folders.iter().map(|folder| text(folder)).collect::<Vec<_>>(),
+            "env": plan.env.iter().map(|(name, value)| (name.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))).collect::<Map<_, _>>(),
+            "limits": plan.limits,
+            "protections": protections(plan),
+            "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
+        })
+    });
+    json!({ "decision": decision, "plan": plan })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(bytes: &[u8], limit: u64) -> Value {
+        let mut kept = Kept::new(limit);
+        kept.push(bytes);
+        serde_json::to_value(Stream::new("stdout", kept)).unwrap()
+    }
+
+    #[test]
+    fn text_is_text_and_bytes_are_base64() {
+        assert_eq!(stream("añb".as_bytes(), 100)["stdout"], "añb");
+        let binary = stream(&[0xff, 0, 1], 100);
+        assert_eq!(binary["stdout"], "/wAB");
+        assert_eq!(binary["stdout_encoding"], "base64");
+        assert_eq!(base64(b""), "");
+        assert_eq!(base64(b"f"), "Zg==");
+        assert_eq!(base64(b"fo"), "Zm8=");
+        assert_eq!(base64(b"foobar"), "Zm9vYmFy");
+    }
+
+    #[test]
+    fn a_cut_is_visible_and_counted() {
+        let cut = stream("ééééééééééééééé".as_bytes(), 9);
+        assert_eq!(cut["stdout_bytes"], 30);
+        assert!(cut["stdout"].as_str().unwrap().contains("bytes left out"));
+    }
+}

@@ -1,0 +1,209 @@
+//! `runner exec`: a command or a shell line, decided and run in a sandbox.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use runner_policy::limits::Limit;
+use tokio::io::AsyncWrite;
+
+use super::policy::view::View;
+use super::printer::{Format, Printer};
+use super::terminal_sink::TerminalSink;
+use super::usage::UsageError;
+use super::visible::visible;
+use crate::call::{self, CallResult, Command, Decided, Output, Request};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::Choice;
+use crate::sandbox::run::{Keep, Streams};
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("what").required(true).multiple(false),
+    after_help = "Examples:\n  runner exec -- git log --oneline\n  runner exec --policy develop -- npm test\n  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n  runner exec --dry-run -- cat README.md\n\nThe command's exit code is ours; `runner --help` lists the codes that are runner's own."
+)]
+pub struct Args {
+    /// The policy that decides: a name, or the path of a .yml file [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+    /// Run in this folder
+    #[arg(long, short = 'C', visible_alias = "cwd", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// The image: `host`, or an OCI reference that the engine has
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// What makes the sandbox
+    #[arg(long, value_name = "ENGINE", value_parser = ["docker"])]
+    engine: Option<String>,
+    /// End the call after this time, such as 30s; can only tighten
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// Memory of the call, such as 256MiB; can only tighten
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
+    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    limits: Vec<String>,
+    /// Show what would run, in what, and under which protections
+    #[arg(long)]
+    dry_run: bool,
+    /// A line as typed into a shell; the parsed line is executed, no shell runs
+    #[arg(long, value_name = "LINE", group = "what", allow_hyphen_values = true)]
+    shell: Option<OsString>,
+    /// A command and its arguments
+    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs it.
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let dry_run = args.dry_run;
+    let decided = args.resolve()?.decide()?;
+    if dry_run {
+        return plan(&decided, printer);
+    }
+    let output = match printer.format() {
+        Format::Json => Output::Kept(Some(Box::pin(tokio_stdin()))),
+        Format::Text => Output::Streamed(streams()),
+    };
+    if decided.is_allowed() && printer.format() == Format::Text {
+        wants_terminal(&decided, printer);
+    }
+    let result = call::run(&decided, output)?;
+    report(&decided, &result, printer)?;
+    Ok(result.ending)
+}
+
+impl Args {
+    fn resolve(self) -> Result<Request, Error> {
+        let command = match self.shell {
+            Some(line) => Command::Line(line.into_string().map_err(|line| {
+                UsageError::NotText(line.to_string_lossy().into_owned())
+            })?),
+            None => Command::Argv(self.command),
+        };
+        let mut tighten = Vec::new();
+        let named = [("wall", "--timeout", self.timeout), ("memory", "--memory", self.memory)];
+        for (key, option, figure) in named {
+            if let Some(figure) = figure {
+                tighten.push(limit(option, key, &figure)?);
+            }
+        }
+        for text in &self.limits {
+            let (key, figure) = text.split_once('=').unwrap_or((text, ""));
+            tighten.push(limit("--limit", key, figure)?);
+        }
+        Ok(Request {
+            command,
+            cwd: self.workdir,
+            policy: self.policy.unwrap_or_default(),
+            image: self.image,
+            tighten,
+        })
+    }
+}
+
+fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64), UsageError> {
+    let wrong = |why: String| UsageError::Option { option: option.to_owned(), why };
+    let Some(limit) = Limit::by_key(key) else {
+        let known: Vec<&str> = runner_policy::limits::TABLE.iter().map(|row| row.key).collect();
+        return Err(wrong(format!("there is no limit `{key}`; known: {}", known.join(", "))));
+    };
+    match limit.row().unit.parse(figure) {
+        Ok(figure) => Ok((limit, figure)),
+        Err(form) => Err(wrong(format!("`{figure}` is no figure; write {form}"))),
+    }
+}
+
+/// Standard input of the call: ours.
+fn tokio_stdin() -> tokio::io::Stdin {
+    tokio::io::stdin()
+}
+
+fn streams() -> Streams {
+    let out: Pin<Box<dyn AsyncWrite + Send>> = if std::io::stdout().is_terminal() {
+        Box::pin(TerminalSink::new(tokio::io::stdout()))
+    } else {
+        Box::pin(tokio::io::stdout())
+    };
+    let err: Pin<Box<dyn AsyncWrite + Send>> = if std::io::stderr().is_terminal() {
+        Box::pin(TerminalSink::new(tokio::io::stderr()))
+    } else {
+        Box::pin(tokio::io::stderr())
+    };
+    Streams {
+        stdin: Some(Box::pin(tokio_stdin())),
+        stdout: Some(out),
+        stderr: Some(err),
+        keep: Keep::Nothing,
+    }
+}
+
+/// Programs that are of no use without a terminal.
+const INTERACTIVE: &[&str] = &[
+    "vi", "vim", "nvim", "nano", "emacs", "top", "htop", "less", "more", "man", "tmux", "screen", "ssh", "mc", "ranger",
+];
+/// Programs that are so when they are given nothing to do.
+const PROMPTS: &[&str] = &["sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "irb", "psql", "sqlite3"];
+
+/// One clear sentence for a command that wants a terminal.
+fn wants_terminal(decided: &Decided, printer: &mut Printer) {
+    let Command::Argv(argv) = &decided.request.command else { return };
+    let Some(name) = argv.first().and_then(|name| name.to_str()) else { return };
+    let bare = argv.len() == 1 && std::io::stdin().is_terminal();
+    if INTERACTIVE.contains(&name) || (bare && PROMPTS.contains(&name)) {
+        printer.talk(format_args!(
+            "note: `{}` wants a terminal; a sandbox has none, its standard streams are pipes",
+            visible(name)
+        ));
+    }
+}
+
+/// What a person sees besides the command's own output.
+fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
+    if printer.format() == Format::Json {
+        printer.json(result)?;
+        return Ok(());
+    }
+    if let Some(explanation) = &result.explanation {
+        let asked = decided.request.shown();
+        printer.talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
+        return Ok(());
+    }
+    if let Some(error) = &result.error {
+        printer.talk(format_args!("runner: {}", visible(&error.message)));
+        if let Some(suggestion) = &error.suggestion {
+            printer.hint(suggestion);
+        }
+    }
+    for path in result.metadata["quarantined"].as_array().into_iter().flatten() {
+        printer.talk(format_args!(
+            "runner: the call made {}, which is protected; it was moved aside",
+            visible(path.as_str().unwrap_or_default())
+        ));
+    }
+    Ok(())
+}
+
+/// `--dry-run`: the decision and the plan.
+fn plan(decided: &Decided, printer: &mut Printer) -> Result<Ending, Error> {
+    let explanation = decided.explain()?;
+    let ending = super::policy::view::ending(&decided.decision);
+    let plan = if decided.is_allowed() { Some(call::dry_run(decided)?) } else { None };
+    match printer.format() {
+        Format::Json => {
+            printer.json(&call::plan_object(&explanation, plan.as_ref()))?;
+        }
+        Format::Text => {
+            let asked = decided.request.shown();
+            printer.data(View { asked: &asked, explanation: &explanation })?;
+            if let Some(plan) = &plan {
+                printer.data(super::plan_view::PlanView(plan))?;
+            }
+        }
+    }
+    Ok(ending)
+}

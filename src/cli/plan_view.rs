@@ -1,0 +1,69 @@
+//! The plan of a sandbox for people: what is mounted, hidden, limited, protected.
+
+use std::fmt;
+
+use super::style;
+use super::visible::visible;
+use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
+
+/// A plan, shown.
+pub struct PlanView<'a>(pub &'a SandboxPlan);
+
+impl fmt::Display for PlanView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.0;
+        let faint = style::FAINT;
+        let image = match &plan.image {
+            Image::Host => "host",
+            Image::Reference(reference) => reference,
+        };
+        writeln!(f, "  {:<10}  {}", "image", visible(image))?;
+        writeln!(f, "  {:<10}  {}:{}  {faint}{:?}{faint:#}", "user", plan.user.uid, plan.user.gid, plan.user.why)?;
+        writeln!(f, "  {:<10}  {}", "folder", visible(&plan.cwd.to_string_lossy()))?;
+        let mut label = "mounts";
+        for mount in &plan.mounts {
+            let access = match mount.access {
+                Access::ReadOnly => "ro",
+                Access::ReadWrite => "rw",
+            };
+            let target = mount.target.to_string_lossy();
+            writeln!(f, "  {label:<10}  {access} {}  {faint}{:?}{faint:#}", visible(&target), mount.role)?;
+            label = "";
+        }
+        let mut label = "hidden";
+        for mask in &plan.masks {
+            writeln!(f, "  {label:<10}  {}", visible(&mask.target.to_string_lossy()))?;
+            label = "";
+        }
+        let mut label = "made";
+        for folder in &plan.created_folders {
+            writeln!(f, "  {label:<10}  {}  {faint}removed again if still empty{faint:#}", visible(&folder.to_string_lossy()))?;
+            label = "";
+        }
+        let mut label = "limits";
+        for (limit, figure) in plan.limits.iter() {
+            let row = limit.row();
+            writeln!(f, "  {label:<10}  {:<13} {}", row.key, row.unit.show(figure))?;
+            label = "";
+        }
+        let mut label = "protected";
+        for protection in &plan.protections {
+            let (mark, why) = match protection.status {
+                ProtectionStatus::Enforced => ("yes", ""),
+                ProtectionStatus::BestEffort(why) => ("partly", why),
+                ProtectionStatus::Absent(why) => ("NO", why),
+            };
+            writeln!(f, "  {label:<10}  {mark:<6} {:<24} {faint}{}{faint:#}", protection.name, protection.enforced_by)?;
+            if !why.is_empty() {
+                writeln!(f, "  {:<10}         {faint}{why}{faint:#}", "")?;
+            }
+            label = "";
+        }
+        let mut label = "notes";
+        for note in &plan.notes {
+            writeln!(f, "  {label:<10}  {}", visible(&note.text))?;
+            label = "";
+        }
+        Ok(())
+    }
+}
