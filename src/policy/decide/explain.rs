@@ -6,7 +6,8 @@ use super::{Code, Decision, Query, What, decide};
 use crate::effective::Effective;
 use crate::model::Verdict;
 use crate::pattern::Pattern;
-use crate::word::quoted;
+use crate::reading::Scope;
+use crate::word::{Word, quoted};
 
 /// Most forms that are offered.
 const MAX_NEAREST: usize = 3;
@@ -44,24 +45,33 @@ pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> E
 }
 
 fn nearest(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<String> {
-    let What::Argv(argv) = query.what else { return Vec::new() };
+    let argv: Option<Vec<String>> = match query.what {
+        What::Argv(argv) => Some(argv.to_vec()),
+        What::Words(words) => words.iter().map(|word| word.text().map(str::to_owned)).collect(),
+        What::Line(_) | What::Read(_) | What::Write(_) | What::Net(_) | What::Env(_) => None,
+    };
+    let Some(argv) = argv else { return Vec::new() };
     let mut forms: Vec<Vec<String>> = Vec::new();
     if argv.len() <= MAX_TRIED && !argv.is_empty() {
         if decision.code == Code::ProgramPath {
-            let mut bare = argv.to_vec();
+            let mut bare = argv.clone();
             bare[0] = bare[0].rsplit('/').next().unwrap_or_default().to_owned();
             forms.push(bare);
         }
-        // The same command without one word, or without one word and its value.
-        for taken in [1, 2] {
-            for at in 1..argv.len().saturating_sub(taken - 1) {
-                if argv[at].starts_with('-') {
-                    let mut without = argv.to_vec();
+        // The same command without one option, without it and its value, or up to it.
+        for at in (1..argv.len()).filter(|at| argv[*at].starts_with('-')) {
+            for taken in [1, 2, argv.len() - at] {
+                if at + taken <= argv.len() {
+                    let mut without = argv.clone();
                     without.drain(at..at + taken);
                     forms.push(without);
                 }
             }
         }
+        // A value that is left behind would be a new operand: that is another command.
+        let most = operands(&argv, query);
+        forms.retain(|form| operands(form, query) <= most);
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     }
     let program = argv.first().map(String::as_str).unwrap_or_default();
     let mut found: Vec<String> = Vec::new();
@@ -90,4 +100,15 @@ fn nearest(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<St
         }
     }
     found
+}
+
+/// How many operands a command has, by its own grammar.
+fn operands(argv: &[String], query: &Query<'_>) -> usize {
+    let words: Vec<Word> = argv.iter().map(Word::lit).collect();
+    let scope = Scope { cwd: query.cwd, layers: &[] };
+    let reading = crate::reading::read(&words, scope);
+    reading
+        .ok()
+        .and_then(|reading| reading.levels.first().map(|level| level.operands.len()))
+        .unwrap_or(usize::MAX)
 }

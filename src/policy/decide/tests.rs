@@ -205,3 +205,17 @@ fn too_large_and_too_deep_are_denied_not_shortened() {
         Code::BadArgument
     );
 }
+
+#[test]
+fn nearest_forms_are_allowed_and_leave_no_value_behind() {
+    let look = policy(&[LOOK], "look");
+    let nearest = |line: &str| {
+        let words: Vec<Word> = line.split(' ').map(Word::lit).collect();
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let query = Query { workspace: "/w", cwd: "/w", now, what: What::Words(&words) };
+        explain(&look, &query, &[]).nearest
+    };
+    assert_eq!(nearest("sort -r -o x a"), ["sort -r a", "sort -r", "sort"]);
+    assert_eq!(nearest("find . -exec rm {} +"), ["find ."]);
+    assert_eq!(nearest("/usr/bin/sort a"), ["sort a"]);
+}
