@@ -18,7 +18,7 @@ pub enum Role {
     /// A text, or `WORD-file=FILE` which is read.
     FileEquals,
     /// A path, or `HOST:PATH` which is reached over the net.
-    HostPath(Access),
+    HostPath(Access, Shape),
     /// A path or a URL.
     UrlOrRead,
     /// A revision, or `REV:PATH` whose path is read.
@@ -63,6 +63,8 @@ pub enum Role {
     PlusFormat,
     /// A filter of jq; one that imports reads files.
     JqFilter,
+    /// A program of awk; what runs others or opens files is `code`.
+    AwkScript,
     /// A file mode; setuid and setgid bits are `system`.
     Mode,
     /// Something that changes the machine.
@@ -98,6 +100,8 @@ pub enum Shape {
     /// A name in which the program's own marks (`#1`, `{a,b}`, `%s`) stand for others: with one it is any file.
     /// `-` is a standard stream.
     Template,
+    /// The file itself is read, and files beside it are written: `gunzip`.
+    Beside,
     /// Not the argument but the folder in force, with everything below: members of an archive.
     Here,
 }
@@ -191,6 +195,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("write-tree", Role::Path(Access::Write, Shape::Tree)),
     ("write-glob", Role::Path(Access::Write, Shape::Glob)),
     ("write-prefix", Role::Path(Access::Write, Shape::Prefix)),
+    ("read-write-beside", Role::Path(Access::ReadWrite, Shape::Beside)),
     ("read-template", Role::Path(Access::Read, Shape::Template)),
     ("write-template", Role::Path(Access::Write, Shape::Template)),
     ("read-here", Role::Path(Access::Read, Shape::Here)),
@@ -201,8 +206,11 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("at-file", Role::AtFile),
     ("form", Role::Form),
     ("file-equals", Role::FileEquals),
-    ("host-read", Role::HostPath(Access::Read)),
-    ("host-write", Role::HostPath(Access::Write)),
+    ("host-read", Role::HostPath(Access::Read, Shape::OrStdout)),
+    ("host-write", Role::HostPath(Access::Write, Shape::OrStdout)),
+    ("host-read-tree", Role::HostPath(Access::Read, Shape::Tree)),
+    ("host-write-tree", Role::HostPath(Access::Write, Shape::Tree)),
+    ("host-read-write-tree", Role::HostPath(Access::ReadWrite, Shape::Tree)),
     ("url-or-read", Role::UrlOrRead),
     ("rev", Role::Rev),
     ("rev-or-path", Role::RevOrPath),
@@ -230,6 +238,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("suffix", Role::Suffix),
     ("plus-format", Role::PlusFormat),
     ("jq-filter", Role::JqFilter),
+    ("awk-script", Role::AwkScript),
     ("mode", Role::Mode),
     ("system", Role::System),
     ("unknown", Role::Unknown),
@@ -266,7 +275,7 @@ impl Role {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Inert(kind) | Self::Code(kind) => *kind,
-            Self::Path(..) | Self::HostPath(_) | Self::UrlOrRead => Kind::Path,
+            Self::Path(..) | Self::HostPath(..) | Self::UrlOrRead => Kind::Path,
             Self::Rev | Self::RevOrPath | Self::RevTree => Kind::Ref,
             Self::Remote(_) => Kind::Remote,
             Self::Url => Kind::Url,

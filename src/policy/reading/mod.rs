@@ -6,6 +6,7 @@
 //! over a bound is a [`Refusal`], never a shorter reading.
 
 mod args;
+mod awk;
 mod jq;
 mod level;
 mod line;

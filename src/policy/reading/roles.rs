@@ -2,7 +2,7 @@
 
 use super::level::{Arg, Level, Reading, read_level};
 use super::line::{self, CommandLine};
-use super::{Refusal, Scope, jq, mode, sed};
+use super::{Refusal, Scope, awk, jq, mode, sed};
 use crate::effect::{Caused, Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
@@ -120,13 +120,9 @@ impl Emit {
                 }
                 None => path_effects(level, Access::Read, &Place::Any, by),
             },
-            Role::HostPath(access) => match word.text() {
-                Some(text) if text.find(':').is_some_and(|at| !text[..at].contains('/')) => {
-                    let host = text.split(':').next().unwrap_or_default();
-                    let host = host.rsplit('@').next().unwrap_or_default();
-                    push(level, Effect::Net(Peer::Connect(host.to_owned())), by);
-                }
-                _ => self.path(level, *access, Shape::OrStdout, word, by),
+            Role::HostPath(access, shape) => match word.text().and_then(host_of) {
+                Some(host) => push(level, Effect::Net(Peer::Connect(host.to_owned())), by),
+                None => self.path(level, *access, *shape, word, by),
             },
             Role::UrlOrRead => match word.text() {
                 Some(text) if text.contains("://") => self.url(level, word, by),
@@ -195,6 +191,11 @@ impl Emit {
             Role::PlusFormat => {
                 if !word.text().is_some_and(|text| text.starts_with('+')) {
                     push(level, Effect::System, by);
+                }
+            }
+            Role::AwkScript => {
+                if !word.text().is_some_and(awk::only_prints) {
+                    push(level, Effect::Code, by);
                 }
             }
             Role::JqFilter => {
@@ -269,24 +270,41 @@ impl Emit {
             Shape::Template if path.contains(['{', '[', '#', '%', '*', '?']) => Place::Any,
             Shape::Template => Place::Exact(full),
             Shape::Here => Place::Tree(self.cwd.clone()),
+            Shape::Beside => Place::Tree(paths::join(&full, "..")),
             Shape::Glob => pathspec(&self.cwd, path),
         }
     }
 
     fn path(&mut self, level: &mut Level, access: Access, shape: Shape, word: &Word, by: &str) {
+        if shape == Shape::Beside && access == Access::ReadWrite {
+            self.path(level, Access::Read, Shape::Exact, word, by);
+            return self.path(level, Access::Write, Shape::Beside, word, by);
+        }
         let place = match word {
             _ if shape == Shape::Here => Place::Tree(self.cwd.clone()),
             Word::Lit(text) => {
                 let stream = text == "-"
-                    && (matches!(shape, Shape::OrStdout | Shape::Template)
+                    && (matches!(shape, Shape::OrStdout | Shape::Template | Shape::Beside)
                         || (access == Access::Read && shape != Shape::Prefix));
                 if stream || text.is_empty() {
                     return;
+                }
+                if shape == Shape::Glob
+                    && let Some(path) = asked_by_magic(text).filter(|path| !path.is_empty())
+                {
+                    // Case can be ignored too.
+                    for path in [path.to_owned(), path.to_lowercase()] {
+                        path_effects(level, access, &pathspec(&self.cwd, &path), by);
+                    }
                 }
                 self.place(shape, text)
             }
             // A pathspec that is a shell pattern too is one of these words, and a folder stands for all below.
             Word::Glob(_) if shape == Shape::Glob => Place::Any,
+            Word::Glob(text) if shape == Shape::Beside => {
+                let beside = text.rsplit_once('/').map(|(folder, _)| format!("{folder}/*"));
+                Place::Glob(paths::join(&self.cwd, beside.as_deref().unwrap_or("*")))
+            }
             Word::Glob(text) => Place::Glob(paths::join(&self.cwd, text)),
             Word::Starts(_) | Word::Any => Place::Any,
             Word::Found(roots) | Word::FoundMany(roots) => {
@@ -446,25 +464,42 @@ fn replaced(word: Word, mark: &str) -> Word {
     }
 }
 
+/// The host of `HOST:PATH`, `HOST::MODULE` or `rsync://HOST/PATH`. A colon after a slash belongs to a path.
+fn host_of(text: &str) -> Option<&str> {
+    let place = match text.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => rest.split(['/', ':']).next(),
+        _ => text.split_once(':').map(|(place, _)| place).filter(|place| !place.contains('/')),
+    };
+    place.map(|place| place.rsplit('@').next().unwrap_or_default())
+}
+
 /// A pathspec that says more than a path.
 fn magic(text: &str) -> bool {
     [":(", ":!", ":^", ":/"].iter().any(|mark| text.starts_with(mark))
 }
 
-/// A git pathspec: a folder stands for all below it. Its `*` crosses folders, so a pattern stands for all
-/// below the folder that holds the first mark. Magic (`:!x`, `:/`, `:(top)x`) excludes, or begins at the
-/// root of the repository, which is not known here.
+/// A git pathspec: a folder stands for all below it, a pattern for what it spells.
 fn pathspec(cwd: &str, text: &str) -> Place {
+    let full = paths::join(cwd, text);
     if text.starts_with(':') {
-        return Place::Any;
+        // Excludes, or begins at the root of the repository, which is not known here.
+        Place::Any
+    } else if text.contains(['*', '?', '[', '\\']) {
+        Place::Glob(full)
+    } else {
+        Place::Tree(full)
     }
-    let fixed = match text.find(['*', '?', '[', '\\']) {
-        Some(mark) => text[..mark]
-            .rfind('/')
-            .map_or(".", |slash| if slash == 0 { "/" } else { &text[..slash] }),
-        None => text,
-    };
-    Place::Tree(paths::join(cwd, fixed))
+}
+
+/// The path that a pathspec with magic asks for: `:(top)x`, `:/x`; none where it excludes.
+fn asked_by_magic(text: &str) -> Option<&str> {
+    match text.strip_prefix(":(") {
+        Some(rest) => rest
+            .split_once(')')
+            .filter(|(words, _)| !words.contains("exclude"))
+            .map(|(_, path)| path),
+        None => text.strip_prefix(":/"),
+    }
 }
 
 fn path_effects(level: &mut Level, access: Access, place: &Place, by: &str) {

@@ -89,7 +89,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::RevOrPath
         | Role::RevTree
         | Role::JqFilter => path(Access::Read, push),
-        Role::HostPath(access) => {
+        Role::HostPath(access, _) => {
             path(*access, push);
             push(Effect::Net(Peer::Any));
         }
@@ -104,6 +104,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         | Role::ExecUntil
         | Role::ShellLine
         | Role::Code(_)
+        | Role::AwkScript
         | Role::SedScript => {
             push(Effect::Code);
         }

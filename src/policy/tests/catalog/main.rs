@@ -59,6 +59,7 @@ macro_rules! tables {
 
 tables! {
     archives
+    awk
     change
     conditions
     files
