@@ -9,6 +9,7 @@ mod cases;
 mod cli;
 mod docs;
 mod engine;
+mod escape;
 mod policy;
 mod refused;
 mod support;

@@ -1,0 +1,208 @@
+//! A workspace, a decision about it, and a command in a real container.
+
+use std::ffi::OsString;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use runner::sandbox::folders::remove_if_empty;
+use runner::sandbox::grants::{Code, FileGrants, PathSet, Writes};
+use runner::sandbox::mounts::Missing;
+use runner::sandbox::outcome::{RunError, Verdict};
+use runner::sandbox::plan::{Environment, Image, Runtime, SandboxPlan};
+use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, SharedMemory, plan};
+use runner::sandbox::quarantine::{Appeared, sweep};
+use runner::sandbox::user::UserMapping;
+use runner::sandbox::workspace::{Owner, Workspace};
+use runner_policy::limits::{Isolation, Limit, Limits};
+
+use crate::engine::{argv, call};
+
+/// An ordinary user, to whom workspaces belong when the tests run as root.
+const ORDINARY: u32 = 1000;
+
+/// Patterns as policies have them.
+pub struct Globs {
+    texts: Vec<String>,
+    includes: GlobSet,
+    excludes: GlobSet,
+}
+
+pub fn globs(patterns: &[&str]) -> Globs {
+    let compile = |list: Vec<&str>| {
+        let mut set = GlobSetBuilder::new();
+        for text in list {
+            set.add(GlobBuilder::new(text).literal_separator(true).build().unwrap());
+        }
+        set.build().unwrap()
+    };
+    let (excludes, includes): (Vec<&str>, Vec<&str>) =
+        patterns.iter().copied().partition(|text| text.starts_with('!'));
+    Globs {
+        texts: patterns.iter().map(|text| (*text).to_owned()).collect(),
+        includes: compile(includes),
+        excludes: compile(excludes.into_iter().map(|text| &text[1..]).collect()),
+    }
+}
+
+impl PathSet for Globs {
+    fn matches(&self, relative: &Path) -> bool {
+        self.includes.is_match(relative) && !self.excludes.is_match(relative)
+    }
+
+    fn patterns(&self) -> Vec<String> {
+        self.texts.clone()
+    }
+}
+
+/// What a policy would say.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    pub write: &'a [&'a str],
+    pub readonly: &'a [&'a str],
+    pub deny: &'a [&'a str],
+    pub runtime: Option<&'a str>,
+    pub env: &'a [(&'a str, &'a str)],
+}
+
+/// Look, and change nothing.
+pub const READ: Rules<'static> =
+    Rules { write: &[], readonly: &[], deny: &[], runtime: None, env: &[] };
+
+/// A workspace in a temporary folder; it is not the whole folder, so that there is an outside.
+pub struct Case {
+    pub dir: tempfile::TempDir,
+    pub root: PathBuf,
+}
+
+/// A workspace with these files; a name that ends with `/` is a folder.
+pub fn case(files: &[&str]) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    let root = dir.path().canonicalize().unwrap().join("workspace");
+    std::fs::create_dir(&root).unwrap();
+    for file in files {
+        let path = root.join(file);
+        if file.ends_with('/') {
+            std::fs::create_dir_all(path).unwrap();
+        } else {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "original\n").unwrap();
+        }
+    }
+    let case = Case { dir, root };
+    case.give_away();
+    case
+}
+
+/// What a command left behind.
+pub struct Ran {
+    pub verdict: Verdict,
+    pub out: String,
+    pub err: String,
+    pub appeared: Vec<Appeared>,
+}
+
+impl Case {
+    /// Everything in the workspace belongs to an ordinary user.
+    pub fn give_away(&self) {
+        if rustix::process::geteuid().is_root() {
+            give(&self.root);
+        }
+    }
+
+    pub fn plan(&self, rules: Rules<'_>) -> Result<SandboxPlan, PlanError> {
+        self.plan_at(&self.root, rules)
+    }
+
+    pub fn plan_at(&self, start: &Path, rules: Rules<'_>) -> Result<SandboxPlan, PlanError> {
+        let workspace = Workspace::find(Some(start), None).unwrap();
+        let (read, write) = (globs(&["**"]), globs(rules.write));
+        let (readonly, deny) = (globs(rules.readonly), globs(rules.deny));
+        let mut limits = Limits::preset(Isolation::Basic);
+        limits.set(Limit::Wall, 120_000);
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let variable = |name: &str| std::env::var_os(name);
+        plan(&PlanRequest {
+            workspace: &workspace,
+            grants: FileGrants {
+                read: &read,
+                write: &write,
+                readonly: &readonly,
+                deny: &deny,
+                writes: if rules.write.is_empty() { Writes::None } else { Writes::Some },
+                code: Code::Granted,
+            },
+            image: Image::Host,
+            image_facts: ImageFacts::default(),
+            runtime: rules.runtime.and_then(Runtime::new),
+            isolation: Isolation::Basic,
+            limits,
+            env: rules
+                .env
+                .iter()
+                .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+                .collect::<Environment>(),
+            shared_memory: SharedMemory::None,
+            mapping: UserMapping::Rootful,
+            caller: Owner {
+                uid: rustix::process::geteuid().as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+            },
+            home: home.as_deref(),
+            variable: &variable,
+            materials: &self.dir.path().join("materials"),
+            missing: Missing::Make,
+        })
+    }
+
+    /// Runs a script as the rules allow, and cleans up as the end of a call does.
+    pub fn sh(&self, rules: Rules<'_>, script: &str) -> Ran {
+        self.run(self.plan(rules).unwrap(), &["sh", "-c", script]).unwrap()
+    }
+
+    pub fn run(&self, plan: SandboxPlan, words: &[&str]) -> Result<Ran, RunError> {
+        let (guarded, created) = (plan.guarded.clone(), plan.created_folders.clone());
+        let outcome = call(plan, argv(words));
+        remove_if_empty(&created);
+        let appeared = sweep(&guarded);
+        let outcome = outcome?;
+        let text = |bytes: Option<Vec<u8>>| String::from_utf8_lossy(&bytes.unwrap()).into_owned();
+        Ok(Ran {
+            verdict: outcome.verdict,
+            out: text(outcome.stdout.whole()),
+            err: text(outcome.stderr.whole()),
+            appeared,
+        })
+    }
+
+    /// What a file of the workspace holds.
+    pub fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root.join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.root.join(path).symlink_metadata().is_ok()
+    }
+}
+
+impl Ran {
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.verdict, Verdict::Completed, "{}{}", self.out, self.err);
+        self
+    }
+}
+
+fn give(path: &Path) {
+    let found = path.symlink_metadata().unwrap();
+    if found.uid() == 0 && !found.is_symlink() {
+        chown(path, Some(ORDINARY), Some(ORDINARY)).unwrap();
+    }
+    if found.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path());
+        }
+    }
+}
