@@ -7,11 +7,13 @@ use std::path::Path;
 
 /// Looks at every path that the host asked for.
 pub fn ready(targets: &[Bytes]) -> Ready {
-    Ready { version: VERSION, mounts: targets.iter().map(look).collect(), seen: seen() }
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = targets.iter().map(|target| look(target, &table)).collect();
+    Ready { version: VERSION, mounts, seen: seen() }
 }
 
 /// A path that is not there, or is a link, has identity 0 or its own, and so never the expected one.
-fn look(target: &Bytes) -> MountSeen {
+fn look(target: &Bytes, table: &[u8]) -> MountSeen {
     let path = Path::new(target.as_os());
     let (dev, ino) =
         std::fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).unwrap_or((0, 0));
@@ -19,8 +21,26 @@ fn look(target: &Bytes) -> MountSeen {
         target: target.clone(),
         dev,
         ino,
-        read_only: sys::is_read_only(path).unwrap_or(false),
+        // gVisor enforces it, but tells it in the table of mounts alone.
+        read_only: sys::is_read_only(path).unwrap_or(false) || listed_read_only(table, path),
     }
+}
+
+/// Whether the table of mounts says that what was mounted last at a path is read-only. A path with
+/// characters that the table escapes is not found, and so not believed.
+fn listed_read_only(table: &[u8], path: &Path) -> bool {
+    let fields = |line: &[u8]| -> Option<(Vec<u8>, bool)> {
+        let mut fields = line.split(|byte| *byte == b' ').skip(4);
+        let target = fields.next()?.to_vec();
+        let read_only = fields.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
+        Some((target, read_only))
+    };
+    table
+        .split(|byte| *byte == b'\n')
+        .filter_map(fields)
+        .filter(|(target, _)| target == path.as_os_str().as_encoded_bytes())
+        .last()
+        .is_some_and(|(_, read_only)| read_only)
 }
 
 /// Reads `/proc/self/status`. The process is undumpable, but its own files stay readable.

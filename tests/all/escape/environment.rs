@@ -27,6 +27,7 @@ fn nothing_of_the_hosts_environment_arrives() {
         assert!(!plan.env.contains_key(std::ffi::OsStr::new(name)), "{name}");
     }
     assert_eq!(plan.env[std::ffi::OsStr::new("HOME")], "/home/runner");
+    let planned = plan.env.clone();
     let ran = case
         .run(plan, &["sh", "-c", "cat /proc/1/environ; env; touch $HOME/x && echo home"])
         .unwrap();
