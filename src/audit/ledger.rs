@@ -83,7 +83,8 @@ impl<'s> Ledger<'s> {
             Event::End(body) => (Kind::End, serde_json::to_string(body)),
         };
         // Plain data with text keys: writing it as JSON cannot fail.
-        let body = body.unwrap_or_else(|error| format!("{{\"unwritable\":{:?}}}", error.to_string()));
+        let body =
+            body.unwrap_or_else(|error| format!("{{\"unwritable\":{:?}}}", error.to_string()));
         let write = || {
             let transaction = self.store.connection().unchecked_transaction()?;
             self.insert(call.as_str(), kind, &body)?;
@@ -155,7 +156,8 @@ impl<'s> Ledger<'s> {
     pub fn running(&self) -> Result<Vec<(String, u32)>, StoreError> {
         let find = || {
             let connection = self.store.connection();
-            let mut statement = connection.prepare("SELECT call, pid FROM running ORDER BY call")?;
+            let mut statement =
+                connection.prepare("SELECT call, pid FROM running ORDER BY call")?;
             statement
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect::<rusqlite::Result<Vec<_>>>()
@@ -179,7 +181,9 @@ impl<'s> Ledger<'s> {
                 .optional()?;
             let Some(full) = full else { return Ok(Vec::new()) };
             connection
-                .prepare("SELECT seq, at, call, kind, body FROM events WHERE call = ?1 ORDER BY seq")?
+                .prepare(
+                    "SELECT seq, at, call, kind, body FROM events WHERE call = ?1 ORDER BY seq",
+                )?
                 .query_map([full], row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };

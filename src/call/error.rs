@@ -126,10 +126,18 @@ impl Failure for CallError {
     fn hint(&self) -> Option<String> {
         match (self.inner(), self) {
             (Some(inner), _) => inner.hint(),
-            (None, Self::PathNotText(_)) => Some("run it in a folder whose path is UTF-8".to_owned()),
-            (None, Self::NoEngine { .. }) => Some("choose a policy whose `sandbox.engines` has docker".to_owned()),
-            (None, Self::HostNotOffered) => Some("remove `where: host` from the rule: it then runs in a sandbox".to_owned()),
-            (None, Self::BadImage(_)) => Some("`host`, or a reference such as debian:12".to_owned()),
+            (None, Self::PathNotText(_)) => {
+                Some("run it in a folder whose path is UTF-8".to_owned())
+            }
+            (None, Self::NoEngine { .. }) => {
+                Some("choose a policy whose `sandbox.engines` has docker".to_owned())
+            }
+            (None, Self::HostNotOffered) => {
+                Some("remove `where: host` from the rule: it then runs in a sandbox".to_owned())
+            }
+            (None, Self::BadImage(_)) => {
+                Some("`host`, or a reference such as debian:12".to_owned())
+            }
             (None, _) => None,
         }
     }

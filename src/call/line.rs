@@ -50,7 +50,9 @@ impl Context<'_> {
         let command = match name {
             None if words.is_empty() => {
                 // A variable that nothing exported is seen by no program.
-                assignments.retain(|set| self.exported.iter().any(|known| known.as_bytes() == set.name.as_ref()));
+                assignments.retain(|set| {
+                    self.exported.iter().any(|known| known.as_bytes() == set.name.as_ref())
+                });
                 let set = std::mem::take(&mut assignments);
                 wire::Command::Builtin(if set.is_empty() {
                     wire::Builtin::True

@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use runner_policy::Effective;
 use runner_policy::decide::{Decision, Explanation, Query, What, decide, explain};
 use runner_policy::limits::{Limit, Limits};
 use runner_policy::model::Verdict;
 use runner_policy::shell::{self, Script};
 use runner_policy::word::{Word, quoted};
-use runner_policy::Effective;
 use runner_wire::{Bytes, Work};
 
 use super::error::CallError;
@@ -96,9 +96,11 @@ impl Request {
     pub fn shown(&self) -> String {
         match &self.command {
             Command::Line(line) => line.clone(),
-            Command::Argv(argv) => {
-                argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
-            }
+            Command::Argv(argv) => argv
+                .iter()
+                .map(|word| quoted(&word.to_string_lossy()))
+                .collect::<Vec<_>>()
+                .join(" "),
         }
     }
 
@@ -171,10 +173,12 @@ impl Decided {
                 let argv = ["sh", "-c", text.as_str()].map(Bytes::from).to_vec();
                 Work::Argv { argv, program: None }
             }),
-            Command::Argv(argv) => shell_line(argv).and_then(readable).unwrap_or_else(|| Work::Argv {
-                argv: argv.iter().map(|word| Bytes::from(word.as_os_str())).collect(),
-                program: None,
-            }),
+            Command::Argv(argv) => {
+                shell_line(argv).and_then(readable).unwrap_or_else(|| Work::Argv {
+                    argv: argv.iter().map(|word| Bytes::from(word.as_os_str())).collect(),
+                    program: None,
+                })
+            }
         }
     }
 }

@@ -192,18 +192,18 @@ impl ErrorObject {
             Verdict::NotFound { program } => (
                 "program_not_found",
                 format!("there is no program {program:?} in the sandbox"),
-                Some("the sandbox has the system's folders and the toolchains on your PATH; `--dry-run` shows them"),
+                Some(
+                    "the sandbox has the system's folders and the toolchains on your PATH; `--dry-run` shows them",
+                ),
             ),
             Verdict::NotExecutable { program, errno } => (
                 "not_executable",
                 format!("{program:?} cannot be executed: {}", errno_text(*errno)),
                 None,
             ),
-            Verdict::NoCwd { errno } => (
-                "no_cwd",
-                format!("the folder cannot be entered: {}", errno_text(*errno)),
-                None,
-            ),
+            Verdict::NoCwd { errno } => {
+                ("no_cwd", format!("the folder cannot be entered: {}", errno_text(*errno)), None)
+            }
         };
         Some(Self {
             code: code.to_owned(),
@@ -228,12 +228,18 @@ pub fn ending(verdict: &Verdict) -> Ending {
         Verdict::Completed => Ending::ok(),
         Verdict::Failed { status } => Ending::of_command(u8::try_from(*status & 0xff).unwrap_or(1)),
         // As shells have it.
-        Verdict::Signalled { signal } => Ending::of_command(u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255)),
+        Verdict::Signalled { signal } => {
+            Ending::of_command(u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255))
+        }
         Verdict::Timeout => Ending::of_kind(Kind::Timeout, "timeout"),
         Verdict::Oom => Ending::of_kind(Kind::OutOfMemory, "oom"),
         Verdict::Limit(_) => Ending::of_kind(Kind::Limit, "limit"),
-        Verdict::Cancelled(CancelCause::Interrupt) => Ending::of_kind(Kind::Interrupted, "cancelled"),
-        Verdict::Cancelled(CancelCause::Terminate) => Ending::of_kind(Kind::Terminated, "cancelled"),
+        Verdict::Cancelled(CancelCause::Interrupt) => {
+            Ending::of_kind(Kind::Interrupted, "cancelled")
+        }
+        Verdict::Cancelled(CancelCause::Terminate) => {
+            Ending::of_kind(Kind::Terminated, "cancelled")
+        }
         // Nobody reads any more: as quiet as any program that a closed pipe ends.
         Verdict::Cancelled(CancelCause::OutputClosed) => Ending::of_command(141),
         Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, "program_not_found"),

@@ -85,7 +85,8 @@ pub fn run(decided: &Decided, output: Output) -> Result<CallResult, CallError> {
 /// The result of a call that may not run.
 fn refused(id: &CallId, decided: &Decided) -> Result<CallResult, CallError> {
     let explanation = decided.explain()?;
-    let error = ErrorObject::of_decision(&decided.decision, &explanation.nearest, &explanation.allowed_by);
+    let error =
+        ErrorObject::of_decision(&decided.decision, &explanation.nearest, &explanation.allowed_by);
     let kind = if decided.decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
     let ending = Ending::of_kind(kind, error.code.clone());
     Ok(CallResult {
@@ -117,8 +118,13 @@ pub fn dry_run(decided: &Decided) -> Result<SandboxPlan, CallError> {
     })
 }
 
-async fn in_sandbox(id: &CallId, decided: &Decided, output: Output) -> Result<CallResult, CallError> {
-    let mut cancel = Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+async fn in_sandbox(
+    id: &CallId,
+    decided: &Decided,
+    output: Output,
+) -> Result<CallResult, CallError> {
+    let mut cancel =
+        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let plan = make_plan(decided, engine.as_ref(), Missing::Make).await?;
     let after = After { folders: plan.created_folders.clone(), guarded: plan.guarded.clone() };
@@ -127,7 +133,8 @@ async fn in_sandbox(id: &CallId, decided: &Decided, output: Output) -> Result<Ca
         Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
     };
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
-    let outcome = run::run(Arc::clone(&engine), call, streams, &mut cancel, &run::this_program()).await;
+    let outcome =
+        run::run(Arc::clone(&engine), call, streams, &mut cancel, &run::this_program()).await;
     let appeared = after.clean();
     let outcome = outcome?;
     let ending = ending(&outcome.verdict);
@@ -165,7 +172,11 @@ impl After {
     }
 }
 
-async fn make_plan(decided: &Decided, engine: &dyn Engine, missing: Missing) -> Result<SandboxPlan, CallError> {
+async fn make_plan(
+    decided: &Decided,
+    engine: &dyn Engine,
+    missing: Missing,
+) -> Result<SandboxPlan, CallError> {
     let policy = &decided.policy;
     let engines = policy.engines();
     if !engines.contains(&engine.name()) {
@@ -220,12 +231,18 @@ async fn make_plan(decided: &Decided, engine: &dyn Engine, missing: Missing) -> 
 }
 
 /// The policy's runtime; `paranoid` without one takes the engine's own with a kernel of its own.
-fn runtime(wanted: Option<&str>, known: &[String], isolation: runner_policy::limits::Isolation) -> Option<Runtime> {
+fn runtime(
+    wanted: Option<&str>,
+    known: &[String],
+    isolation: runner_policy::limits::Isolation,
+) -> Option<Runtime> {
     use runner_policy::limits::Isolation;
     if let Some(name) = wanted {
         return Runtime::new(name);
     }
-    let strong = |name: &&String| crate::sandbox::protection::RuntimeKind::of(Runtime::new(name).as_ref()).has_own_kernel();
+    let strong = |name: &&String| {
+        crate::sandbox::protection::RuntimeKind::of(Runtime::new(name).as_ref()).has_own_kernel()
+    };
     match isolation {
         Isolation::Basic | Isolation::Strict => None,
         Isolation::Paranoid => known.iter().find(strong).and_then(|name| Runtime::new(name)),

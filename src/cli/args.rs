@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
-use super::{audit, calls, exec, policy};
 use super::printer::Format;
 use super::style;
+use super::{audit, calls, exec, policy};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]

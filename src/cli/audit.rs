@@ -17,7 +17,9 @@ use crate::store::Store;
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Calls, newest first
-    #[command(after_help = "Examples:\n  runner audit list --denied --since 1h\n  runner audit list --json | jq .calls[0]")]
+    #[command(
+        after_help = "Examples:\n  runner audit list --denied --since 1h\n  runner audit list --json | jq .calls[0]"
+    )]
     List(List),
     /// Everything recorded about one call
     Show(Show),
@@ -90,7 +92,10 @@ fn show(args: &Show, ledger: &Ledger<'_>, printer: &mut Printer) -> Result<Endin
     if rows.is_empty() {
         return Err(UsageError::Option {
             option: "ID".to_owned(),
-            why: format!("there is no call `{}`; `runner audit list` shows those there are", args.id),
+            why: format!(
+                "there is no call `{}`; `runner audit list` shows those there are",
+                args.id
+            ),
         }
         .into());
     }
@@ -98,7 +103,12 @@ fn show(args: &Show, ledger: &Ledger<'_>, printer: &mut Printer) -> Result<Endin
         Format::Json => printer.json(&serde_json::json!({ "events": rows }))?,
         Format::Text => {
             for row in rows {
-                printer.data(format_args!("{}  {}  {}\n", moment(row.at), row.kind.word(), visible(&row.call)))?;
+                printer.data(format_args!(
+                    "{}  {}  {}\n",
+                    moment(row.at),
+                    row.kind.word(),
+                    visible(&row.call)
+                ))?;
                 let text = serde_json::to_string_pretty(&row.body).unwrap_or_default();
                 for line in text.lines() {
                     printer.data(format_args!("  {}\n", visible(line)))?;
@@ -119,7 +129,9 @@ pub(super) fn moment(millis: i64) -> String {
 fn since(text: &str) -> Result<i64, UsageError> {
     let wrong = || UsageError::Option {
         option: "--since".to_owned(),
-        why: format!("`{text}` is no time; write 90s, 20m, 4h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z"),
+        why: format!(
+            "`{text}` is no time; write 90s, 20m, 4h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z"
+        ),
     };
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {

@@ -41,7 +41,12 @@ pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
         Format::Text => {
             let mut table = Table::new(["CALL", "SINCE", "PID", "COMMAND"]);
             for (call, pid) in calls {
-                table.row([call.call.clone(), moment(call.at), pid.to_string(), call.command.clone()]);
+                table.row([
+                    call.call.clone(),
+                    moment(call.at),
+                    pid.to_string(),
+                    call.command.clone(),
+                ]);
             }
             printer.data(table)?;
         }
@@ -58,10 +63,18 @@ pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Err
     let mut found = running.iter().filter(|(id, _)| id.starts_with(&args.id));
     let wrong = |why: String| UsageError::Option { option: "ID".to_owned(), why };
     let Some((id, pid)) = found.next() else {
-        return Err(wrong(format!("no running call `{}`; `runner ps` shows those there are", args.id)).into());
+        return Err(wrong(format!(
+            "no running call `{}`; `runner ps` shows those there are",
+            args.id
+        ))
+        .into());
     };
     if found.next().is_some() {
-        return Err(wrong(format!("`{}` is the beginning of several calls; write more of it", args.id)).into());
+        return Err(wrong(format!(
+            "`{}` is the beginning of several calls; write more of it",
+            args.id
+        ))
+        .into());
     }
     // Found a moment ago as the process that was recorded, by number and start time.
     let asked = i32::try_from(*pid)

@@ -10,10 +10,10 @@ use crate::exit::{Ending, ExitCode};
 
 use super::args::{Cli, Command, Global};
 use super::bug;
-use super::{audit, calls, exec, policy};
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
+use super::{audit, calls, exec, policy};
 
 /// Does what the command line says and reports how it went.
 #[must_use]

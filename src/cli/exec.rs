@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "LINE", group = "what", allow_hyphen_values = true)]
     shell: Option<OsString>,
     /// A command and its arguments
-    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -80,9 +80,10 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
 impl Args {
     fn resolve(self) -> Result<Request, Error> {
         let command = match self.shell {
-            Some(line) => Command::Line(line.into_string().map_err(|line| {
-                UsageError::NotText(line.to_string_lossy().into_owned())
-            })?),
+            Some(line) => Command::Line(
+                line.into_string()
+                    .map_err(|line| UsageError::NotText(line.to_string_lossy().into_owned()))?,
+            ),
             None => Command::Argv(self.command),
         };
         let mut tighten = Vec::new();
@@ -144,10 +145,12 @@ fn streams() -> Streams {
 
 /// Programs that are of no use without a terminal.
 const INTERACTIVE: &[&str] = &[
-    "vi", "vim", "nvim", "nano", "emacs", "top", "htop", "less", "more", "man", "tmux", "screen", "ssh", "mc", "ranger",
+    "vi", "vim", "nvim", "nano", "emacs", "top", "htop", "less", "more", "man", "tmux", "screen",
+    "ssh", "mc", "ranger",
 ];
 /// Programs that are so when they are given nothing to do.
-const PROMPTS: &[&str] = &["sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "irb", "psql", "sqlite3"];
+const PROMPTS: &[&str] =
+    &["sh", "bash", "zsh", "fish", "dash", "python", "python3", "node", "irb", "psql", "sqlite3"];
 
 /// One clear sentence for a command that wants a terminal.
 fn wants_terminal(decided: &Decided, printer: &mut Printer) {
@@ -170,7 +173,8 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
     }
     if let Some(explanation) = &result.explanation {
         let asked = decided.request.shown();
-        printer.talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
+        printer
+            .talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
         return Ok(());
     }
     if let Some(error) = &result.error {

@@ -18,7 +18,11 @@ impl fmt::Display for PlanView<'_> {
             Image::Reference(reference) => reference,
         };
         writeln!(f, "  {:<10}  {}", "image", visible(image))?;
-        writeln!(f, "  {:<10}  {}:{}  {faint}{:?}{faint:#}", "user", plan.user.uid, plan.user.gid, plan.user.why)?;
+        writeln!(
+            f,
+            "  {:<10}  {}:{}  {faint}{:?}{faint:#}",
+            "user", plan.user.uid, plan.user.gid, plan.user.why
+        )?;
         writeln!(f, "  {:<10}  {}", "folder", visible(&plan.cwd.to_string_lossy()))?;
         let mut label = "mounts";
         for mount in &plan.mounts {
@@ -27,7 +31,12 @@ impl fmt::Display for PlanView<'_> {
                 Access::ReadWrite => "rw",
             };
             let target = mount.target.to_string_lossy();
-            writeln!(f, "  {label:<10}  {access} {}  {faint}{:?}{faint:#}", visible(&target), mount.role)?;
+            writeln!(
+                f,
+                "  {label:<10}  {access} {}  {faint}{:?}{faint:#}",
+                visible(&target),
+                mount.role
+            )?;
             label = "";
         }
         let mut label = "hidden";
@@ -37,7 +46,11 @@ impl fmt::Display for PlanView<'_> {
         }
         let mut label = "made";
         for folder in &plan.created_folders {
-            writeln!(f, "  {label:<10}  {}  {faint}removed again if still empty{faint:#}", visible(&folder.to_string_lossy()))?;
+            writeln!(
+                f,
+                "  {label:<10}  {}  {faint}removed again if still empty{faint:#}",
+                visible(&folder.to_string_lossy())
+            )?;
             label = "";
         }
         let mut label = "limits";
@@ -53,7 +66,11 @@ impl fmt::Display for PlanView<'_> {
                 ProtectionStatus::BestEffort(why) => ("partly", why),
                 ProtectionStatus::Absent(why) => ("NO", why),
             };
-            writeln!(f, "  {label:<10}  {mark:<6} {:<24} {faint}{}{faint:#}", protection.name, protection.enforced_by)?;
+            writeln!(
+                f,
+                "  {label:<10}  {mark:<6} {:<24} {faint}{}{faint:#}",
+                protection.name, protection.enforced_by
+            )?;
             if !why.is_empty() {
                 writeln!(f, "  {:<10}         {faint}{why}{faint:#}", "")?;
             }

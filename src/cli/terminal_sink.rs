@@ -43,7 +43,11 @@ impl<W: AsyncWrite + Unpin> TerminalSink<W> {
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for TerminalSink<W> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.drain(context))?;
         let taken = bytes.len().min(CHUNK);
         if let Some(filter) = &mut self.filter {

@@ -75,7 +75,9 @@ impl Store {
         connection.busy_timeout(BUSY).map_err(fail("set up"))?;
         // NORMAL survives the death of any process; only a power cut can lose the last rows.
         connection
-            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;",
+            )
             .map_err(fail("set up"))?;
         let mut store = Self { connection, path };
         store.migrate()?;
@@ -155,11 +157,9 @@ impl fmt::Display for StoreError {
             Self::Folder(path, why) => {
                 write!(f, "the folder {} cannot hold the audit records: {why}", path.display())
             }
-            Self::Newer(path, version) => write!(
-                f,
-                "{} has schema {version}, written by a newer runner",
-                path.display()
-            ),
+            Self::Newer(path, version) => {
+                write!(f, "{} has schema {version}, written by a newer runner", path.display())
+            }
             Self::Database(what, path, error) => {
                 write!(f, "cannot {what} {}: {error}", path.display())
             }

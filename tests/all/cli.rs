@@ -35,6 +35,41 @@ fn a_misspelt_subcommand_gets_the_right_one() {
 }
 
 #[test]
+fn a_bare_command_is_shown_how_to_run() {
+    let ran = run(["npm", "test", "it's"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.err.contains(r"hint: to run a command: runner exec -- npm test 'it'\''s'"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_misspelt_option_is_not_taken_for_a_command() {
+    for args in
+        [&["exec", "--polcy", "x", "--", "ls"][..], &["policy", "explain", "--polcy", "x", "ls"]]
+    {
+        let ran = run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("'--policy'"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn options_after_the_command_are_the_commands() {
+    for args in [&["--", "ls", "--color=never"][..], &["ls", "--color=never"], &["ls", "--json"]] {
+        let ran = run(["policy", "explain"].iter().chain(args));
+        assert!(
+            ran.out.starts_with("allow") || ran.out.starts_with("deny"),
+            "{args:?}: {}{}",
+            ran.out,
+            ran.err
+        );
+    }
+}
+
+#[test]
 fn usage_errors_come_as_json_too() {
     let ran = run(["--json", "polcy"]);
     assert_eq!(ran.code, Some(2));
