@@ -1,4 +1,4 @@
-//! Builds the guest as a static executable, and embeds it and every policy of `policies/`.
+//! Builds the guest as a static executable, checks every policy of `policies/`, and embeds both.
 //!
 //! It runs again whenever the guest, the wire, or what they are built from changes, and asks cargo
 //! each time, so an embedded guest is never older than its source. The build has a target folder of
@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use runner_policy::check::check;
+use runner_policy::{Origin, PolicySet, Source, parse};
+
 /// What a guest is made from, relative to the root of the repository.
 const SOURCES: [&str; 6] =
     ["src/guest", "src/wire", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "build.rs"];
@@ -19,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     name_the_judge(&root)?;
+    check_policies(&root)?;
     embed_policies(&root, &out)?;
     embed_guest(&root, &out)
 }
@@ -48,6 +52,42 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
         if path.is_dir() { list(&path, files)? } else { files.push(path) }
     }
     Ok(())
+}
+
+/// Loads every shipped policy and runs its examples and tests: one that fails them is not built in.
+fn check_policies(root: &Path) -> Result<(), Box<dyn Error>> {
+    let mut set = PolicySet::default();
+    let mut texts = Vec::new();
+    let mut findings = Vec::new();
+    let mut files = Vec::new();
+    list(&root.join("policies"), &mut files)?;
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "yml")) {
+        let text = fs::read_to_string(path)?;
+        let file = path.strip_prefix(root)?.display().to_string();
+        match parse(Source { file: &file, text: &text, origin: Origin::Shipped }) {
+            Ok(policy) => {
+                texts.push((policy.name.clone(), text));
+                findings.extend(set.add(policy).err());
+            }
+            Err(found) => findings.extend(found),
+        }
+    }
+    // None of them depends on the moment; a fixed one keeps builds alike.
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    for (name, text) in &texts {
+        match set.effective(name) {
+            Ok(policy) => findings.extend(check(&policy, text, now).findings),
+            Err(found) => findings.extend(found),
+        }
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("cargo::error={finding}");
+    }
+    Err(format!("{} finding(s) in the shipped policies", findings.len()).into())
 }
 
 /// Leaves a table of the shipped policies where the host program includes it.
