@@ -30,8 +30,6 @@ pub enum CallError {
     },
     /// The decision is to run on the host.
     HostNotOffered,
-    /// The image's name is not one.
-    BadImage(String),
     /// There is no plan for a sandbox.
     Plan(PlanError),
     /// The engine.
@@ -56,7 +54,6 @@ impl CallError {
             Self::PathNotText(_)
             | Self::NoEngine { .. }
             | Self::HostNotOffered
-            | Self::BadImage(_)
             | Self::Local(..) => None,
         }
     }
@@ -82,7 +79,6 @@ impl fmt::Display for CallError {
             Self::HostNotOffered => {
                 f.write_str("the rule says `where: host`, which this version does not offer")
             }
-            Self::BadImage(image) => write!(f, "{image:?} is not the name of an image"),
             Self::Local(what, error) => write!(f, "cannot {what}: {error}"),
         }
     }
@@ -97,24 +93,19 @@ impl Failure for CallError {
             (None, Self::PathNotText(_)) => "path_not_text",
             (None, Self::NoEngine { .. }) => "engine_not_allowed",
             (None, Self::HostNotOffered) => "host_not_offered",
-            (None, Self::BadImage(_)) => "bad_image",
             (None, _) => "local_error",
         }
     }
 
     fn kind(&self) -> Kind {
-        match (self.inner(), self) {
-            (Some(inner), _) => inner.kind(),
-            (None, Self::BadImage(_)) => Kind::Usage,
-            (None, _) => Kind::Broken,
-        }
+        self.inner().map_or(Kind::Broken, Failure::kind)
     }
 
     fn fault(&self) -> Fault {
         match (self.inner(), self) {
             (Some(inner), _) => inner.fault(),
             (None, Self::NoEngine { .. } | Self::HostNotOffered) => Fault::Policy,
-            (None, Self::PathNotText(_) | Self::BadImage(_)) => Fault::Usage,
+            (None, Self::PathNotText(_)) => Fault::Usage,
             (None, _) => Fault::Engine,
         }
     }
@@ -134,9 +125,6 @@ impl Failure for CallError {
             }
             (None, Self::HostNotOffered) => {
                 Some("remove `where: host` from the rule: it then runs in a sandbox".to_owned())
-            }
-            (None, Self::BadImage(_)) => {
-                Some("`host`, or a reference such as debian:12".to_owned())
             }
             (None, _) => None,
         }

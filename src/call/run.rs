@@ -189,11 +189,14 @@ async fn make_plan(
         return Err(CallError::HostNotOffered);
     }
     let facts = engine.probe().await?;
-    let image = match decided.request.image.as_deref().unwrap_or_else(|| policy.image()) {
-        "host" => Image::Host,
-        reference => Image::Reference(reference.to_owned()),
+    let (image, image_facts) = match decided.request.image.as_deref().unwrap_or(policy.image()) {
+        "host" => (Image::Host, ImageFacts::default()),
+        reference => {
+            // From here on by its digest: what was looked at is what runs.
+            let prepared = engine.prepare(&Image::Reference(reference.to_owned())).await?;
+            (Image::Reference(prepared.image), prepared.facts)
+        }
     };
-    let image_facts = image_facts(engine, &image).await?;
     let lists = Lists::new(policy);
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let variable = |name: &str| std::env::var_os(name);
@@ -247,11 +250,6 @@ fn runtime(
         Isolation::Basic | Isolation::Strict => None,
         Isolation::Paranoid => known.iter().find(strong).and_then(|name| Runtime::new(name)),
     }
-}
-
-async fn image_facts(engine: &dyn Engine, image: &Image) -> Result<ImageFacts, CallError> {
-    let _ = (engine, image);
-    Ok(ImageFacts::default())
 }
 
 /// The policy's variables: passed ones as the caller has them, set ones as written.

@@ -18,6 +18,7 @@ use tokio::io::AsyncWrite;
 use super::error::EngineError;
 use super::label::{CallId, Labels};
 use crate::sandbox::plan::{Image, SandboxPlan};
+use crate::sandbox::planner::ImageFacts;
 
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -117,6 +118,8 @@ pub struct Prepared {
     pub digest: String,
     /// How the guest gets in.
     pub guest: super::docker::settings::GuestDelivery,
+    /// What the image itself says; nothing for our own.
+    pub facts: ImageFacts,
 }
 
 /// A sandbox as its engine knows it.

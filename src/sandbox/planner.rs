@@ -63,7 +63,7 @@ pub struct PlanRequest<'a> {
 }
 
 /// What is known about a foreign image.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageFacts {
     /// Its own `PATH`.
     pub path: Option<OsString>,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
+    ContainerCreateBody, HostConfig, ImageConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
 };
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateImageOptionsBuilder, UploadToContainerOptionsBuilder,
@@ -22,6 +22,7 @@ use crate::engine::guest;
 use crate::engine::label::{Labels, Owner, now};
 use crate::engine::traits::Prepared;
 use crate::sandbox::plan::Image;
+use crate::sandbox::planner::ImageFacts;
 
 /// The name of our image.
 const REPOSITORY: &str = "runner-host";
@@ -83,7 +84,13 @@ impl Docker {
         match self.client.inspect_image(&name).await {
             Ok(found) => {
                 let id = found.id.unwrap_or_else(|| reference.to_owned());
-                Ok(Some(Prepared { digest: id.clone(), image: id, guest: GuestDelivery::InImage }))
+                let facts = facts(found.config.unwrap_or_default());
+                Ok(Some(Prepared {
+                    digest: id.clone(),
+                    image: id,
+                    guest: GuestDelivery::InImage,
+                    facts,
+                }))
             }
             Err(error) => match EngineError::from_client("look at an image", error) {
                 error if error.is_absent() => Ok(None),
@@ -173,6 +180,15 @@ fn host_archive() -> Vec<u8> {
     let folders = FOLDERS.iter().map(|(name, mode)| Entry::Folder(name, *mode));
     let guest = Entry::Program(".runner-guest/guest", guest::PROGRAM);
     tar(&folders.chain([guest]).collect::<Vec<_>>())
+}
+
+/// What an image says of itself, as far as a plan needs it.
+fn facts(config: ImageConfig) -> ImageFacts {
+    let path = config.env.iter().flatten().find_map(|line| line.strip_prefix("PATH="));
+    ImageFacts {
+        path: path.map(Into::into),
+        volumes: config.volumes.unwrap_or_default().into_iter().map(Into::into).collect(),
+    }
 }
 
 /// The digest of what the image is made from.
