@@ -10,6 +10,8 @@ mod cli;
 mod docs;
 mod engine;
 mod escape;
+mod limits;
+mod line;
 mod policy;
 mod refused;
 mod support;
