@@ -177,3 +177,52 @@ fn a_reader_who_leaves_ends_the_call() {
         assert_eq!(outcome.unwrap().verdict, Verdict::Cancelled(CancelCause::OutputClosed));
     });
 }
+
+/// The same command by `docker run` with the same hardening, and by us, in turn.
+#[test]
+#[ignore = "a measurement"]
+fn bench_cold_call() {
+    let folder = workspace();
+    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    let bind = |path: &str| format!("type=bind,source={path},target={path},readonly");
+    let mut phases = Vec::new();
+    for _ in 0..15 {
+        let begun = Instant::now();
+        let mut docker = std::process::Command::new("docker");
+        docker.args(["run", "--rm", "--network=none", "--read-only", "--cap-drop=ALL"]);
+        docker.args(["--security-opt=no-new-privileges", "--ipc=none", "--log-driver=none"]);
+        docker.args(["--security-opt", "seccomp=images/seccomp.json"]);
+        docker.args(["--memory=256m", "--memory-swap=256m", "--cpus=1", "--pids-limit=128"]);
+        docker.args(["--user=65534:65534", "--tmpfs=/tmp:size=64m,exec", "--ulimit=nofile=1024"]);
+        docker.args(["--ulimit=core=0", "--ulimit=fsize=268435456", "--cgroupns=private", "-i"]);
+        for path in ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives"] {
+            docker.args(["--mount", &bind(path)]);
+        }
+        let path = folder.path().to_str().unwrap();
+        docker.args(["--mount", &format!("type=bind,source={path},target={path}"), "-w", path]);
+        docker.args([&host_image(), "/usr/bin/true"]);
+        assert!(docker.output().unwrap().status.success());
+        theirs.push(begun.elapsed());
+
+        let begun = Instant::now();
+        let outcome = call(plan(folder.path()), argv(&["true"])).unwrap();
+        ours.push(begun.elapsed());
+        phases.push(outcome.phases);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    theirs.sort();
+    ours.sort();
+    println!("docker run {:?} ours {:?}", theirs[7], ours[7]);
+    println!("docker run min {:?} ours min {:?}", theirs[0], ours[0]);
+    for phase in &phases[..5] {
+        println!("{phase:?}");
+    }
+}
+
+fn host_image() -> String {
+    let list = std::process::Command::new("docker")
+        .args(["images", "-q", "runner-host"])
+        .output()
+        .unwrap();
+    String::from_utf8(list.stdout).unwrap().lines().next().unwrap().to_owned()
+}

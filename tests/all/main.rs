@@ -7,6 +7,7 @@
 
 mod cases;
 mod cli;
+mod death;
 mod docs;
 mod engine;
 mod escape;

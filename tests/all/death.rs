@@ -1,0 +1,156 @@
+//! Whatever dies, at whatever moment: nothing of ours is left, and the next call works.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use runner::engine::{CallId, Docker, Engine, sweep};
+use runner::sandbox::cancel::Cancel;
+use runner::sandbox::outcome::Verdict;
+use runner::sandbox::run::{Call, Streams, run};
+
+use crate::engine::{argv, block_on, call, plan, workspace};
+
+/// Names the call of a helper process.
+const ID: &str = "RUNNER_TEST_CALL";
+
+/// The process that is killed: another run of this test binary, with only this test.
+#[test]
+#[ignore = "a helper process of the tests below"]
+fn helper() {
+    let id = CallId::new(&std::env::var(ID).unwrap()).unwrap();
+    let folder = workspace();
+    block_on(async {
+        let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
+        let (_canceller, mut cancel) = Cancel::pair();
+        let work = argv(&["sh", "-c", "sleep 1"]);
+        let call = Call { id, plan: plan(folder.path()), work, umask: 0o022 };
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
+        run(engine, call, Streams::default(), &mut cancel, program).await.unwrap();
+    });
+}
+
+fn start_helper(id: &CallId) -> std::process::Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "death::helper", "--ignored", "--nocapture"])
+        .env(ID, id.as_str())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn left(id: &CallId) -> usize {
+    block_on(async {
+        let engine = Docker::connect().await.unwrap();
+        engine.list(Some(id)).await.unwrap().len()
+    })
+}
+
+/// Waits until nothing of a call is left; how long that took.
+fn gone(id: &CallId) -> Duration {
+    let begun = Instant::now();
+    loop {
+        let mut count = left(id);
+        if count == 0 {
+            // A daemon that was still making it would show it a moment later.
+            std::thread::sleep(Duration::from_millis(300));
+            count = left(id);
+        }
+        if count == 0 {
+            return begun.elapsed();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(8), "{count} left of {id}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Kills a helper after each of these times; some before create, some while the command runs.
+fn kill_at(moments: impl Iterator<Item = u64>) {
+    for millis in moments {
+        let id = CallId::fresh().unwrap();
+        let mut helper = start_helper(&id);
+        std::thread::sleep(Duration::from_millis(millis));
+        helper.kill().unwrap();
+        helper.wait().unwrap();
+        let took = gone(&id);
+        println!("killed after {millis} ms, gone {took:?} later");
+    }
+    let folder = workspace();
+    assert_eq!(call(plan(folder.path()), argv(&["true"])).unwrap().verdict, Verdict::Completed);
+}
+
+#[test]
+fn a_killed_host_leaves_nothing() {
+    kill_at([5, 20, 45, 80, 130, 200, 300, 450, 700, 1000].into_iter());
+}
+
+#[test]
+#[ignore = "takes minutes; part of --long"]
+fn a_host_killed_at_fifty_moments_leaves_nothing() {
+    kill_at((0..50).map(|at| at * 31 % 1550));
+}
+
+#[test]
+fn a_sweep_takes_what_both_host_and_watchdog_left() {
+    let id = CallId::fresh().unwrap();
+    let mut helper = start_helper(&id);
+    // Its watchdog is its child; find and kill both, so that only the sweep is left.
+    let begun = Instant::now();
+    while left(&id) == 0 && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", helper.id()));
+    let children = children.unwrap_or_default();
+    for child in children.split_whitespace() {
+        let _ = Command::new("kill").args(["-9", child]).status();
+    }
+    helper.kill().unwrap();
+    helper.wait().unwrap();
+    block_on(async {
+        let engine = Docker::connect().await.unwrap();
+        sweep(&engine).await.unwrap();
+    });
+    gone(&id);
+}
+
+#[test]
+fn a_killed_container_is_an_error_and_leaves_nothing() {
+    let id = CallId::fresh().unwrap();
+    let folder = workspace();
+    let killed = block_on(async {
+        let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
+        let (_canceller, mut cancel) = Cancel::pair();
+        let work = argv(&["sleep", "30"]);
+        let call = Call { id: id.clone(), plan: plan(folder.path()), work, umask: 0o022 };
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
+        let killer = async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            for found in engine.list(Some(&id)).await.unwrap() {
+                engine.remove(&found.id).await.unwrap();
+            }
+        };
+        let running = run(engine.clone(), call, Streams::default(), &mut cancel, program);
+        tokio::join!(running, killer).0
+    });
+    assert!(matches!(killed, Err(runner::sandbox::outcome::RunError::GuestLost { .. })));
+    gone(&id);
+}
+
+#[test]
+fn many_calls_at_once_are_all_right() {
+    let threads: Vec<_> = (0..12)
+        .map(|at| {
+            std::thread::spawn(move || {
+                let folder = workspace();
+                let text = format!("call {at}");
+                let outcome = call(plan(folder.path()), argv(&["echo", &text])).unwrap();
+                assert_eq!(outcome.verdict, Verdict::Completed);
+                assert_eq!(outcome.stdout.whole().unwrap(), format!("{text}\n").into_bytes());
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
