@@ -18,9 +18,14 @@ pub fn usage(cpu_us: u64) -> Usage {
         peak_pids: number("pids.peak").or_else(|| number("pids/pids.peak")),
         oom_kills: field("memory.events", "oom_kill")
             .or_else(|| field("memory/memory.oom_control", "oom_kill")),
-        pids_refused: field("pids.events", "max").or_else(|| field("pids/pids.events", "max")),
+        pids_refused: pids_refused(),
         ..Usage::default()
     }
+}
+
+/// How many processes and threads were refused.
+pub fn pids_refused() -> Option<u64> {
+    field("pids.events", "max").or_else(|| field("pids/pids.events", "max"))
 }
 
 fn read(name: &str) -> Option<String> {

@@ -18,6 +18,7 @@ mod stage;
 mod stdio;
 mod sys;
 mod test;
+mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;

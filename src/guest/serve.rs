@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::link::{Link, LinkError};
 use crate::stdio::{Input, Output};
 use crate::sys::{self, Poll};
-use crate::{cgroup, report};
+use crate::{cgroup, report, watch};
 use runner_wire::{
     Cause, Channel, DATA_MAX, Ending, Exit, Fatal, GuestMessage, HostMessage, Kind, LimitHit,
     Phase, SignalName, Start, Started, StreamTotals, VERSION, WireError,
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How long a command may take to end after a signal of the host.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// How often the guest looks whether a limit was met that nobody is told about.
+const TICK: Duration = Duration::from_millis(250);
 
 /// How long the last output of a call that ended by itself may take to leave.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -111,6 +114,7 @@ struct Call<'a> {
     outputs: [Output; 2],
     closed: [bool; 2],
     output_max: u64,
+    watch: watch::Watch,
     begun: Instant,
     deadline: Instant,
     announced: bool,
@@ -129,6 +133,7 @@ impl<'a> Call<'a> {
         let (err, stderr) = Output::open(Channel::STDERR)?;
         let deadline = begun + Duration::from_millis(start.limits.wall_ms);
         let output_max = start.limits.output_max;
+        let watch = watch::Watch::new(start.limits.open_files, begun);
         Ok(Self {
             link,
             child_signal,
@@ -137,6 +142,7 @@ impl<'a> Call<'a> {
             outputs: [out, err],
             closed: [false; 2],
             output_max,
+            watch,
             begun,
             deadline,
             announced: false,
@@ -209,7 +215,8 @@ impl<'a> Call<'a> {
             (None, Some(cancelled)) => self.deadline.min(cancelled + CANCEL_GRACE),
             (None, None) => self.deadline,
         };
-        deadline.saturating_duration_since(Instant::now())
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self.ended.is_some() { left } else { left.min(TICK) }
     }
 
     fn take(&mut self, message: HostMessage) -> Result<(), LinkError> {
@@ -318,6 +325,9 @@ impl<'a> Call<'a> {
         if now >= self.deadline {
             self.stop(Cause::Wall);
         }
+        if let Some(cause) = self.watch.look(now) {
+            self.stop(cause);
+        }
         let by_itself = self.job.ended().is_some();
         if by_itself && self.cancelled.is_some() {
             self.stop(Cause::Cancel);
@@ -363,6 +373,8 @@ impl<'a> Call<'a> {
         match self.stopped {
             Some(Cause::Wall) => hits.push(LimitHit::Wall),
             Some(Cause::Output) => hits.push(LimitHit::Output),
+            Some(Cause::Pids) => hits.push(LimitHit::Pids),
+            Some(Cause::OpenFiles) => hits.push(LimitHit::OpenFiles),
             Some(Cause::Cancel) | None => {}
         }
         hits.sort_unstable();

@@ -5,16 +5,18 @@
 //! | 1 | error ([`RunError`]) | the engine, the wire, or the identity of a mount |
 //! | 2 | cancelled | the host: a signal, or nobody reads the output any more |
 //! | 3 | timeout | the guest's clock; the host's, a few seconds later, if the guest does not answer |
-//! | 4 | limit `output-max` | the guest's count of both streams |
-//! | 5 | oom | the memory controller's count of kills, and the command did not succeed |
-//! | 6 | limit `cpu-time` | SIGXCPU, or SIGKILL of a process that had used up its time |
-//! | 7 | limit `file-size` | SIGXFSZ |
-//! | 8 | limit `pids` | the pids controller's count of refusals, and the command did not succeed |
-//! | 9 | not found, not executable, no working directory | the kernel's answer to exec and chdir |
-//! | 10 | failed, completed | the command's own status |
+//! | 4 | limit `free-space` | the host's look at the writable mounts' file systems |
+//! | 5 | limit `output-max` | the guest's count of both streams |
+//! | 6 | limit `pids` | the pids controller's count of refusals: the first one ends the call |
+//! | 7 | limit `open-files` | the guest's look at the processes' tables, once a second |
+//! | 8 | oom | the memory controller's count of kills, and the command did not succeed |
+//! | 9 | limit `cpu-time` | SIGXCPU, or SIGKILL of a process that had used up its time |
+//! | 10 | limit `file-size` | SIGXFSZ |
+//! | 11 | not found, not executable, no working directory | the kernel's answer to exec and chdir |
+//! | 12 | failed, completed | the command's own status |
 //!
-//! A command that met a limit and still succeeded is completed; the limit is listed in
-//! [`Outcome::hits`]. An exit status of 137 is never taken for a lack of memory.
+//! A command that lost a process to memory, time or size and still succeeded is completed; the limit
+//! is listed in [`Outcome::hits`]. An exit status of 137 is never taken for a lack of memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -137,7 +139,12 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
             Cause::Cancel => Verdict::Cancelled(cancelled.unwrap_or(CancelCause::Terminate)),
             Cause::Wall => Verdict::Timeout,
             Cause::Output => Verdict::Limit(Limit::OutputMax),
+            Cause::Pids => Verdict::Limit(Limit::Pids),
+            Cause::OpenFiles => Verdict::Limit(Limit::OpenFiles),
         };
+    }
+    if hit(LimitHit::Pids) {
+        return Verdict::Limit(Limit::Pids);
     }
     if succeeded {
         return Verdict::Completed;
@@ -150,9 +157,6 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
     }
     if hit(LimitHit::FileSize) {
         return Verdict::Limit(Limit::FileSize);
-    }
-    if hit(LimitHit::Pids) {
-        return Verdict::Limit(Limit::Pids);
     }
     match &exit.ending {
         Ending::Exited { status } => Verdict::Failed { status: *status },
@@ -313,17 +317,16 @@ mod tests {
     fn the_first_row_of_the_table_that_is_true_decides() {
         let killed = || Ending::Signalled { signal: 9 };
         let stopped = |cause| Ending::Stopped { cause };
-        let all = [LimitHit::Memory, LimitHit::Pids, LimitHit::CpuTime, LimitHit::FileSize];
+        let all = [LimitHit::Memory, LimitHit::CpuTime, LimitHit::FileSize];
         for (exit, expected) in [
             (exit(stopped(Cause::Cancel), &all), Verdict::Cancelled(CancelCause::Interrupt)),
             (exit(stopped(Cause::Wall), &all), Verdict::Timeout),
             (exit(stopped(Cause::Output), &all), Verdict::Limit(Limit::OutputMax)),
             (exit(killed(), &all), Verdict::Oom),
             (exit(killed(), &all[1..]), Verdict::Limit(Limit::CpuTime)),
-            (
-                exit(killed(), &[LimitHit::Pids, LimitHit::FileSize]),
-                Verdict::Limit(Limit::FileSize),
-            ),
+            (exit(killed(), &all[2..]), Verdict::Limit(Limit::FileSize)),
+            (exit(stopped(Cause::OpenFiles), &all), Verdict::Limit(Limit::OpenFiles)),
+            (exit(Ending::Exited { status: 0 }, &[LimitHit::Pids]), Verdict::Limit(Limit::Pids)),
             (exit(Ending::Exited { status: 1 }, &[LimitHit::Pids]), Verdict::Limit(Limit::Pids)),
             (exit(Ending::Exited { status: 137 }, &[]), Verdict::Failed { status: 137 }),
             (exit(killed(), &[]), Verdict::Signalled { signal: 9 }),

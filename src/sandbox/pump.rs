@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ const WAITING_MAX: usize = 128 << 10;
 
 /// How much of a guest's standard error is kept to explain its end.
 const NOISE_MAX: usize = 4 << 10;
+
+/// How often the room of writable file systems is looked at.
+const FLOOR_EVERY: Duration = Duration::from_millis(200);
 
 /// How long a guest may take to end what it was asked to end.
 const CANCEL_WAIT: Duration = Duration::from_secs(4);
@@ -191,12 +195,34 @@ impl Output {
     }
 }
 
+/// File systems that must keep some room while a call can write to them.
+#[derive(Debug, Clone)]
+pub struct Floor {
+    /// A folder of each.
+    pub folders: Vec<PathBuf>,
+    /// Bytes that must stay free.
+    pub bytes: u64,
+}
+
+impl Floor {
+    /// Whether one has less room than it must. One that cannot be asked counts as having room: the
+    /// limit on the size of files still holds.
+    fn broken(&self) -> bool {
+        self.folders.iter().any(|folder| {
+            rustix::fs::statvfs(folder)
+                .is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) < self.bytes)
+        })
+    }
+}
+
 /// What a call's traffic came to.
 pub struct Pumped {
     /// The guest's last word; `None` if the host's clock or patience ran out first.
     pub exit: Option<Exit>,
     /// Who asked for the end, if anybody did.
     pub cancelled: Option<CancelCause>,
+    /// Whether a writable file system ran out of room.
+    pub no_room: bool,
     /// Standard output.
     pub stdout: Kept,
     /// Standard error.
@@ -215,6 +241,8 @@ pub struct Traffic {
     pub stderr: Sink,
     /// Bytes to keep of each output stream.
     pub keep: u64,
+    /// File systems to watch.
+    pub floor: Floor,
     /// When the host stops waiting for the guest's own clock.
     pub deadline: Instant,
 }
@@ -231,6 +259,8 @@ pub async fn pump(
     let mut err = Output::new(Channel::STDERR, traffic.stderr, traffic.keep);
     let mut deadline = traffic.deadline;
     let mut cancelled: Option<CancelCause> = None;
+    let mut no_room = false;
+    let mut look = tokio::time::interval(FLOOR_EVERY);
     let mut buffer = vec![0; 32 << 10];
     let mut sent = 0;
     let mut exit = None;
@@ -305,6 +335,13 @@ pub async fn pump(
                 asked = failed.then_some(CancelCause::OutputClosed);
             }
             cause = cancel.asked() => asked = Some(cause),
+            _ = look.tick(), if !no_room && !traffic.floor.folders.is_empty() => {
+                no_room = traffic.floor.broken();
+                if no_room {
+                    deadline = deadline.min(Instant::now() + CANCEL_WAIT);
+                    wire.queue(&HostMessage::Signal(SignalName::Kill))?;
+                }
+            }
             () = tokio::time::sleep_until(deadline) => break,
         }
         if let Some(cause) = asked {
@@ -328,7 +365,7 @@ pub async fn pump(
             _ = cancel.asked() => break,
         }
     }
-    Ok(Pumped { exit, cancelled, stdout: out.kept, stderr: err.kept, ended })
+    Ok(Pumped { exit, cancelled, no_room, stdout: out.kept, stderr: err.kept, ended })
 }
 
 /// Reads once; an error is an end.

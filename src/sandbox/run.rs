@@ -24,8 +24,8 @@ use super::cancel::Cancel;
 use super::identity::Expectation;
 use super::kept::Kept;
 use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
-use super::plan::{Image, SandboxPlan};
-use super::pump::{Sink, Source, Traffic, Wire, pump};
+use super::plan::{Access, Image, Mount, SandboxPlan};
+use super::pump::{Floor, Sink, Source, Traffic, Wire, pump};
 use super::watchdog::Watchdog;
 use crate::engine::{
     CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, SandboxId, now, sweep,
@@ -286,6 +286,10 @@ impl Proved {
                 Keep::Limit => limits.get(Limit::Output),
                 Keep::Nothing => 0,
             },
+            floor: Floor {
+                folders: writable(&call.plan.mounts),
+                bytes: limits.get(Limit::FreeSpace),
+            },
             deadline: sent_at + wall + HOST_SLACK,
         };
         let pumped = match wire.queue(&start) {
@@ -299,6 +303,7 @@ impl Proved {
         phases.run = pumped.ended - sent_at;
         phases.end = pumped.ended.elapsed();
         let verdict = match (&pumped.exit, pumped.cancelled) {
+            (_, None) if pumped.no_room => Verdict::Limit(Limit::FreeSpace),
             (Some(exit), cancelled) => verdict(exit, cancelled),
             (None, Some(cause)) => Verdict::Cancelled(cause),
             (None, None) => Verdict::Timeout,
@@ -346,6 +351,12 @@ impl Outcome {
 async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
     let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
     error
+}
+
+/// What can be written of the host's files.
+fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
+    let writable = mounts.iter().filter(|mount| mount.access == Access::ReadWrite);
+    writable.map(|mount| mount.source.clone()).collect()
 }
 
 fn start_limits(limits: &Limits) -> StartLimits {

@@ -210,6 +210,10 @@ pub enum Cause {
     Wall,
     /// It wrote too much.
     Output,
+    /// It wanted more processes than it may have.
+    Pids,
+    /// One of its processes has as many files open as it may have.
+    OpenFiles,
     /// The host asked.
     Cancel,
 }
@@ -222,6 +226,8 @@ pub enum LimitHit {
     Memory,
     /// A process or thread was refused. Source: the pids controller's event counter.
     Pids,
+    /// A process had as many files open as it may have. Source: the guest's look at `/proc`.
+    OpenFiles,
     /// A process used up its processor time. Source: SIGXCPU, or a kill beyond the figure.
     CpuTime,
     /// A process wrote beyond the size of one file. Source: SIGXFSZ.

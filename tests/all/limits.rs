@@ -58,14 +58,34 @@ fn scratch_beyond_memory_is_oom_too() {
 
 #[test]
 fn a_fork_bomb_is_a_limit_of_pids() {
-    let script = "for i in $(seq 300); do sleep 20 & done; wait";
+    for script in ["for i in $(seq 300); do sleep 20 & done; wait", ":(){ :|:& };:; sleep 1"] {
+        let folder = workspace();
+        let mut plan = plan(folder.path());
+        plan.limits.set(Limit::Pids, 32);
+        let outcome = call(plan, argv(&["bash", "-c", script])).unwrap();
+        assert_eq!(outcome.verdict, Verdict::Limit(Limit::Pids), "{outcome:?}");
+        assert!(outcome.hits.contains(&LimitHit::Pids));
+        assert!(outcome.usage.unwrap().peak_pids.unwrap() <= 32);
+    }
+}
+
+#[test]
+fn a_descriptor_bomb_is_a_limit_of_open_files() {
+    let script = "import os, time\nfds = []\ntry:\n  while True: fds.append(os.dup(0))\nexcept OSError: time.sleep(20)";
     let folder = workspace();
     let mut plan = plan(folder.path());
-    plan.limits.set(Limit::Pids, 32);
-    plan.limits.set(Limit::Wall, 10_000);
-    let outcome = call(plan, argv(&["bash", "-c", script])).unwrap();
-    assert!(outcome.hits.contains(&LimitHit::Pids), "{outcome:?}");
-    assert!(outcome.usage.unwrap().peak_pids.unwrap() <= 32);
+    plan.limits.set(Limit::OpenFiles, 64);
+    let outcome = call(plan, argv(&["python3", "-c", script])).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Limit(Limit::OpenFiles), "{outcome:?}");
+}
+
+#[test]
+fn a_full_workspace_is_a_limit_of_free_space() {
+    let folder = workspace();
+    let mut plan = plan(folder.path());
+    plan.limits.set(Limit::FreeSpace, 1 << 60);
+    let outcome = call(plan, argv(&["sleep", "20"])).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Limit(Limit::FreeSpace), "{outcome:?}");
 }
 
 #[test]

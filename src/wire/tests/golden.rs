@@ -154,6 +154,7 @@ fn guest() -> Vec<GuestMessage> {
             vec![
                 LimitHit::Memory,
                 LimitHit::Pids,
+                LimitHit::OpenFiles,
                 LimitHit::CpuTime,
                 LimitHit::FileSize,
                 LimitHit::Output,
@@ -162,6 +163,8 @@ fn guest() -> Vec<GuestMessage> {
         ),
         (Ending::Stopped { cause: Cause::Wall }, vec![]),
         (Ending::Stopped { cause: Cause::Output }, vec![]),
+        (Ending::Stopped { cause: Cause::Pids }, vec![]),
+        (Ending::Stopped { cause: Cause::OpenFiles }, vec![]),
         (Ending::Stopped { cause: Cause::Cancel }, vec![]),
         (Ending::NotFound { program: Bytes::from("nosuch") }, vec![]),
         (Ending::NotExecutable { program: Bytes::from("./a"), errno: 13 }, vec![]),

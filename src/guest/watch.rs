@@ -1,0 +1,80 @@
+//! Limits that only a look can find: the kernel refuses, and tells nobody but the one refused.
+//!
+//! The first refused process ends the call: what wants more processes than it may have does not get
+//! further by trying on. Open files are looked at less often and not for every process: it costs.
+
+use crate::cgroup;
+use runner_wire::Cause;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the count of refused processes.
+const PIDS_EVERY: Duration = Duration::from_millis(250);
+
+/// Time between two looks at open files.
+const FILES_EVERY: Duration = Duration::from_secs(1);
+
+/// No more processes than this are looked at.
+const PROCESSES_MAX: usize = 256;
+
+/// When to look again.
+pub struct Watch {
+    open_files: usize,
+    pids_at: Instant,
+    files_at: Instant,
+}
+
+impl Watch {
+    /// Begins to watch a call.
+    pub fn new(open_files: u64, now: Instant) -> Self {
+        Self {
+            open_files: usize::try_from(open_files).unwrap_or(usize::MAX),
+            pids_at: now + PIDS_EVERY,
+            files_at: now + FILES_EVERY,
+        }
+    }
+
+    /// Looks, if it is time; why the call has to end.
+    pub fn look(&mut self, now: Instant) -> Option<Cause> {
+        if now >= self.pids_at {
+            self.pids_at = now + PIDS_EVERY;
+            if cgroup::pids_refused().is_some_and(|refused| refused > 0) {
+                return Some(Cause::Pids);
+            }
+        }
+        if now >= self.files_at {
+            self.files_at = now + FILES_EVERY;
+            if self.any_full() {
+                return Some(Cause::OpenFiles);
+            }
+        }
+        None
+    }
+
+    /// Whether a process has as many files open as it may have.
+    fn any_full(&self) -> bool {
+        let Ok(processes) = std::fs::read_dir("/proc") else {
+            return false;
+        };
+        processes
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().and_then(|name| name.to_str());
+                name.and_then(|name| name.parse::<u32>().ok()).is_some_and(|pid| pid != 1)
+            })
+            .take(PROCESSES_MAX)
+            .filter(|path| self.may_be_full(path))
+            .any(|path| {
+                std::fs::read_dir(path.join("fd"))
+                    .is_ok_and(|files| files.take(self.open_files).count() == self.open_files)
+            })
+    }
+
+    /// The kernel tells the size of a process's table, which is never smaller than its use.
+    fn may_be_full(&self, process: &std::path::Path) -> bool {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+        size.and_then(|size| size.trim().parse::<usize>().ok())
+            .is_some_and(|size| size >= self.open_files)
+    }
+}
