@@ -2,45 +2,61 @@
 
 use crate::sys;
 use runner_wire::{Bytes, MountSeen, Ready, Seen, VERSION};
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Looks at every path that the host asked for.
 pub fn ready(targets: &[Bytes]) -> Ready {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mounts = targets.iter().map(|target| look(target, &table)).collect();
+    let read_only = read_only_mounts(&table);
+    let mounts = targets.iter().map(|target| look(target, &read_only)).collect();
     Ready { version: VERSION, mounts, seen: seen() }
 }
 
 /// A path that is not there, or is a link, has identity 0 or its own, and so never the expected one.
-fn look(target: &Bytes, table: &[u8]) -> MountSeen {
+fn look(target: &Bytes, read_only: &HashMap<Vec<u8>, bool>) -> MountSeen {
     let path = Path::new(target.as_os());
     let (dev, ino) =
         std::fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).unwrap_or((0, 0));
-    MountSeen {
-        target: target.clone(),
-        dev,
-        ino,
-        // gVisor enforces it, but tells it in the table of mounts alone.
-        read_only: sys::is_read_only(path).unwrap_or(false) || listed_read_only(table, path),
-    }
+    let read_only = read_only.get(&target.0).copied().unwrap_or(false);
+    MountSeen { target: target.clone(), dev, ino, read_only }
 }
 
-/// Whether the table of mounts says that what was mounted last at a path is read-only. A path with
-/// characters that the table escapes is not found, and so not believed.
-fn listed_read_only(table: &[u8], path: &Path) -> bool {
-    let fields = |line: &[u8]| -> Option<(Vec<u8>, bool)> {
-        let mut fields = line.split(|byte| *byte == b' ').skip(4);
-        let target = fields.next()?.to_vec();
-        let read_only = fields.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
-        Some((target, read_only))
-    };
+/// Every mount point and whether it is read-only, by the kernel's table. Where several lie on each
+/// other, the last is the one that is seen. (`statvfs` would do on Linux; gVisor does not fill it.)
+fn read_only_mounts(table: &[u8]) -> HashMap<Vec<u8>, bool> {
     table
         .split(|byte| *byte == b'\n')
-        .filter_map(fields)
-        .filter(|(target, _)| target == path.as_os_str().as_encoded_bytes())
-        .last()
-        .is_some_and(|(_, read_only)| read_only)
+        .filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b' ').skip(4);
+            let (target, options) = (fields.next()?, fields.next()?);
+            let read_only = options.split(|byte| *byte == b',').any(|option| option == b"ro");
+            Some((unescape(target), read_only))
+        })
+        .collect()
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits.
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, tail)) = rest.split_first() {
+        let digits = tail.get(..3).filter(|_| *first == b'\\');
+        let code =
+            digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match code {
+            Some(code) => {
+                plain.push(code);
+                rest = &tail[3..];
+            }
+            None => {
+                plain.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    plain
 }
 
 /// Reads `/proc/self/status`. The process is undumpable, but its own files stay readable.
@@ -64,5 +80,21 @@ fn seen() -> Seen {
         capabilities,
         no_new_privs: field("NoNewPrivs").map(|value| value == "1"),
         seccomp: field("Seccomp").and_then(|value| value.parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_mount_at_a_place_counts() {
+        let table =
+            b"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /a\\040b ro,nosuid shared:1 - ext4 x rw\n\
+            3 1 0:3 / /c ro - ext4 x rw\n4 1 0:4 / /c rw,relatime - ext4 x ro\n";
+        let mounts = read_only_mounts(table);
+        let get = |path: &str| mounts.get(path.as_bytes()).copied();
+        assert_eq!((get("/"), get("/a b"), get("/c")), (Some(false), Some(true), Some(false)));
+        assert_eq!(unescape(b"a\\134\\9"), b"a\\\\9");
     }
 }

@@ -154,6 +154,8 @@ impl<'a> Call<'a> {
     }
 
     fn run(&mut self) -> Result<(), LinkError> {
+        // What came together with `Start` was read with it.
+        self.take_frames()?;
         loop {
             self.check_end();
             if let Some((_, until)) = self.ended {
@@ -184,9 +186,7 @@ impl<'a> Call<'a> {
 
         if polls[0].ready() {
             self.link.read()?;
-            while let Some(frame) = self.link.next_frame()? {
-                self.take(HostMessage::from_frame(frame)?)?;
-            }
+            self.take_frames()?;
         }
         if polls[1].ready() {
             self.link.write()?;
@@ -203,10 +203,8 @@ impl<'a> Call<'a> {
                 self.forward(at)?;
             }
         }
-        if polls[2].ready() {
-            self.reap()?;
-        }
-        Ok(())
+        // Whatever woke us: two cheap calls, and no trust in every runtime's signalfd.
+        self.reap()
     }
 
     fn next_deadline(&self) -> Duration {
@@ -217,6 +215,13 @@ impl<'a> Call<'a> {
         };
         let left = deadline.saturating_duration_since(Instant::now());
         if self.ended.is_some() { left } else { left.min(TICK) }
+    }
+
+    fn take_frames(&mut self) -> Result<(), LinkError> {
+        while let Some(frame) = self.link.next_frame()? {
+            self.take(HostMessage::from_frame(frame)?)?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, message: HostMessage) -> Result<(), LinkError> {

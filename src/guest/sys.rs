@@ -191,18 +191,6 @@ pub fn signal_group(leader: u32, signal: c_int) {
     }
 }
 
-/// Whether the file system at `path` is mounted read-only.
-pub fn is_read_only(path: &Path) -> io::Result<bool> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: an all-zero statvfs is valid, and both pointers live through the call.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        check(libc::statvfs(path.as_ptr(), &raw mut stat))?;
-        Ok(stat.f_flag & libc::ST_RDONLY != 0)
-    }
-}
-
 /// User and group of this process.
 pub fn user() -> (u32, u32) {
     // SAFETY: no pointers; these calls cannot fail.
@@ -252,11 +240,15 @@ pub fn limit(resource: Resource, figure: u64) -> io::Result<()> {
 
 /// Gives every signal its default action and unblocks all: a new program starts clean.
 pub fn reset_signals() {
-    // SAFETY: SIG_DFL is a valid action for every signal; numbers that cannot be changed only fail.
-    // The set is initialised by sigemptyset before use.
+    // All zero is the default action without flags and mask.
+    let default = [0_u64; 4];
+    // SAFETY: the kernel's own sigaction is four words on 64 bits and its set of signals eight bytes;
+    // numbers that cannot be changed only fail. The C library would refuse its two internal signals,
+    // which it makes ignored in every process that it spawns. The set is initialised before use.
     unsafe {
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            let none = std::ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8_usize);
         }
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

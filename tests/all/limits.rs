@@ -130,6 +130,15 @@ fn input_arrives_byte_for_byte() {
 }
 
 #[test]
+fn empty_input_ends_at_once() {
+    let folder = workspace();
+    let begun = Instant::now();
+    let outcome = call(plan(folder.path()), argv(&["cat"])).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Completed);
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
 fn input_that_nobody_reads_does_not_block_the_end() {
     let folder = workspace();
     let outcome = with_input(plan(folder.path()), &["true"], vec![0; 3_000_000]);

@@ -11,6 +11,8 @@ mod death;
 mod docs;
 mod engine;
 mod escape;
+mod forge;
+mod image;
 mod limits;
 mod line;
 mod policy;
