@@ -191,6 +191,16 @@ fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
     for when in &command.when {
         let overrides = when.options.iter().map(|(name, _)| name);
         let conditions = when.given.iter().chain(&when.and).chain(&when.without);
+        for name in conditions.clone().map(|name| given_name(name)) {
+            if command.options.iter().any(|option| both_ways(option, name)) {
+                report.add(
+                    "bad_option",
+                    at,
+                    format!("`when` names `{name}`, which is written together with its negation"),
+                    "list `--x` and `--no-x` apart".to_owned(),
+                );
+            }
+        }
         for name in conditions.map(|name| given_name(name)).chain(overrides.map(String::as_str)) {
             if !names.contains(&name) {
                 let help = did_you_mean(name, names.iter().copied())
@@ -204,6 +214,15 @@ fn check_names(command: &Command, at: At, report: &mut Report<'_>) {
             }
         }
     }
+}
+
+/// Whether an option of this name stands together with its negation: then giving it says nothing.
+fn both_ways(option: &Opt, name: &str) -> bool {
+    let has = |name: &str| option.names.iter().any(|known| known == name);
+    has(name)
+        && option.names.iter().any(|known| {
+            known.strip_prefix("--no-").is_some_and(|plain| has(&format!("--{plain}")))
+        })
 }
 
 /// The option that a condition names: `-i=` is `-i` with a value.
