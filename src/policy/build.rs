@@ -1,6 +1,10 @@
 //! Compiles `catalog/*.yml` into one table, so that nothing of it is parsed at run time.
 //! A wrong entry fails the build with its file, line and column.
-#![allow(dead_code, reason = "shares modules with the library and uses a part of them")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "shares modules with the library and uses a part of them"
+)]
 #![allow(
     missing_docs,
     clippy::expect_used,

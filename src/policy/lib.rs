@@ -18,7 +18,7 @@
 //! | [`effective`] | composition: `extends` is union, `within` is intersection |
 //! | [`grammar`], [`catalog`] | how programs read their arguments |
 //! | [`shell`], [`word`], [`reading`] | from a line or argv to what it does, level by level |
-//! | [`decide`], [`pattern`], [`paths`], [`net`], [`variables`] | the answer |
+//! | [`decide`], [`pattern`], [`paths`], `spelled`, [`net`], [`variables`] | the answer |
 //! | [`check`] | a policy's own examples and tests |
 //! | [`limits`] | the table of limits |
 
@@ -38,6 +38,7 @@ pub mod paths;
 pub mod pattern;
 pub mod reading;
 pub mod shell;
+mod spelled;
 pub mod variables;
 pub mod word;
 pub mod yaml;

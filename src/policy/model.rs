@@ -158,6 +158,17 @@ pub enum RunPlace {
     Host,
 }
 
+impl RunPlace {
+    /// Where it runs if both have a say: on the host only if both agree.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Host, Self::Host) => Self::Host,
+            (Self::Sandbox, _) | (_, Self::Sandbox) => Self::Sandbox,
+        }
+    }
+}
+
 /// `args: { ref: [main, "!dev"] }`
 #[derive(Debug)]
 pub struct Condition {

@@ -2,6 +2,8 @@
 //!
 //! Only names are judged here. Which address a name leads to is checked where it is dialled.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// What a rule names, or a command asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -153,11 +155,13 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (address, after) = rest.split_once(']')?;
-            address.parse::<std::net::Ipv6Addr>().ok()?;
-            (
-                format!("[{}]", address.to_ascii_lowercase()),
-                after.strip_prefix(':').or(after.is_empty().then_some("")),
-            )
+            let address = address.parse::<Ipv6Addr>().ok()?;
+            // One spelling for one address; a mapped one is the address that it carries.
+            let host = match address.to_ipv4_mapped() {
+                Some(mapped) => mapped.to_string(),
+                None => format!("[{address}]"),
+            };
+            (host, after.strip_prefix(':').or(after.is_empty().then_some("")))
         }
         None => match text.split_once(':') {
             Some((host, port)) => (host.to_owned(), Some(port)),
@@ -171,7 +175,12 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._*[]:".contains(c);
-    (!host.is_empty() && host.chars().all(plain)).then_some((host, port))
+    // `127.1`, `0x7f.1` and `2130706433` are addresses to some programs and names to others.
+    let numeric = host.rsplit('.').next().is_some_and(|last| {
+        last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x")
+    });
+    let odd = numeric && !host.starts_with('[') && host.parse::<Ipv4Addr>().is_err();
+    (!host.is_empty() && !odd && host.chars().all(plain)).then_some((host, port))
 }
 
 impl Target {

@@ -5,7 +5,7 @@
 //! are program, subcommands and operands, in order. For a program that nobody described, words are
 //! compared one by one.
 
-use crate::reading::{Given, Level};
+use crate::reading::Level;
 
 /// Most alternatives that the braces of one pattern may make.
 const MAX_ALTERNATIVES: usize = 256;
@@ -89,13 +89,22 @@ impl Alternative {
             || called.is_some_and(|called| is_program(program, called))
             || (level.known.is_some() && is_program(program, &level.program));
         if !named {
-            // A program whose name is not known could be this one.
-            return certainty == Certainty::Doubt && called.is_none() && !level.words.is_empty();
+            // A program whose name is not known could be this one, and so could one at the end of a path.
+            return certainty == Certainty::Doubt
+                && !level.words.is_empty()
+                && called.is_none_or(|called| {
+                    let last = called.rsplit_once('/').map(|(_, last)| last);
+                    // What the catalog knows is read as if it were called by its name.
+                    last.is_some_and(|last| {
+                        is_program(program, last) && crate::catalog::lookup(last).is_none()
+                    }) && self.may_be(level)
+                });
         }
         if level.known.is_none() {
             return self.matches_words(level, certainty);
         }
-        self.matches_reading(level) || (certainty == Certainty::Doubt && self.is_possible(level))
+        self.matches_reading(level, certainty)
+            || (certainty == Certainty::Doubt && self.is_possible(level))
     }
 
     /// Word by word, for a program without grammar.
@@ -105,53 +114,73 @@ impl Alternative {
         let long_enough =
             if self.open { given.len() >= wanted.len() } else { given.len() == wanted.len() };
         long_enough
-            && wanted.iter().zip(given).all(|(pattern, word)| match word {
-                Some(word) => is_word(pattern, word),
-                None => certainty == Certainty::Doubt,
-            })
+            && wanted
+                .iter()
+                .zip(given)
+                .all(|(pattern, word)| fits(pattern, word.as_deref(), certainty))
     }
 
-    fn matches_reading(&self, level: &Level) -> bool {
-        let positions: Vec<Option<&str>> = level.path[1..]
+    /// Whether words that nobody read could be this command: what the pattern names stands there in
+    /// order. Options have many spellings, so none of them rules it out.
+    fn may_be(&self, level: &Level) -> bool {
+        let mut given = level.operands.iter();
+        self.words[1..]
+            .iter()
+            .filter(|word| !is_option(word))
+            .all(|pattern| given.any(|word| fits(pattern, word.as_deref(), Certainty::Doubt)))
+    }
+
+    fn matches_reading(&self, level: &Level, certainty: Certainty) -> bool {
+        let mut positions = level.path[1..]
             .iter()
             .map(|name| Some(name.as_str()))
-            .chain(level.operands.iter().map(Option::as_deref))
-            .collect();
-        let mut next = 0;
+            .chain(level.operands.iter().map(Option::as_deref));
         let mut used = vec![false; level.options.len()];
-        let mut words = self.words[1..].iter().peekable();
-        while let Some(word) = words.next() {
-            if word.len() > 1 && word.starts_with('-') {
-                let (name, attached) =
-                    word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
-                let found = level.options.iter().enumerate().find(|(at, option)| {
-                    !used[*at]
-                        && option.names.iter().any(|known| known == name)
-                        && attached.is_none_or(|value| has_value(option, value))
-                });
-                let Some((at, option)) = found else { return false };
-                used[at] = true;
-                if attached.is_none() {
-                    // Values may be written as the next words.
-                    for value in &option.values {
-                        match (words.peek(), value) {
-                            (Some(wanted), Some(value)) if is_word(wanted, value) => {
-                                words.next();
-                            }
-                            (Some(_), _) => return false,
-                            (None, _) if self.open => {}
-                            (None, _) => return false,
-                        }
+        let words = &self.words[1..];
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            at += 1;
+            if is_option(word) {
+                match self.option(word, &words[at..], level, &used, certainty) {
+                    Some((option, values)) => {
+                        used[option] = true;
+                        at += values;
                     }
+                    None if cluster(word, level, &mut used) => {}
+                    None => return false,
                 }
-                continue;
-            }
-            match positions.get(next) {
-                Some(Some(given)) if is_word(word, given) => next += 1,
-                _ => return false,
+            } else if !positions.next().is_some_and(|given| fits(word, given, certainty)) {
+                return false;
             }
         }
-        self.open || (next == positions.len() && used.iter().all(|used| *used) && level.complete)
+        self.open || (positions.next().is_none() && used.iter().all(|used| *used) && level.complete)
+    }
+
+    /// An option that is given and not used yet, and how many of the next words are its values: they may
+    /// be attached, written as the next words, or left out at the end of an open pattern.
+    fn option(
+        &self,
+        word: &str,
+        next: &[String],
+        level: &Level,
+        used: &[bool],
+        certainty: Certainty,
+    ) -> Option<(usize, usize)> {
+        let (name, attached) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
+        let mut named =
+            level.options.iter().enumerate().filter(|(at, option)| {
+                !used[*at] && option.names.iter().any(|known| known == name)
+            });
+        named.find_map(|(at, option)| {
+            let mut values = option.values.iter().map(Option::as_deref);
+            if let Some(wanted) = attached {
+                return values.any(|value| fits(wanted, value, certainty)).then_some((at, 0));
+            }
+            let written = option.values.len().min(next.len());
+            let enough = written == option.values.len() || self.open;
+            (enough && values.zip(next).all(|(value, wanted)| fits(wanted, value, certainty)))
+                .then_some((at, written))
+        })
     }
 
     /// Something in the command was not understood, and nothing that was rules this pattern out.
@@ -167,8 +196,31 @@ impl Alternative {
     }
 }
 
-fn has_value(option: &Given, wanted: &str) -> bool {
-    option.values.iter().flatten().any(|value| is_word(wanted, value))
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+/// `-rf` is `-r` and `-f`, wherever both stand.
+fn cluster(word: &str, level: &Level, used: &mut [bool]) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    letters.is_some_and(|letters| letters.len() > 1)
+        && letters.unwrap_or_default().chars().all(|letter| {
+            let mut name = String::from('-');
+            name.push(letter);
+            let found = level.options.iter().position(|option| option.names.contains(&name));
+            found.is_some_and(|at| {
+                used[at] = true;
+                true
+            })
+        })
+}
+
+/// Whether a word of a pattern covers a word that may not be known.
+fn fits(pattern: &str, word: Option<&str>, certainty: Certainty) -> bool {
+    match word {
+        Some(word) => is_word(pattern, word),
+        None => certainty == Certainty::Doubt,
+    }
 }
 
 /// A bare name never matches a path: `*` stops at a slash here, `**` does not.

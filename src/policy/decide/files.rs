@@ -1,11 +1,12 @@
 //! Paths: the policy's lists, and what holds for everyone.
 
 use super::{Code, Decision, Query, RuleRef};
-use crate::effect::Place;
+use crate::effect::{Effect, Place};
 use crate::effective::Effective;
 use crate::finding::At;
 use crate::model::{Policy, Verdict};
 use crate::paths::{self, List};
+use crate::spelled;
 
 /// What is asked of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,23 +77,62 @@ pub(super) fn place(
     of: &Place,
     access: Access,
 ) -> Result<(), Refused> {
-    let check = |path: &str| judge(policy, workspace, path, access).map(drop);
-    match of {
-        Place::Exact(path) => check(path),
-        Place::Tree(path) => {
-            check(path)?;
-            check(&paths::join(path, "x"))
-        }
-        Place::Glob(pattern) => paths::skeletons(pattern).iter().try_for_each(|path| check(path)),
-        Place::Prefix(path) => {
-            check(path)?;
-            check(&format!("{path}x"))
-        }
-        Place::Any => {
-            check(workspace)?;
-            check(&paths::join(workspace, "x"))
-        }
+    // The common case makes no list.
+    if let Place::Exact(path) = of {
+        return judge(policy, workspace, path, access).map(drop);
     }
+    stands_for(policy, workspace, of)
+        .iter()
+        .try_for_each(|path| judge(policy, workspace, path, access).map(drop))
+}
+
+/// The paths by which a place is judged.
+fn stands_for(policy: &Effective, workspace: &str, of: &Place) -> Vec<String> {
+    match of {
+        Place::Exact(path) => vec![path.clone()],
+        Place::Tree(path) => vec![path.clone(), paths::join(path, "x")],
+        Place::Glob(pattern) => glob(policy, pattern),
+        Place::Prefix(path) => {
+            vec![path.strip_suffix('/').unwrap_or(path).to_owned(), format!("{path}x")]
+        }
+        Place::Any => vec![workspace.to_owned(), paths::join(workspace, "x")],
+    }
+}
+
+/// Whether an effect is refused for everyone, whatever a policy says.
+pub(super) fn fixed(policy: &Effective, workspace: &str, effect: &Effect) -> Option<Refused> {
+    let (of, access) = match effect {
+        Effect::Read(of) => (of, Access::Read),
+        Effect::Write(of) => (of, Access::Write),
+        Effect::Net(_) | Effect::Env(_) | Effect::Code | Effect::System | Effect::Unknown => {
+            return None;
+        }
+    };
+    stands_for(policy, workspace, of).iter().find_map(|path| mandatory(workspace, path, access))
+}
+
+/// What holds for everyone, for one absolute path.
+fn mandatory(workspace: &str, path: &str, access: Access) -> Option<Refused> {
+    let name = || short(workspace, path);
+    if access == Access::Write && paths::is_protected(path) {
+        let message = format!("{} is never writable", name());
+        return Some(Refused { code: Code::ProtectedPath, message, rule: None });
+    }
+    paths::is_key_material(path).then(|| {
+        let message = format!("{} is key material", name());
+        Refused { code: Code::KeyMaterial, message, rule: None }
+    })
+}
+
+/// The paths that a shell pattern spells out, among them the names that are denied or protected.
+fn glob(policy: &Effective, pattern: &str) -> Vec<String> {
+    let own = policy
+        .layers
+        .iter()
+        .flat_map(|layer| layer.files.deny.patterns.iter().chain(&layer.files.readonly.patterns))
+        .map(|(text, _)| text.as_str());
+    let fixed = paths::PROTECTED.iter().chain(paths::KEY_MATERIAL).copied();
+    spelled::candidates(pattern, paths::written_names(own.chain(fixed)))
 }
 
 /// Judges one absolute path; the answer names the pattern that allowed it.
@@ -105,15 +145,12 @@ pub(super) fn judge(
     if paths::is_void(path) {
         return Ok(None);
     }
+    if let Some(refused) = mandatory(workspace, path, access) {
+        return Err(refused);
+    }
     let relative = paths::below(workspace, path);
     let name = short(workspace, path);
     let refuse = |code, message: String, rule| Err(Refused { code, message, rule });
-    if access == Access::Write && paths::is_protected(path) {
-        return refuse(Code::ProtectedPath, format!("{name} is never writable"), None);
-    }
-    if paths::is_key_material(path) {
-        return refuse(Code::KeyMaterial, format!("{name} is key material"), None);
-    }
     let find = |list: fn(&Policy) -> &List, key: &str| {
         policy.layers.iter().find_map(|layer| {
             list(layer).find(path, relative).map(|(text, at)| pattern_ref(layer, key, text, *at))

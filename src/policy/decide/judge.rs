@@ -1,8 +1,7 @@
 //! Commands: every level of a reading against every rule.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
-
-use jiff::Timestamp;
 
 use super::{Code, Decision, EffectLine, Grant, Query, RuleRef, files, peers, shown};
 use crate::effect::{Caused, Class, Classes, Effect, Place};
@@ -11,18 +10,18 @@ use crate::grammar::{Depth, Kind};
 use crate::limits::Limits;
 use crate::model::{Condition, Policy, Rule, RunPlace, Subject, Verdict};
 use crate::pattern::{Certainty, is_word};
-use crate::reading::{Level, Reading, Refusal, Scope};
+use crate::reading::{Level, Reading, Refusal, Scope, Standing};
 use crate::{paths, variables};
 
 /// What is said of one level.
-struct Answer<'p> {
+struct Answer {
     verdict: Verdict,
     code: Code,
     message: String,
     rule: Option<RuleRef>,
     reason: Option<String>,
-    /// The rule that grants it, with what the sandbox needs.
-    granted: Option<(&'p Rule, Classes)>,
+    /// What the rules that grant it give.
+    granted: Option<Grant>,
     /// The effect that was too much.
     refused: Option<Caused>,
 }
@@ -37,24 +36,21 @@ pub(super) fn command(
         Ok(reading) => reading,
         Err(refusal) => return Decision::refused(policy, refusal),
     };
-    let answers: Vec<Option<Answer<'_>>> =
+    let answers: Vec<Option<Answer>> =
         reading.levels.iter().map(|level| judge_level(policy, query, level)).collect();
     let effects = effect_lines(&reading, &answers, query.workspace);
-    let mut worst: Option<&Answer<'_>> = None;
+    let mut worst: Option<&Answer> = None;
     let mut classes = Classes::default();
     let mut limits: Option<Limits> = None;
-    let mut place = RunPlace::Host;
+    let mut place: Option<RunPlace> = None;
     for answer in answers.iter().flatten() {
         if worst.is_none_or(|worst| answer.verdict > worst.verdict) {
             worst = Some(answer);
         }
-        if let Some((rule, needed)) = answer.granted {
-            classes = classes.union(needed);
-            let own = policy.limits(&rule.limits);
-            limits = Some(limits.map_or(own, |limits| limits.loosest(&own)));
-            if rule.place == RunPlace::Sandbox {
-                place = RunPlace::Sandbox;
-            }
+        if let Some(grant) = &answer.granted {
+            classes = classes.union(grant.classes);
+            limits = Some(limits.map_or(grant.limits, |limits| limits.loosest(&grant.limits)));
+            place = Some(place.map_or(grant.place, |place| place.and(grant.place)));
         }
     }
     let Some(worst) = worst else {
@@ -73,27 +69,34 @@ pub(super) fn command(
     decision.rule.clone_from(&worst.rule);
     decision.reason.clone_from(&worst.reason);
     decision.approvable = worst.verdict == Verdict::Ask;
-    decision.grant = Grant { classes, limits: limits.unwrap_or_else(|| policy.limits(&[])), place };
-    observe(policy, query.now, &reading, decision)
+    decision.grant = Grant {
+        classes,
+        limits: limits.unwrap_or_else(|| policy.limits(&[])),
+        place: place.unwrap_or(RunPlace::Sandbox),
+    };
+    observe(policy, query, &reading, decision)
 }
 
 /// `mode: observe`: what would be refused runs in the sandbox all the same, and is recorded.
 fn observe(
     policy: &Effective,
-    now: Timestamp,
+    query: &Query<'_>,
     reading: &Reading,
     mut decision: Decision,
 ) -> Decision {
-    let mandatory = matches!(
-        decision.code,
-        Code::ProtectedPath
-            | Code::KeyMaterial
-            | Code::TooLarge
-            | Code::TooDeep
-            | Code::BadArgument
-            | Code::EmptyCommand
-    );
-    if decision.decision == Verdict::Allow || mandatory || !policy.observes(now) {
+    if decision.decision == Verdict::Allow || !policy.observes(query.now) {
+        return decision;
+    }
+    // Another refusal may stand before the one that holds for everyone.
+    let mut effects = certain(reading).flat_map(|level| effects_of(level, query.workspace));
+    if let Some(refused) = effects.find_map(|caused| {
+        files::fixed(policy, query.workspace, &caused.effect)
+            .map(|refused| path_answer(refused, caused))
+    }) {
+        decision.decision = refused.verdict;
+        decision.code = refused.code;
+        decision.message = refused.message;
+        decision.approvable = false;
         return decision;
     }
     decision.would = Some((decision.decision, decision.code));
@@ -103,16 +106,28 @@ fn observe(
     decision.code = Code::Allowed;
     decision.approvable = false;
     decision.grant.classes =
-        reading.levels.iter().fold(Classes::default(), |all, level| all.union(level.classes()));
+        certain(reading).fold(Classes::default(), |all, level| all.union(level.classes()));
     decision.grant.place = RunPlace::Sandbox;
     decision
 }
 
+/// The levels that are facts.
+fn certain(reading: &Reading) -> impl Iterator<Item = &Level> {
+    reading.levels.iter().filter(|level| level.standing == Standing::Certain)
+}
+
 /// Judges one level; `None` for a mere wrapper, which is as allowed as what it wraps.
-fn judge_level<'p>(policy: &'p Effective, query: &Query<'_>, level: &Level) -> Option<Answer<'p>> {
-    if let Some((_, layer, rule)) = rules(policy, Verdict::Deny).find(|(_, _, rule)| {
-        is_about(rule, level, Certainty::Doubt) && met(rule, level, Certainty::Doubt)
-    }) {
+fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<Answer> {
+    let unread = level.described_by.map(|_| level.as_unknown());
+    let means = |rule: &Rule, seen: &Level| {
+        is_about(rule, seen, Certainty::Doubt) && met(rule, seen, query.workspace, Certainty::Doubt)
+    };
+    let denies = rules(policy, Verdict::Deny).filter(|(index, _, rule)| {
+        // A grammar that another policy brings hides nothing from a deny.
+        let foreign = unread.as_ref().filter(|_| level.described_by != Some(*index));
+        means(rule, level) || foreign.is_some_and(|unread| means(rule, unread))
+    });
+    if let Some((_, layer, rule)) = denies.min_by_key(|(_, layer, rule)| key(layer, rule)) {
         return Some(Answer {
             verdict: Verdict::Deny,
             code: Code::DeniedByRule,
@@ -123,18 +138,25 @@ fn judge_level<'p>(policy: &'p Effective, query: &Query<'_>, level: &Level) -> O
             refused: None,
         });
     }
-    if level.wrapper && level.redirects.is_empty() {
+    if level.standing == Standing::Doubted || (level.wrapper && level.redirects.is_empty()) {
         return None;
     }
     let effects = effects_of(level, query.workspace);
-    if let Err(refused) = mandatory(policy, query.workspace, &effects) {
+    if let Some(refused) = mandatory(policy, query.workspace, &effects) {
         return Some(refused);
     }
-    let granted = match grant(policy, query, level, &effects) {
-        Ok(granted) => granted,
-        Err(answer) => return Some(answer),
-    };
-    Some(fence(policy, query, &effects).unwrap_or(granted))
+    let granted = grant(policy, query, level, unread.as_ref(), &effects);
+    if granted.granted.is_none() {
+        return Some(granted);
+    }
+    Some(match fence(policy, query, &effects) {
+        // Whoever approves the peer approves what the rule grants, and no more.
+        Some(fenced) if fenced.verdict == Verdict::Ask => {
+            Answer { granted: granted.granted, ..fenced }
+        }
+        Some(fenced) => fenced,
+        None => granted,
+    })
 }
 
 /// Effects that are judged: redirections to scratch are free.
@@ -149,29 +171,22 @@ fn effects_of<'l>(level: &'l Level, workspace: &str) -> Vec<&'l Caused> {
 }
 
 /// What holds for everyone, and the policy's denied files: stronger than any rule.
-#[expect(clippy::result_large_err, reason = "one answer is made and moved for each decision")]
-fn mandatory<'p>(
-    policy: &Effective,
-    workspace: &str,
-    effects: &[&Caused],
-) -> Result<(), Answer<'p>> {
-    for caused in effects {
+fn mandatory(policy: &Effective, workspace: &str, effects: &[&Caused]) -> Option<Answer> {
+    effects.iter().find_map(|caused| {
         let judged = match &caused.effect {
             Effect::Read(place) => files::place(policy, workspace, place, files::Access::Read),
             Effect::Write(place) => files::place(policy, workspace, place, files::Access::Write),
             _ => Ok(()),
         };
-        if let Err(refused) = judged
-            && matches!(refused.code, Code::ProtectedPath | Code::KeyMaterial | Code::PathDenied)
-        {
-            return Err(path_answer(refused, caused));
-        }
-    }
-    Ok(())
+        let refused = judged.err().filter(|refused| {
+            matches!(refused.code, Code::ProtectedPath | Code::KeyMaterial | Code::PathDenied)
+        })?;
+        Some(path_answer(refused, caused))
+    })
 }
 
 /// The lists of files, peers and variables, which hold for every rule of the policy.
-fn fence<'p>(policy: &'p Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<Answer<'p>> {
+fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<Answer> {
     let mut ask = None;
     for caused in effects {
         let path = |judged: Result<(), files::Refused>| {
@@ -220,26 +235,28 @@ fn fence<'p>(policy: &'p Effective, query: &Query<'_>, effects: &[&Caused]) -> O
     ask
 }
 
-/// The rule that grants the level, or why none does.
-#[expect(clippy::result_large_err, reason = "one answer is made and moved for each decision")]
+/// The rules that grant the level, or why none does. All of them count, so their order does not.
 fn grant<'p>(
     policy: &'p Effective,
     query: &Query<'_>,
     level: &Level,
+    unread: Option<&Level>,
     effects: &[&Caused],
-) -> Result<Answer<'p>, Answer<'p>> {
+) -> Answer {
     let mut failed: Option<Failure<'p>> = None;
     let mut note = |failure: Failure<'p>| {
-        if failed.as_ref().is_none_or(|known| failure.rank() > known.rank()) {
+        if failed.as_ref().is_none_or(|known| failure.outranks(known)) {
             failed = Some(failure);
         }
     };
-    let unread = level.described_by.map(|_| level.as_unknown());
-    let unread = unread.as_ref().map(|unread| {
+    let unread = unread.map(|unread| {
         (unread, unread.effects.iter().chain(&level.redirects).collect::<Vec<&Caused>>())
     });
     for verb in [Verdict::Ask, Verdict::Allow] {
         let certainty = if verb == Verdict::Allow { Certainty::Proof } else { Certainty::Doubt };
+        let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
+        let mut classes = Classes::default();
+        let mut uncovered = false;
         for (index, layer, rule) in rules(policy, verb) {
             // A grammar that a policy brings counts for its own grants only.
             let foreign = level.described_by.is_some_and(|by| by != index);
@@ -254,7 +271,7 @@ fn grant<'p>(
                 note(Failure::Expired(layer, rule));
                 continue;
             }
-            if !met(rule, seen, certainty) {
+            if !met(rule, seen, query.workspace, certainty) {
                 note(Failure::Args(layer, rule));
                 continue;
             }
@@ -263,29 +280,54 @@ fn grant<'p>(
             });
             if let Some(over) = over {
                 note(Failure::Effect(layer, rule, (*over).clone()));
-                if verb == Verdict::Ask {
-                    // An ask that does not cover it must not be passed by an allow.
-                    return Err(explain_failure(failed, level));
-                }
-                continue;
-            }
-            if rule.place == RunPlace::Host && !is_proved(seen) {
+                uncovered = true;
+            } else if rule.place == RunPlace::Host && !is_proved(seen) {
                 note(Failure::Host(layer, rule));
-                continue;
+                uncovered = true;
+            } else {
+                covering.push((layer, rule));
+                classes = classes.union(needed(rule, seen));
             }
-            return Ok(granted(layer, rule, seen));
+        }
+        if let Some(answer) = granted(policy, &covering, classes, level) {
+            return answer;
+        }
+        if verb == Verdict::Ask && uncovered {
+            // An ask that does not cover it must not be passed by an allow.
+            break;
         }
     }
-    Err(explain_failure(failed, level))
+    explain_failure(failed, level)
 }
 
-fn granted<'p>(layer: &'p Policy, rule: &'p Rule, level: &Level) -> Answer<'p> {
+/// Who runs code may use all that the rule grants; anyone else gets what was read.
+fn needed(rule: &Rule, level: &Level) -> Classes {
     let own = level
         .classes()
         .union(level.redirects.iter().filter_map(|caused| caused.effect.class()).collect());
-    // Who runs code may use all that the rule grants; anyone else gets what was read.
-    let needed =
-        if own.contains(Class::Code) || own.contains(Class::Unknown) { rule.effects } else { own };
+    if own.contains(Class::Code) || own.contains(Class::Unknown) { rule.effects } else { own }
+}
+
+/// What the covering rules give together. Those that name the program set figures and place.
+fn granted(
+    policy: &Effective,
+    covering: &[(&Policy, &Rule)],
+    classes: Classes,
+    level: &Level,
+) -> Option<Answer> {
+    let named = |rule: &Rule| matches!(rule.subject, Subject::Patterns(_));
+    let any_named = covering.iter().any(|(_, rule)| named(rule));
+    let mut telling = covering.iter().filter(|(_, rule)| named(rule) == any_named);
+    let limits = telling
+        .clone()
+        .map(|(_, rule)| policy.limits(&rule.limits))
+        .reduce(|one, other| one.loosest(&other))?;
+    let place = if telling.clone().any(|(_, rule)| rule.place == RunPlace::Host) {
+        RunPlace::Host
+    } else {
+        RunPlace::Sandbox
+    };
+    let (layer, rule) = telling.by_ref().min_by_key(|(layer, rule)| key(layer, rule)).copied()?;
     let id = reference(layer, rule).id;
     let (code, message) = match rule.verb {
         Verdict::Ask => (Code::Ask, format!("`{}` needs approval by `{id}`", level.show())),
@@ -293,15 +335,20 @@ fn granted<'p>(layer: &'p Policy, rule: &'p Rule, level: &Level) -> Answer<'p> {
             (Code::Allowed, format!("`{}` is allowed by `{id}`", level.show()))
         }
     };
-    Answer {
+    Some(Answer {
         verdict: rule.verb,
         code,
         message,
         rule: Some(reference(layer, rule)),
         reason: rule.reason.clone(),
-        granted: Some((rule, needed)),
+        granted: Some(Grant { classes, limits, place }),
         refused: None,
-    }
+    })
+}
+
+/// What tells rules apart wherever they stand, to report the same one in any order.
+fn key<'p>(layer: &'p Policy, rule: &'p Rule) -> (&'p str, Option<&'p str>, &'p str) {
+    (&layer.name, rule.id.as_deref(), &rule.text)
 }
 
 /// Why a rule that is about the command does not grant it.
@@ -317,15 +364,36 @@ impl Failure<'_> {
     fn rank(&self) -> u8 {
         let (rule, base) = match self {
             Self::Expired(_, rule) => (rule, 1),
-            Self::Host(_, rule) => (rule, 2),
-            Self::Effect(_, rule, _) => (rule, 4),
-            Self::Args(_, rule) => (rule, 6),
+            Self::Host(_, rule) => (rule, 3),
+            Self::Effect(_, rule, _) => (rule, 5),
+            Self::Args(_, rule) => (rule, 7),
         };
         base + u8::from(matches!(rule.subject, Subject::Patterns(_)))
     }
+
+    fn rule(&self) -> (&Policy, &Rule) {
+        match self {
+            Self::Args(layer, rule)
+            | Self::Host(layer, rule)
+            | Self::Expired(layer, rule)
+            | Self::Effect(layer, rule, _) => (layer, rule),
+        }
+    }
+
+    fn outranks(&self, other: &Self) -> bool {
+        let place = |failure: &Self| {
+            let (layer, rule) = failure.rule();
+            (layer.name.clone(), rule.id.clone(), rule.text.clone())
+        };
+        match self.rank().cmp(&other.rank()) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => place(self) < place(other),
+        }
+    }
 }
 
-fn explain_failure<'p>(failed: Option<Failure<'p>>, level: &Level) -> Answer<'p> {
+fn explain_failure(failed: Option<Failure<'_>>, level: &Level) -> Answer {
     let command = level.show();
     let refused = match &failed {
         Some(Failure::Effect(_, _, caused)) => Some(caused.clone()),
@@ -389,24 +457,9 @@ fn explain_failure<'p>(failed: Option<Failure<'p>>, level: &Level) -> Answer<'p>
             (None, Some(_)) => (Code::NoRule, format!("no rule allows `{command}`")),
         },
     };
-    let rule = match &failed {
-        Some(
-            Failure::Effect(layer, rule, _)
-            | Failure::Args(layer, rule)
-            | Failure::Host(layer, rule)
-            | Failure::Expired(layer, rule),
-        ) => Some(reference(layer, rule)),
-        None => None,
-    };
-    let reason = match &failed {
-        Some(
-            Failure::Effect(_, rule, _)
-            | Failure::Args(_, rule)
-            | Failure::Host(_, rule)
-            | Failure::Expired(_, rule),
-        ) => rule.reason.clone(),
-        None => None,
-    };
+    let failed = failed.as_ref().map(Failure::rule);
+    let rule = failed.map(|(layer, rule)| reference(layer, rule));
+    let reason = failed.and_then(|(_, rule)| rule.reason.clone());
     Answer { verdict: Verdict::Deny, code, message, rule, reason, granted: None, refused }
 }
 
@@ -448,7 +501,7 @@ fn rules(policy: &Effective, verb: Verdict) -> impl Iterator<Item = (usize, &Arc
 }
 
 /// Whether a rule is about the command.
-pub(super) fn is_about(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
+fn is_about(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
     match &rule.subject {
         Subject::Catalog => {
             level.known.is_some() && level.described_by.is_none() && level.unreadable.is_none()
@@ -460,7 +513,7 @@ pub(super) fn is_about(rule: &Rule, level: &Level, certainty: Certainty) -> bool
 }
 
 /// Whether the rule's conditions on arguments hold: proved for an allow, possible for a deny.
-pub(super) fn met(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
+fn met(rule: &Rule, level: &Level, workspace: &str, certainty: Certainty) -> bool {
     rule.args.iter().all(|condition| {
         if !level.complete {
             return certainty == Certainty::Doubt;
@@ -468,7 +521,7 @@ pub(super) fn met(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
         if condition.kind == Kind::Option {
             option_met(condition, level)
         } else {
-            value_met(condition, level, certainty)
+            value_met(condition, level, workspace, certainty)
         }
     })
 }
@@ -482,10 +535,17 @@ fn option_met(condition: &Condition, level: &Level) -> bool {
         && !condition.not.iter().any(given)
 }
 
-fn value_met(condition: &Condition, level: &Level, certainty: Certainty) -> bool {
+fn value_met(condition: &Condition, level: &Level, workspace: &str, certainty: Certainty) -> bool {
+    let listed = |patterns: &[String], value: &str| {
+        let short =
+            (condition.kind == Kind::Path).then(|| paths::below(workspace, value)).flatten();
+        patterns
+            .iter()
+            .any(|pattern| is_word(pattern, value) || short.is_some_and(|s| is_word(pattern, s)))
+    };
     let fits = |value: &String| {
-        (condition.only.is_empty() || condition.only.iter().any(|pattern| is_word(pattern, value)))
-            && !condition.not.iter().any(|pattern| is_word(pattern, value))
+        (condition.only.is_empty() || listed(&condition.only, value))
+            && !listed(&condition.not, value)
     };
     let mut values = level
         .args
@@ -556,13 +616,13 @@ fn reference(layer: &Policy, rule: &Rule) -> RuleRef {
     }
 }
 
-fn path_answer<'p>(refused: files::Refused, caused: &Caused) -> Answer<'p> {
+fn path_answer(refused: files::Refused, caused: &Caused) -> Answer {
     let mut answer = denial(refused.code, refused.message, caused);
     answer.rule = refused.rule;
     answer
 }
 
-fn denial<'p>(code: Code, message: String, caused: &Caused) -> Answer<'p> {
+fn denial(code: Code, message: String, caused: &Caused) -> Answer {
     Answer {
         verdict: Verdict::Deny,
         code,
@@ -574,18 +634,16 @@ fn denial<'p>(code: Code, message: String, caused: &Caused) -> Answer<'p> {
     }
 }
 
-fn effect_lines(
-    reading: &Reading,
-    answers: &[Option<Answer<'_>>],
-    workspace: &str,
-) -> Vec<EffectLine> {
+fn effect_lines(reading: &Reading, answers: &[Option<Answer>], workspace: &str) -> Vec<EffectLine> {
     let mut lines = Vec::new();
-    for (level, answer) in reading.levels.iter().zip(answers) {
+    let levels = reading.levels.iter().zip(answers);
+    for (level, answer) in levels.filter(|(level, _)| level.standing == Standing::Certain) {
         let refused = answer.as_ref().and_then(|answer| answer.refused.as_ref());
+        let command = shortened(level.show());
         for caused in level.effects.iter().chain(&level.redirects) {
             let (effect, object) = shown(&caused.effect, workspace);
             lines.push(EffectLine {
-                command: level.show(),
+                command: command.clone(),
                 effect,
                 object,
                 by: caused.by.clone(),
@@ -594,4 +652,15 @@ fn effect_lines(
         }
     }
     lines
+}
+
+/// A command as it stands beside each of its effects: thousands of effects must not each carry
+/// thousands of words.
+fn shortened(mut command: String) -> String {
+    const SHOWN: usize = 400;
+    if let Some((at, _)) = command.char_indices().nth(SHOWN) {
+        command.truncate(at);
+        command.push('…');
+    }
+    command
 }

@@ -131,10 +131,12 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
     policy.within.iter().map(|other| decide(other, query)).fold(own, |own, other| {
         let classes = own.grant.classes.intersection(other.grant.classes);
         let limits = own.grant.limits.tightest(&other.grant.limits);
-        let place = own.grant.place;
+        let place = own.grant.place.and(other.grant.place);
         let (policy, digest) = (own.policy.clone(), own.digest.clone());
+        // What one of them would have said is evidence, whoever decides.
+        let would = own.would.max(other.would);
         let stricter = if other.decision > own.decision { other } else { own };
-        Decision { policy, digest, grant: Grant { classes, limits, place }, ..stricter }
+        Decision { policy, digest, would, grant: Grant { classes, limits, place }, ..stricter }
     })
 }
 

@@ -108,6 +108,10 @@ fn doubts(target: &Target, asked: &Target) -> bool {
     if open.port.is_none() {
         open.port = target.port;
     }
+    // Servers read doubled slashes, encoded letters and parameters each in their own way.
+    if asked.path.as_deref().is_some_and(|path| path.contains("//") || path.contains(['%', ';'])) {
+        open.path.clone_from(&target.path);
+    }
     open != *asked && target.covers(&open)
 }
 

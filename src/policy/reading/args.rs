@@ -55,6 +55,10 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
                 }
                 out.items.push(Item::Operand { word: other.clone(), after: dashes });
                 operands += 1;
+                if command.style.ends == OptionsEnd::FirstOperand {
+                    out.items.extend(rest_of(&words[at..]));
+                    return out;
+                }
                 continue;
             }
         };
@@ -103,14 +107,20 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
         out.items.push(Item::Operand { word: word.clone(), after: dashes });
         operands += 1;
         if command.style.ends == OptionsEnd::FirstOperand {
-            // Not `--`: the words after the first operand are the operand's own business.
-            let rest = words[at..].iter().cloned();
-            out.items.extend(rest.map(|word| Item::Operand { word, after: false }));
+            out.items.extend(rest_of(&words[at..]));
             return out;
         }
     }
     out
 }
+
+/// All words behind the first operand. Not `--`: they are the operand's own business.
+fn rest_of<'g>(words: &[Word]) -> impl Iterator<Item = Item<'g>> {
+    words.iter().cloned().map(|word| Item::Operand { word, after: false })
+}
+
+/// The name that stands for `-5` in a grammar; as a word it is four letters.
+const NUMBER: &str = "-NUM";
 
 /// Whether a word can begin with `@`.
 fn may_be_at_file(word: &Word) -> bool {
@@ -147,7 +157,7 @@ fn is_subcommand(command: &Command, text: &str) -> bool {
 }
 
 fn named<'g>(command: &'g Command, name: &str) -> Option<&'g Opt> {
-    find(&command.options, name)
+    find(&command.options, name).filter(|_| name != NUMBER)
 }
 
 fn find<'g>(options: &'g [Opt], name: &str) -> Option<&'g Opt> {
@@ -259,7 +269,7 @@ fn gnu<'g>(
         return;
     }
     if text[1..].bytes().all(|byte| byte.is_ascii_digit())
-        && let Some(option) = named(command, "-NUM")
+        && let Some(option) = find(&command.options, NUMBER)
     {
         items.push(Item::Option { option, values: Vec::new(), written: text.to_owned() });
         return;

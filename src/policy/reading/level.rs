@@ -2,7 +2,7 @@
 
 use super::args::{self, Item};
 use super::roles::{self, Emit};
-use super::{MAX_DEPTH, Refusal, Scope, worst};
+use super::{MAX_DEPTH, MAX_LEVELS, Refusal, Scope, worst};
 use crate::effect::{Caused, Class, Effect};
 use crate::grammar::{Command, Depth, Does, Kind, Program, Role, Slots, When};
 use crate::word::Word;
@@ -47,6 +47,17 @@ pub struct Level {
     pub described_by: Option<usize>,
     /// Why a shell line was not readable.
     pub unreadable: Option<crate::shell::Unreadable>,
+    /// Whether this is what the command does, or only what it could do.
+    pub standing: Standing,
+}
+
+/// Whether a level is a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what runs.
+    Certain,
+    /// A program called by a path could be the one of that name: only a deny takes it so.
+    Doubted,
 }
 
 /// One option as given.
@@ -65,7 +76,7 @@ pub struct Given {
 pub struct Arg {
     /// Its kind.
     pub kind: Kind,
-    /// Its value; `None` if it can be anything.
+    /// Its value, a path made absolute; `None` if it can be anything.
     pub value: Option<String>,
 }
 
@@ -89,6 +100,7 @@ impl Level {
             redirects: Vec::new(),
             described_by: None,
             unreadable: None,
+            standing: Standing::Certain,
         }
     }
 
@@ -124,9 +136,12 @@ impl Level {
         self.words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
     }
 
-    fn add(&mut self, effect: Effect, by: impl Into<String>) {
+    pub(super) fn add(&mut self, effect: Effect, by: impl Into<String>) {
+        /// How far back the same effect is looked for: a command has thousands of words at worst, and
+        /// an effect that stands twice is harmless.
+        const NEAR: usize = 64;
         let caused = Caused { effect, by: by.into() };
-        if !self.effects.contains(&caused) {
+        if !self.effects.iter().rev().take(NEAR).any(|known| *known == caused) {
             self.effects.push(caused);
         }
     }
@@ -143,6 +158,9 @@ pub(super) fn read_level(
 ) -> Result<(), Refusal> {
     if depth > MAX_DEPTH {
         return Err(Refusal::TooDeep);
+    }
+    if reading.levels.len() >= MAX_LEVELS {
+        return Err(Refusal::TooLarge);
     }
     let name = words.first().and_then(Word::text).unwrap_or_default();
     let (program, described_by) =
@@ -161,10 +179,34 @@ pub(super) fn read_level(
         None => {
             level.unread();
             reading.levels.push(level);
-            Ok(())
+            doubt_path(words, cwd, env, depth, scope, reading)
         }
         Some(program) => read_known(program, level, env, scope, reading),
     }
+}
+
+/// `/usr/bin/env sort a` is unknown, and could be `env sort a`: read so, for those who deny it.
+fn doubt_path(
+    words: &[Word],
+    cwd: &str,
+    env: &[String],
+    depth: usize,
+    scope: &Scope<'_>,
+    reading: &mut Reading,
+) -> Result<(), Refusal> {
+    let called = words.first().and_then(Word::text).unwrap_or_default();
+    let Some((_, name)) = called.rsplit_once('/') else { return Ok(()) };
+    if crate::catalog::lookup(name).is_none() {
+        return Ok(());
+    }
+    let mut bare = words.to_vec();
+    bare[0] = Word::lit(name);
+    let first = reading.levels.len();
+    read_level(&bare, cwd, env, depth, scope, reading)?;
+    for level in &mut reading.levels[first..] {
+        level.standing = Standing::Doubted;
+    }
+    Ok(())
 }
 
 fn read_known(
@@ -185,7 +227,9 @@ fn read_known(
     level.wrapper = !emit.nested.is_empty()
         && level.complete
         && level.effects[own..].is_empty()
-        && program.depth == Depth::Full;
+        && program.depth == Depth::Full
+        // A grammar that a policy brings lets nothing pass by itself: a rule must grant it.
+        && level.described_by.is_none();
     if level.wrapper {
         // What a wrapper passes on is judged where it arrives.
         level.effects.clear();
@@ -233,9 +277,12 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
     let mut operands = assigned.into_iter();
     let mut rest: Vec<Word> = Vec::new();
     let mut rest_role: Option<Role> = None;
+    let mut by_options: Vec<usize> = Vec::new();
+    let mut anything = Anything::Not;
     for item in &split.items {
         match item {
             Item::Option { option, values, written } => {
+                let before = level.effects.len();
                 let values = overridden(values, option, &holding);
                 note_option(level, option, &values, written);
                 for does in &option.does {
@@ -248,6 +295,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
                         emit.role(level, role, word, written);
                     }
                 }
+                by_options.extend(before..level.effects.len());
             }
             Item::Operand { word, .. } => {
                 level.operands.push(word.text().map(str::to_owned));
@@ -281,7 +329,11 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
                 level.complete = false;
                 level.add(Effect::Unknown, format!("`{text}` lacks its value"));
             }
-            Item::Anything => worst::add(command, level),
+            Item::Anything if anything == Anything::Not => {
+                anything = Anything::Added;
+                worst::add(command, level);
+            }
+            Item::Anything => {}
         }
     }
     for does in does {
@@ -291,7 +343,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
     if let Some(role) = rest_role {
         emit.rest(level, &role, rest);
     }
-    drop_classes(level, first, &holding);
+    drop_classes(level, first, &by_options, &holding);
     match split.subcommand {
         None => {}
         Some(at) if split.in_doubt(command) => doubt_subcommand(&words[at..], level),
@@ -545,15 +597,29 @@ fn read_key(command: &Command, word: &Word, level: &mut Level, emit: &mut Emit) 
     }
 }
 
-/// Options that take effects away: `tar -O` writes nothing.
-fn drop_classes(level: &mut Level, first: usize, holding: &[&When]) {
+/// Whether the worst of any words is among the effects already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anything {
+    Not,
+    Added,
+}
+
+/// Options that take effects away: `tar -O` extracts to standard output, `sed --sandbox` runs nothing.
+/// Who runs nothing runs nothing that another option names; but a file that another option writes by
+/// itself (`--index-file=x`) stays written.
+fn drop_classes(level: &mut Level, first: usize, by_options: &[usize], holding: &[&When]) {
     let dropped: Vec<Class> = holding.iter().flat_map(|when| when.drops.iter().copied()).collect();
     if dropped.is_empty() {
         return;
     }
     let mut at = 0;
     level.effects.retain(|caused| {
+        let own = at < first;
+        let by_option = by_options.binary_search(&at).is_ok();
         at += 1;
-        at <= first || caused.effect.class().is_none_or(|class| !dropped.contains(&class))
+        own || caused
+            .effect
+            .class()
+            .is_none_or(|class| !dropped.contains(&class) || (by_option && class != Class::Code))
     });
 }

@@ -5,7 +5,7 @@ use super::level::{Level, Reading, read_level};
 use super::{Refusal, Scope, roles};
 use crate::effect::{Caused, Effect, Place};
 use crate::paths;
-use crate::shell::{self, Join, Line, Pipeline, RedirectTo, SimpleCommand, Unreadable};
+use crate::shell::{self, AndOr, Join, Line, Pipeline, RedirectTo, SimpleCommand, Unreadable};
 use crate::word::Word;
 
 /// The home folder inside a sandbox: scratch, empty at first.
@@ -62,21 +62,7 @@ pub(super) fn read_into(
                 scope,
             };
             for list in &script.lists {
-                let mut seen = state.folders.clone();
-                let joins = list.rest.iter().map(|(join, _)| Some(*join)).chain([None]);
-                let pipelines =
-                    std::iter::once(&list.first).chain(list.rest.iter().map(|(_, p)| p));
-                for (pipeline, next) in pipelines.zip(joins) {
-                    state.pipeline(pipeline, next, reading)?;
-                    seen.extend(state.folders.iter().cloned());
-                }
-                // Any prefix of the list may have run.
-                seen.sort();
-                seen.dedup();
-                state.folders = seen;
-                if state.folders.len() > MAX_FOLDERS {
-                    return Err(Refusal::TooDeep);
-                }
+                state.list(list, reading)?;
             }
             Ok(())
         }
@@ -115,16 +101,59 @@ struct State<'a> {
     scope: &'a Scope<'a>,
 }
 
+/// Whether what follows a `cd` runs only if the `cd` did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moves {
+    Surely,
+    Maybe,
+}
+
 impl State<'_> {
+    fn list(&mut self, list: &AndOr, reading: &mut Reading) -> Result<(), Refusal> {
+        let mut seen = self.folders.clone();
+        let mut join = None;
+        // Behind an `||` nobody knows which of the commands before it ran.
+        let mut sure = true;
+        for at in 0..=list.rest.len() {
+            let pipeline = match at.checked_sub(1) {
+                None => &list.first,
+                Some(at) => &list.rest[at].1,
+            };
+            if join == Some(Join::Or) {
+                sure = false;
+                self.folders.clone_from(&seen);
+            }
+            join = list.rest.get(at).map(|(join, _)| *join);
+            let moves = if sure && !pipeline.negated && join == Some(Join::And) {
+                Moves::Surely
+            } else {
+                Moves::Maybe
+            };
+            self.pipeline(pipeline, moves, reading)?;
+            seen.extend(self.folders.iter().cloned());
+            seen.sort();
+            seen.dedup();
+            if seen.len() > MAX_FOLDERS {
+                return Err(Refusal::TooDeep);
+            }
+        }
+        // Any prefix of the list may have run.
+        self.folders = seen;
+        Ok(())
+    }
+
     fn pipeline(
         &mut self,
         pipeline: &Pipeline,
-        next: Option<Join>,
+        moves: Moves,
         reading: &mut Reading,
     ) -> Result<(), Refusal> {
         if let [command] = pipeline.commands.as_slice() {
             match command.words.first().and_then(shell::Word::literal) {
-                Some("cd") => return self.change_folder(command, next, reading),
+                Some("cd") => {
+                    self.change_folder(command, moves, reading);
+                    return Ok(());
+                }
                 Some("export") => {
                     self.export(command, reading);
                     return Ok(());
@@ -164,18 +193,12 @@ impl State<'_> {
         Ok(())
     }
 
-    fn change_folder(
-        &mut self,
-        command: &SimpleCommand,
-        next: Option<Join>,
-        reading: &mut Reading,
-    ) -> Result<(), Refusal> {
+    fn change_folder(&mut self, command: &SimpleCommand, moves: Moves, reading: &mut Reading) {
         let words: Vec<Word> = command.words.iter().map(word).collect();
-        let mut level = Level::bare(words.clone(), &self.folders[0], self.depth);
-        level.known = Some(crate::grammar::Depth::Full);
-        level.wrapper = true;
-        redirects(command, &self.folders[0], &mut level);
+        let mut level = self.builtin(command);
         let target = match words.as_slice() {
+            // HOME and CDPATH of its own lead elsewhere.
+            _ if !command.assignments.is_empty() => None,
             [_] => Some(HOME),
             [_, Word::Lit(text)] if !text.starts_with('-') && !text.is_empty() => {
                 Some(text.as_str())
@@ -186,10 +209,9 @@ impl State<'_> {
             Some(target) => {
                 let moved: Vec<String> =
                     self.folders.iter().map(|folder| paths::join(folder, target)).collect();
-                if next == Some(Join::And) {
-                    self.folders = moved;
-                } else {
-                    self.folders.extend(moved);
+                match moves {
+                    Moves::Surely => self.folders = moved,
+                    Moves::Maybe => self.folders.extend(moved),
                 }
                 self.folders.sort();
                 self.folders.dedup();
@@ -204,20 +226,27 @@ impl State<'_> {
             }
         }
         reading.levels.push(level);
-        if self.folders.len() > MAX_FOLDERS { Err(Refusal::TooDeep) } else { Ok(()) }
+    }
+
+    /// A command that the line itself carries out; its redirections open files wherever it can be.
+    fn builtin(&self, command: &SimpleCommand) -> Level {
+        let words = command.words.iter().map(word).collect();
+        let mut level = Level::bare(words, &self.folders[0], self.depth);
+        level.known = Some(crate::grammar::Depth::Full);
+        level.wrapper = true;
+        for folder in &self.folders {
+            redirects(command, folder, &mut level);
+        }
+        level
     }
 
     fn export(&mut self, command: &SimpleCommand, reading: &mut Reading) {
-        let mut level =
-            Level::bare(command.words.iter().map(word).collect(), &self.folders[0], self.depth);
-        level.known = Some(crate::grammar::Depth::Full);
-        level.wrapper = true;
+        let level = self.builtin(command);
         for word in &command.words[1..] {
             let text = word.text(HOME);
             let name = text.split('=').next().unwrap_or_default();
             self.exported.push(name.to_owned());
         }
-        redirects(command, &self.folders[0], &mut level);
         reading.levels.push(level);
     }
 }

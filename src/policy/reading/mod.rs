@@ -15,7 +15,7 @@ mod roles;
 mod sed;
 mod worst;
 
-pub use level::{Arg, Given, Level, Reading};
+pub use level::{Arg, Given, Level, Reading, Standing};
 pub use line::{CommandLine, read_line};
 
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub const MAX_WORDS: usize = 16_384;
 pub const MAX_BYTES: usize = 256 * 1024;
 /// Deepest nesting of commands in commands.
 pub const MAX_DEPTH: usize = 64;
+/// Most levels of one reading. A line in a line can be in several folders, and those multiply.
+pub const MAX_LEVELS: usize = 20_000;
 
 /// Why a command is not read at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub enum Refusal {
     Empty,
     /// A NUL byte, which no argument can carry.
     Nul,
-    /// Over [`MAX_WORDS`] or [`MAX_BYTES`].
+    /// Over [`MAX_WORDS`], [`MAX_BYTES`] or [`MAX_LEVELS`].
     TooLarge,
     /// Over [`MAX_DEPTH`].
     TooDeep,

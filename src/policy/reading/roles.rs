@@ -3,7 +3,7 @@
 use super::level::{Arg, Level, Reading, read_level};
 use super::line::{self, CommandLine};
 use super::{Refusal, Scope, awk, jq, mode, sed};
-use crate::effect::{Caused, Effect, Peer, Place};
+use crate::effect::{Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
 use crate::word::Word;
@@ -106,7 +106,7 @@ impl Emit {
 
     /// One argument.
     pub(super) fn role(&mut self, level: &mut Level, role: &Role, word: &Word, by: &str) {
-        note(level, role, word);
+        note(level, role, word, &self.cwd);
         match role {
             Role::Inert(_) | Role::Method | Role::Replace | Role::Pass => {}
             Role::Path(access, shape) => self.path(level, *access, *shape, word, by),
@@ -224,7 +224,7 @@ impl Emit {
             }
             _ => {
                 for word in &words {
-                    note(level, role, word);
+                    note(level, role, word, &self.cwd);
                 }
             }
         }
@@ -266,6 +266,7 @@ impl Emit {
         match shape {
             Shape::Exact | Shape::OrStdout => Place::Exact(full),
             Shape::Tree => Place::Tree(full),
+            Shape::Prefix if path.ends_with('/') => Place::Prefix(format!("{full}/")),
             Shape::Prefix => Place::Prefix(full),
             Shape::Template if path.contains(['{', '[', '#', '%', '*', '?']) => Place::Any,
             Shape::Template => Place::Exact(full),
@@ -330,7 +331,18 @@ impl Emit {
             [b':', b'0'..=b'3', b':', ..] => &text[2..],
             _ => text,
         };
-        if let Some((_, path)) = text.split_once(':').filter(|(_, path)| !path.is_empty()) {
+        // A colon in braces is not the one that matters: `HEAD@{1 day 10:00}:PATH`, `HEAD^{/fix: x}:PATH`.
+        let first = text.find(['{', ':']).unwrap_or(text.len());
+        let path = if text[first..].starts_with('{') {
+            match text[first..].rsplit_once("}:") {
+                Some((inside, path)) if !inside.contains("}:") => path,
+                None if !text[first..].contains(':') || text.ends_with('}') => return,
+                _ => return path_effects(level, Access::Read, &Place::Any, by),
+            }
+        } else {
+            text.get(first + 1..).unwrap_or_default()
+        };
+        if !path.is_empty() {
             self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
         }
     }
@@ -512,30 +524,31 @@ fn path_effects(level: &mut Level, access: Access, place: &Place, by: &str) {
 }
 
 fn push(level: &mut Level, effect: Effect, by: &str) {
-    let caused = Caused { effect, by: by.to_owned() };
-    if !level.effects.contains(&caused) {
-        level.effects.push(caused);
-    }
+    level.add(effect, by);
 }
 
 /// Records an argument by its kind.
-fn note(level: &mut Level, role: &Role, word: &Word) {
+fn note(level: &mut Level, role: &Role, word: &Word, cwd: &str) {
     let kind = role.kind();
     if kind == Kind::Text {
         return;
     }
     let value = match (kind, word.text()) {
         (Kind::Ref, Some(text)) => pushed_ref(text),
+        (Kind::Path, Some(text)) if matches!(role, Role::Path(..)) && text != "-" => {
+            Some(paths::join(cwd, text))
+        }
         (_, Some(text)) => Some(text.to_owned()),
         (_, None) => None,
     };
     level.args.push(Arg { kind, value });
 }
 
-/// The ref that is meant: `+HEAD:refs/heads/main` is `main`; `HEAD` and patterns can be anything.
+/// The ref that is meant: `+HEAD:refs/heads/main` and `heads/main` are `main`; `HEAD` and patterns can be anything.
 fn pushed_ref(text: &str) -> Option<String> {
     let target = text.rsplit(':').next().unwrap_or(text).trim_start_matches('+');
-    let name = target.strip_prefix("refs/heads/").unwrap_or(target);
+    let short = target.strip_prefix("refs/").unwrap_or(target);
+    let name = short.strip_prefix("heads/").unwrap_or(target);
     let open = name.is_empty() || name == "HEAD" || name == "@" || name.contains(['*', '?', '[']);
     (!open).then(|| name.to_owned())
 }

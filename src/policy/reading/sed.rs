@@ -46,8 +46,8 @@ impl Script<'_> {
                 }
                 ':' | 'b' | 't' | 'T' => {
                     self.blanks();
-                    let end = self.rest.find([';', '\n', '}', ' ']).unwrap_or(self.rest.len());
-                    self.rest = &self.rest[end..];
+                    self.rest = self.rest.trim_start_matches(is_label);
+                    self.end()?;
                 }
                 'a' | 'i' | 'c' => self.text()?,
                 's' => self.substitute(out, place)?,
@@ -95,11 +95,12 @@ impl Script<'_> {
         self.rest = &self.rest[end..];
     }
 
-    /// After a command: blanks, then `;`, a newline, `}` or the end.
+    /// After a command: blanks, then `;`, a newline, `}` or the end. Not `#`: after a label it is a part
+    /// of the label to some versions.
     fn end(&mut self) -> Option<()> {
         self.blanks();
         match self.peek() {
-            None | Some(';' | '\n' | '}' | '#') => Some(()),
+            None | Some(';' | '\n' | '}') => Some(()),
             Some(_) => None,
         }
     }
@@ -156,8 +157,9 @@ impl Script<'_> {
         self.rest = self.rest.trim_start_matches(['I', 'M']);
     }
 
+    /// One byte in any locale.
     fn delimiter(&mut self) -> Option<char> {
-        self.next().filter(|c| *c != '\n' && *c != '\\')
+        self.next().filter(|c| c.is_ascii() && *c != '\n' && *c != '\\')
     }
 
     /// Skips to the delimiter. In a regular expression the delimiter is plain inside brackets for
@@ -172,6 +174,8 @@ impl Script<'_> {
                 c if c == delimiter => {
                     return (!bracket).then_some(());
                 }
+                // sed ends here: what follows would be commands to it.
+                '\n' => return None,
                 '[' if regex => bracket = true,
                 ']' if regex => bracket = false,
                 _ => {}
@@ -216,13 +220,19 @@ impl Script<'_> {
         loop {
             match self.next() {
                 None | Some('\n') => return Some(()),
+                // With nothing behind it, the next `-e` goes on with the text.
                 Some('\\') => {
-                    self.next();
+                    self.next()?;
                 }
                 Some(_) => {}
             }
         }
     }
+}
+
+/// What every version takes for a part of a label: versions differ on where others end.
+fn is_label(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn write(name: &str, out: &mut Vec<Effect>, place: &impl Fn(&str) -> Place) {

@@ -6,7 +6,7 @@
 
 mod arguments;
 
-use runner_policy::reading::{Scope, read_line};
+use runner_policy::reading::{Scope, Standing, read_line};
 
 /// The effects of a line, as written in the tables.
 fn effects(line: &str) -> String {
@@ -18,6 +18,7 @@ fn effects(line: &str) -> String {
     let mut shown: Vec<String> = reading
         .levels
         .iter()
+        .filter(|level| level.standing == Standing::Certain)
         .flat_map(|level| level.effects.iter().chain(&level.redirects))
         .map(|caused| caused.effect.show())
         .map(|text| {
