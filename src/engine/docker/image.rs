@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use bollard::models::{
-    ContainerCreateBody, HostConfig, ImageConfig, Mount, MountType, MountVolumeOptions, VolumeCreateRequest,
+    ContainerCreateBody, HostConfig, ImageConfig, Mount, MountType, MountVolumeOptions,
+    VolumeCreateRequest,
 };
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateImageOptionsBuilder, UploadToContainerOptionsBuilder,

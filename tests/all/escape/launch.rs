@@ -45,9 +45,7 @@ fn the_kernel_confirms_how_a_command_was_launched() {
             // Root's own; a test below tries it.
             let system = ["/proc", "/sys/fs/cgroup"].contains(&target);
             assert!(
-                ours || target.starts_with("/dev")
-                    || target.starts_with("/proc/")
-                    || system,
+                ours || target.starts_with("/dev") || target.starts_with("/proc/") || system,
                 "{line}"
             );
         }
