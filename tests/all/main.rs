@@ -1,6 +1,8 @@
 //! The one integration test binary. Each module has a purpose; what they share is in `support`.
 #![allow(
     clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "clippy.toml frees test functions; this frees what they share"
 )]
