@@ -1,8 +1,9 @@
 //! `{a,b}` and `{1..3}`, as bash expands them: before anything else, on the raw word, in a few odd steps.
 //!
 //! The search for the closing brace is bash's own, step by step, because its answers on unbalanced
-//! words (`{a}b,c}`, `{a,{b}`) follow from no rule. Three quirks are refused instead of copied:
-//! sequences with quoted or nested text, sequences across cases, and an escaped blank before `{}`.
+//! words (`{a}b,c}`, `{a,{b}`) follow from no rule. Four quirks are refused instead of copied:
+//! sequences with quoted or nested text, sequences across cases, an escaped blank before `{}`, and a
+//! lone `$`, which the expansion may bring before a name.
 
 use super::MAX_BRACE_WORDS;
 use super::units::{Mark, Units};
@@ -42,6 +43,9 @@ pub(super) fn is_possible(word: &Units) -> bool {
 /// All words that this word expands to; one if there is nothing to expand.
 pub(super) fn expand(word: Units, budget: &mut Budget) -> Result<Vec<Units>, Refused> {
     let words = expand_piece(&word, budget, 0)?;
+    if words.len() > 1 && word.has_bare(b"$") {
+        return Err(Refused);
+    }
     if words.len() > 1 {
         budget.words = budget.words.checked_sub(words.len()).ok_or(Refused)?;
     }
@@ -164,7 +168,9 @@ fn is_ignored(word: &Units, at: usize) -> Result<bool, Refused> {
 /// The items of `x..y` or `x..y..step`; none if bash leaves the braces as they are.
 fn sequence(amble: &Units) -> Result<Option<Vec<Units>>, Refused> {
     let all_bare = amble.marks.iter().all(|mark| *mark == Mark::Bare);
-    if !all_bare || amble.has_bare(b"{},") {
+    // Bash passes over white space before a number, even a carriage return.
+    let blank = |b: &u8| matches!(b, 0x0B..=0x0D);
+    if !all_bare || amble.has_bare(b"{},") || amble.bytes.iter().any(blank) {
         return Err(Refused);
     }
     let Ok(text) = std::str::from_utf8(&amble.bytes) else {

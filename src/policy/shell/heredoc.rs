@@ -82,7 +82,9 @@ fn delimiter(cursor: &mut Cursor<'_>) -> Result<(String, Quoting), Stop> {
             }
         }
     }
-    if text.is_empty() {
+    // Bash takes digits before an operator for a descriptor even here, which is an error.
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    if text.is_empty() || (digits && matches!(cursor.peek(), Some(b'<' | b'>'))) {
         return Err(refused(cursor));
     }
     Ok((text, quoting))

@@ -147,8 +147,12 @@ enum Bracket {
 /// Reads the set that begins at `open`; `last_close` is the last `]` of the word, behind `open`.
 fn class(units: &Units, open: usize, last_close: usize) -> Bracket {
     let mut i = open + 1;
-    let negated = units.is_bare(i, b'!') || units.is_bare(i, b'^');
+    let negated = units.is_bare(i, b'!');
     i += usize::from(negated);
+    if units.is_bare(i, b'^') {
+        // POSIX leaves `[^…]` open.
+        return Bracket::Refused;
+    }
     if units.is_bare(i, b']') {
         // `[]` is text, unless a later `]` makes this one a member.
         return if last_close > i { Bracket::Refused } else { Bracket::Literal };

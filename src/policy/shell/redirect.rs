@@ -169,6 +169,11 @@ impl<'a> Parser<'a> {
         let Some((raw, at)) = self.raw_target()? else {
             return Err(self.refused(start));
         };
+        // Bash takes digits before an operator for a descriptor even here, which is an error.
+        let digits = raw.bytes().iter().all(u8::is_ascii_digit);
+        if digits && matches!(self.cursor.peek(), Some(b'<' | b'>')) {
+            return Err(self.refused(start));
+        }
         let units = raw.into_units();
         let span = Span::new(at, self.cursor.at);
         if place == Place::Target && brace::is_possible(&units) {
