@@ -51,13 +51,17 @@ pub(super) fn reserved(word: &str) -> Option<Construct> {
 
 /// Refuses commands that only a shell can run; `command NAME` becomes `NAME`.
 pub(super) fn check(command: &mut SimpleCommand) -> Result<(), Stop> {
-    while command.words.len() > 1 && command.words[0].literal() == Some("command") {
-        if command.words[1].may_start_with_dash() {
-            let at = command.words[0].at.start as usize;
-            return Err(Stop::new(at, Construct::WhichBuiltin, "command"));
-        }
-        command.words.remove(0);
+    let wrappers = command
+        .words
+        .iter()
+        .take_while(|word| word.literal() == Some("command"))
+        .count()
+        .min(command.words.len().saturating_sub(1));
+    if wrappers > 0 && command.words[wrappers].may_start_with_dash() {
+        let at = command.words[wrappers - 1].at.start as usize;
+        return Err(Stop::new(at, Construct::WhichBuiltin, "command"));
     }
+    command.words.drain(..wrappers);
     for (name, value) in &command.assignments {
         let alone = command.words.is_empty();
         let computed =

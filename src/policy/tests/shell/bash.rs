@@ -100,7 +100,7 @@ fn read_report(report: &str) -> Vec<Trace> {
 
 #[test]
 fn a_readable_line_means_the_same_to_bash() {
-    let wanted = std::env::var("RUNNER_SHELL_LINES").map_or(1_500, |count| count.parse().unwrap());
+    let wanted = std::env::var("RUNNER_SHELL_LINES").map_or(500, |count| count.parse().unwrap());
     let seed = std::env::var("RUNNER_SHELL_SEED").map_or(7, |seed| seed.parse().unwrap());
     let mut random = Random::new(seed);
     let (mut lines, mut foretold) = (Vec::new(), Vec::new());
@@ -129,7 +129,9 @@ fn a_readable_line_means_the_same_to_bash() {
         .filter(|(_, ((foretold, _), found))| foretold != *found)
         .take(10)
         .map(|(line, ((foretold, printed), found))| {
-            format!("{line:?}\n  read as  {printed:?}\n  foretold {foretold:?}\n  bash     {found:?}")
+            format!(
+                "{line:?}\n  read as  {printed:?}\n  foretold {foretold:?}\n  bash     {found:?}"
+            )
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -87,11 +87,7 @@ impl Model {
             }
             input = piped;
         }
-        Ok(if pipeline.negated {
-            i32::from(status == 0)
-        } else {
-            status
-        })
+        Ok(if pipeline.negated { i32::from(status == 0) } else { status })
     }
 
     fn command(
@@ -223,7 +219,8 @@ fn matches(parts: &[Part], name: &str, starts: bool) -> bool {
             .is_some_and(|rest| matches(more, rest, text.ends_with('/'))),
         Some((Part::Home, _)) => false,
         Some((Part::Any, more)) => {
-            matches(more, name, starts && name.starts_with('.')) || (takes && matches(parts, rest, false))
+            matches(more, name, starts && name.starts_with('.'))
+                || (takes && matches(parts, rest, false))
         }
         Some((Part::One, more)) => takes && matches(more, rest, false),
         Some((Part::Class(class), more)) => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use runner_policy::shell::{Construct, Line, MAX_BYTES, parse};
+use runner_policy::shell::{Construct, Line, MAX_BYTES, MAX_COMMANDS, parse};
 
 use crate::lines::{Random, line};
 
@@ -54,23 +54,94 @@ proptest! {
 #[test]
 fn hostile_lines_take_no_time() {
     let pieces = [
-        "$(", "`", "\"$(", "(", "((", "{ ", "{", "{a,", "{a..", "{}", "{1..2}", "}", "${a:-", "[", "[]", "[[:alpha:]", "[a", "[!", "]", "*", "?", "~", "~/",
-        "\\", "\\\n", "'", "''", "\"", "\"\"", "$'", "$'\\", "<<", "<<E ", "<<E\n", "<<E;", "$(cat <<E\n", "\"$(cat <<E\nE\n)\"", ">&", ">", "a>b ", "2>&1 ", "|", "a|", "a&&",
-        "a;", "a\n", "&", "!", "! ", "#", "\r", "é", "A=", "A=1 ", "a=~", ":~", "if ", "command ", "x", " ", "\t", "<<<", "{a,b}", "{a,b} ", ",", "..", "{1..64}", "$", "-",
+        "$(",
+        "`",
+        "\"$(",
+        "(",
+        "((",
+        "{ ",
+        "{",
+        "{a,",
+        "{a..",
+        "{}",
+        "{1..2}",
+        "}",
+        "${a:-",
+        "[",
+        "[]",
+        "[[:alpha:]",
+        "[a",
+        "[!",
+        "]",
+        "*",
+        "?",
+        "~",
+        "~/",
+        "\\",
+        "\\\n",
+        "'",
+        "''",
+        "\"",
+        "\"\"",
+        "$'",
+        "$'\\",
+        "<<",
+        "<<E ",
+        "<<E\n",
+        "<<E;",
+        "$(cat <<E\n",
+        "\"$(cat <<E\nE\n)\"",
+        ">&",
+        ">",
+        "a>b ",
+        "2>&1 ",
+        "|",
+        "a|",
+        "a&&",
+        "a;",
+        "a\n",
+        "&",
+        "!",
+        "! ",
+        "#",
+        "\r",
+        "é",
+        "A=",
+        "A=1 ",
+        "a=~",
+        ":~",
+        "if ",
+        "command ",
+        "x",
+        " ",
+        "\t",
+        "<<<",
+        "{a,b}",
+        "{a,b} ",
+        ",",
+        "..",
+        "{1..64}",
+        "$",
+        "-",
     ];
+    let hostile = |start: &str, unit: &str, length: usize| {
+        let text = format!("{start}{}", unit.repeat((length - start.len()) / unit.len()));
+        let begin = Instant::now();
+        let line = parse(&text);
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(2), "{start:?} {unit:?} took {took:?}");
+        if let Line::Readable(script) = line {
+            assert!(script.commands().count() <= MAX_COMMANDS);
+        }
+    };
     for first in pieces {
         for second in ["", "x", "}", "]", ",", "{", ")", "\n", "\\\n", " "] {
             for start in ["", "p ", "p {", "p {a,", "p [", "p \"", "cat <<E\n"] {
-                let unit = format!("{first}{second}");
-                let text = format!("{start}{}", unit.repeat((MAX_BYTES - start.len()) / unit.len()));
-                let begin = Instant::now();
-                let line = parse(&text);
-                let took = begin.elapsed();
-                assert!(took < Duration::from_secs(2), "{start:?} {unit:?} took {took:?}");
-                if let Line::Readable(script) = line {
-                    assert!(script.commands().count() <= runner_policy::shell::MAX_COMMANDS);
-                }
+                hostile(start, &format!("{first}{second}"), 4 << 10);
             }
+        }
+        for start in ["", "p ", "p {a,"] {
+            hostile(start, first, MAX_BYTES);
         }
     }
 }
