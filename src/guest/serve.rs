@@ -18,6 +18,12 @@ use std::time::{Duration, Instant};
 /// How long a command may take to end after a signal of the host.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
+/// How long killed processes may take to be gone.
+const BURY: Duration = Duration::from_secs(5);
+
+/// Time between two looks, if no signal tells.
+const BURY_PAUSE: Duration = Duration::from_millis(20);
+
 /// How often the guest looks whether a limit was met that nobody is told about.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -354,12 +360,30 @@ impl<'a> Call<'a> {
                 self.link.send(&GuestMessage::Close(self.outputs[at].channel))?;
             }
         }
-        while let Some(reaped) = sys::reap() {
-            self.job.reaped(&reaped);
-        }
+        self.bury()?;
         let exit = self.account();
         self.link.send(&GuestMessage::Exit(exit))?;
         flush(self.link, until.max(Instant::now() + DRAIN_STOPPED))
+    }
+
+    /// Waits until every killed process is dead: the host must be able to rely on it that after the
+    /// last word nothing changes its files any more.
+    fn bury(&mut self) -> Result<(), LinkError> {
+        let until = Instant::now() + BURY;
+        loop {
+            while let Some(reaped) = sys::reap() {
+                self.job.reaped(&reaped);
+            }
+            if !sys::has_children() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let stuck = "a process of the command cannot be killed";
+                return Err(LinkError::Io(std::io::Error::other(stuck)));
+            }
+            sys::poll(&mut [Poll::read(self.child_signal.as_raw_fd())], BURY_PAUSE)?;
+            sys::drain(&self.child_signal);
+        }
     }
 
     fn account(&self) -> Exit {

@@ -173,6 +173,17 @@ pub fn reap() -> Option<Reaped> {
     })
 }
 
+/// Whether any process is left. All orphans become children of PID 1, so no child is no process.
+pub fn has_children() -> bool {
+    // SAFETY: an all-zero siginfo is valid, and the pointer lives through the call.
+    let result = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_ALL, 0, &raw mut info, options)
+    };
+    result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
+}
+
 /// Kills every other process of this namespace.
 pub fn kill_all() {
     if std::process::id() == 1 {

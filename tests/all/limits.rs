@@ -30,6 +30,22 @@ fn time_ends_what_ignores_every_signal() {
 }
 
 #[test]
+fn after_the_end_nothing_is_written_any_more() {
+    let folder = workspace();
+    let script = "for i in 1 2 3 4 5 6; do (while :; do echo x >> f$i; done) & done; sleep 0.3";
+    call(plan(folder.path()), argv(&["sh", "-c", script])).unwrap();
+    let sizes = || -> Vec<u64> {
+        (1..=6)
+            .map(|at| std::fs::metadata(folder.path().join(format!("f{at}"))).unwrap().len())
+            .collect()
+    };
+    let at_the_end = sizes();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(sizes(), at_the_end);
+    assert!(at_the_end.iter().all(|size| *size > 0));
+}
+
+#[test]
 fn time_ends_what_is_blocked_in_open() {
     let outcome = limited(Limit::Wall, 1000, "mkfifo f && cat f");
     assert_eq!(outcome.verdict, Verdict::Timeout);
