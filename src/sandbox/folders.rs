@@ -1,6 +1,7 @@
-//! Makes missing write folders, and removes them again if nothing was written into them.
+//! Makes missing write folders and files, and removes them again if nothing was written into them.
 //!
-//! Duty: one folder after the other, below the workspace, following no link, owned by the caller. Trust
+//! Duty: one folder after the other, below the workspace, following no link, owned by the caller; a file that a
+//! policy names exactly is made empty. Trust
 //! boundary: the workspace is the adversary's: each parent is opened from the workspace's handle,
 //! and what is made is made relative to that handle.
 
@@ -8,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
-use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat2};
+use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchown, mkdirat, openat2};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -57,11 +58,42 @@ pub fn make(
     Ok(())
 }
 
-/// Removes folders that are still empty, innermost first. What is not empty, or gone, stays as it is.
+/// Makes an empty file in a folder that exists. It goes into `made`, absolute.
+///
+/// # Errors
+/// `ELOOP` where a link stands, `EEXIST` where something else appeared; else as the system says.
+pub fn make_file(
+    workspace: &Workspace,
+    relative: &Path,
+    owner: Owner,
+    made: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    let handle = openat2(
+        workspace.handle(),
+        relative,
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::from(0o644),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )?;
+    made.push(workspace.root().join(relative));
+    if geteuid().is_root() {
+        fchown(&handle, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?;
+    }
+    Ok(())
+}
+
+/// Removes folders and files that are still empty, innermost first. What is not empty, or gone, stays as
+/// it is.
 pub fn remove_if_empty(made: &[PathBuf]) {
-    for folder in made.iter().rev() {
-        // `rmdir` follows no link at the end and removes nothing that holds something.
-        drop(std::fs::remove_dir(folder));
+    for path in made.iter().rev() {
+        let empty_file =
+            path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
+        if empty_file {
+            drop(std::fs::remove_file(path));
+        } else {
+            // `rmdir` follows no link at the end and removes nothing that holds something.
+            drop(std::fs::remove_dir(path));
+        }
     }
 }
 
@@ -93,6 +125,20 @@ mod tests {
                 && !root.join("a/b/c").exists()
                 && !root.join("a/d").exists()
         );
+    }
+
+    #[test]
+    fn an_empty_file_is_made_and_removed_if_it_stays_empty() {
+        let (_dir, workspace) = workspace();
+        let mut made = Vec::new();
+        for name in ["kept", "empty"] {
+            make_file(&workspace, Path::new(name), workspace.owner(), &mut made).unwrap();
+        }
+        assert!(make_file(&workspace, Path::new("kept"), workspace.owner(), &mut made).is_err());
+        assert_eq!(made.len(), 2, "what was there already is not ours");
+        std::fs::write(workspace.root().join("kept"), "x").unwrap();
+        remove_if_empty(&made);
+        assert!(workspace.root().join("kept").exists() && !workspace.root().join("empty").exists());
     }
 
     #[test]

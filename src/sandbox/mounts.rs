@@ -178,6 +178,7 @@ impl Layout<'_> {
         if self.grants.writes == Writes::Some {
             self.find_roots()?;
             self.make_roots(missing, owner)?;
+            self.make_files(missing, owner)?;
         }
         self.survey = survey(self.workspace, self.grants, &self.roots.trees, owner)?;
         let start =
@@ -262,6 +263,39 @@ impl Layout<'_> {
             }
         }
         self.roots.trees = trees;
+        Ok(())
+    }
+
+    /// Makes missing files that are named exactly, in folders that exist and are not writable by
+    /// themselves.
+    fn make_files(&mut self, missing: Missing, owner: Owner) -> Result<(), MountError> {
+        for file in self.roots.files.clone() {
+            let absolute = self.workspace.root().join(&file);
+            let parent = file.parent().unwrap_or(Path::new(""));
+            let wanted = protected::guard(&file) == Guard::Open
+                && !self.grants.readonly.matches(&file)
+                && !self.is_denied(&file)
+                && !self.in_tree(&file);
+            let possible =
+                self.workspace.open(parent).is_ok_and(|found| found.kind == FileType::Directory);
+            let absent = self
+                .workspace
+                .open(&file)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            if !(wanted && possible && absent) {
+                continue;
+            }
+            match missing {
+                Missing::Describe => {
+                    self.note("would_make", format!("`{}` would be made", file.display()));
+                    self.out.created.push(absolute);
+                }
+                Missing::Make => {
+                    folders::make_file(self.workspace, &file, owner, &mut self.out.created)
+                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -396,10 +430,7 @@ impl Layout<'_> {
                 ),
                 Err(_) => self.note(
                     "write_missing",
-                    format!(
-                        "`{}` does not exist and cannot be made: its folder is read-only",
-                        file.display()
-                    ),
+                    format!("`{}` does not exist, nor does its folder", file.display()),
                 ),
             }
         }

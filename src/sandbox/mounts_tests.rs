@@ -160,12 +160,14 @@ fn protected_names_are_never_writable_by_a_write_list() {
 }
 
 #[test]
-fn single_files_are_writable_if_they_exist() {
+fn single_files_are_writable_and_made_if_they_are_missing() {
     let case = case(&["Cargo.lock", "folder/"]);
-    let plan = plan(&case, Lists { write: &["Cargo.lock", "none", "folder"], ..NOTHING }).unwrap();
-    assert_eq!(shown(&case, &plan), ["ro ", "rw Cargo.lock"]);
+    let write = &["Cargo.lock", "new", "folder", "no/where"];
+    let plan = plan(&case, Lists { write, ..NOTHING }).unwrap();
+    assert_eq!(shown(&case, &plan), ["ro ", "rw Cargo.lock", "rw new"]);
+    assert_eq!(plan.created, [case.workspace.root().join("new")]);
     let codes: Vec<_> = plan.notes.iter().map(|note| note.code).collect();
-    assert_eq!(codes, ["write_missing", "write_pattern"]);
+    assert_eq!(codes, ["write_pattern", "write_missing"]);
 }
 
 #[test]

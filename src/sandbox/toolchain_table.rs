@@ -14,29 +14,21 @@ pub(super) const SYSTEM_PATH: &[&str] =
 /// settings of a package manager: those hold tokens.
 pub(super) const ETC: &[&str] = &[
     "alternatives",
-    "ca-certificates",
     "crypto-policies",
-    "debian_version",
     "fonts",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
-    "magic",
     "mime.types",
     "os-release",
-    "perl",
     "pki/ca-trust",
     "pki/tls/certs",
     "protocols",
     "services",
-    "sgml",
     "ssl/cert.pem",
     "ssl/certs",
     "ssl/openssl.cnf",
-    "terminfo",
-    "timezone",
-    "xml",
 ];
 
 /// A toolchain in the home directory.
