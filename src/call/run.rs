@@ -23,7 +23,7 @@ use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, plan};
 use crate::sandbox::run::{self, Keep, Streams};
 use crate::sandbox::user::UserMapping;
 use crate::sandbox::workspace::Owner;
-use crate::sandbox::{folders, quarantine};
+use crate::sandbox::quarantine;
 use crate::store::Store;
 
 /// Where a call's output goes.
@@ -127,7 +127,6 @@ async fn in_sandbox(
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let plan = make_plan(decided, engine.as_ref(), Missing::Make).await?;
-    let after = After { folders: plan.created_folders.clone(), guarded: plan.guarded.clone() };
     let (streams, keeps) = match output {
         Output::Streamed(streams) => (streams, false),
         Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
@@ -135,7 +134,9 @@ async fn in_sandbox(
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
     let outcome =
         run::run(Arc::clone(&engine), call, streams, &mut cancel, &run::this_program()).await;
-    let appeared = after.clean();
+    // Folders that stayed empty go with the plan's claim on them.
+    let appeared: Vec<String> =
+        quarantine::sweep(&plan.guarded).iter().map(|found| found.path.display().to_string()).collect();
     let outcome = outcome?;
     let ending = ending(&outcome.verdict);
     let mut metadata = metadata(&plan, engine.name(), Some(&outcome));
@@ -155,21 +156,6 @@ async fn in_sandbox(
         explanation: None,
         ending,
     })
-}
-
-/// What is to be done on the host once the sandbox is gone, whatever happened.
-struct After {
-    folders: Vec<PathBuf>,
-    guarded: Vec<PathBuf>,
-}
-
-impl After {
-    /// Moves aside what appeared where nothing may, and removes folders that stayed empty.
-    fn clean(&self) -> Vec<String> {
-        let appeared = quarantine::sweep(&self.guarded);
-        folders::remove_if_empty(&self.folders);
-        appeared.iter().map(|found| found.path.display().to_string()).collect()
-    }
 }
 
 async fn make_plan(

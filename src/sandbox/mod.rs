@@ -7,6 +7,7 @@
 //! guest can prove it got the same thing.
 
 pub mod cancel;
+pub mod claims;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;

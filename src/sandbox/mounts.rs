@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
+use super::claims::Claim;
 use super::folders;
 use super::grants::{Code, FileGrants, Shape, Writes, shapes};
 use super::mountinfo;
@@ -56,6 +57,8 @@ pub enum MountError {
     TooMany,
     /// A missing write folder cannot be made.
     Make(PathBuf, io::Error),
+    /// The ledger of claims cannot be kept.
+    Claim(PathBuf, io::Error),
     /// A source cannot be opened.
     Open(PathBuf, io::Error),
     /// The place to start from is hidden by the policy.
@@ -85,6 +88,11 @@ impl fmt::Display for MountError {
             Self::Make(path, error) => {
                 write!(f, "cannot make the write folder {}: {error}", path.display())
             }
+            Self::Claim(path, error) => write!(
+                f,
+                "cannot keep note of write folders in {}: {error}; check its permissions and free space",
+                path.display()
+            ),
             Self::Open(path, error) => write!(f, "cannot open {}: {error}", path.display()),
             Self::StartHidden(path) => write!(
                 f,
@@ -111,15 +119,17 @@ pub struct WorkspaceMounts {
     pub mounts: Vec<Mount>,
     /// What is to be covered, by path below the workspace.
     pub hidden: Vec<(PathBuf, Hidden)>,
-    /// Folders that were made, absolute, outermost first.
+    /// Folders and files that were made, absolute, outermost first.
     pub created: Vec<PathBuf>,
+    /// The claim on what may be written.
+    pub claim: Option<Claim>,
     /// Protected paths that must not appear, absolute.
     pub guarded: Vec<PathBuf>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
 
-/// Plans the mounts of a workspace for a command that runs as `owner`, to whom folders that are made
+/// Plans the mounts of a workspace, with its ledger of claims in the folder `claims`, for a command that runs as `owner`, to whom folders that are made
 /// belong.
 ///
 /// # Errors
@@ -129,6 +139,7 @@ pub fn plan_mounts(
     grants: &FileGrants<'_>,
     missing: Missing,
     owner: Owner,
+    claims: &Path,
 ) -> Result<WorkspaceMounts, MountError> {
     let mut layout = Layout {
         workspace,
@@ -141,11 +152,12 @@ pub fn plan_mounts(
             mounts: Vec::new(),
             hidden: Vec::new(),
             created: Vec::new(),
+            claim: None,
             guarded: Vec::new(),
             notes: Vec::new(),
         },
     };
-    match layout.run(missing, owner) {
+    match layout.run(missing, owner, claims) {
         Ok(()) => Ok(layout.out),
         Err(error) => {
             folders::remove_if_empty(&layout.out.created);
@@ -174,11 +186,10 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn run(&mut self, missing: Missing, owner: Owner) -> Result<(), MountError> {
+    fn run(&mut self, missing: Missing, owner: Owner, claims: &Path) -> Result<(), MountError> {
         if self.grants.writes == Writes::Some {
             self.find_roots()?;
-            self.make_roots(missing, owner)?;
-            self.make_files(missing, owner)?;
+            self.make(missing, owner, claims)?;
         }
         self.survey = survey(self.workspace, self.grants, &self.roots.trees, owner)?;
         let start =
@@ -187,6 +198,11 @@ impl Layout<'_> {
             return Err(MountError::StartHidden(self.workspace.cwd().to_owned()));
         }
         self.seal();
+        if let Some(claim) = &self.out.claim {
+            claim
+                .guard(&self.out.guarded)
+                .map_err(|error| MountError::Claim(claims.to_owned(), error))?;
+        }
         self.find_between();
         if self.roots.trees.iter().any(|tree| tree.as_os_str().is_empty()) {
             self.open_tree(Path::new(""), MountRole::Workspace)?;
@@ -227,6 +243,25 @@ impl Layout<'_> {
         }
         self.roots.trees.sort();
         self.roots.trees.dedup();
+        Ok(())
+    }
+
+    /// Makes what is missing, under a claim that keeps it there while somebody uses it.
+    fn make(&mut self, missing: Missing, owner: Owner, claims: &Path) -> Result<(), MountError> {
+        let making = match missing {
+            Missing::Describe => None,
+            Missing::Make => {
+                let begun = Claim::begin(claims, self.workspace.identity());
+                Some(begun.map_err(|error| MountError::Claim(claims.to_owned(), error))?)
+            }
+        };
+        self.make_roots(missing, owner)?;
+        self.make_files(missing, owner)?;
+        if let Some(making) = making {
+            let claim = making.finish(&self.out.created);
+            self.out.claim =
+                Some(claim.map_err(|error| MountError::Claim(claims.to_owned(), error))?);
+        }
         Ok(())
     }
 

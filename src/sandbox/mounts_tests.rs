@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 
 struct Case {
     _dir: tempfile::TempDir,
+    claims: tempfile::TempDir,
     workspace: Workspace,
 }
 
@@ -22,7 +23,11 @@ fn case(files: &[&str]) -> Case {
             std::fs::write(path, "x").unwrap();
         }
     }
-    Case { workspace: Workspace::find(Some(&root), None).unwrap(), _dir: dir }
+    Case {
+        workspace: Workspace::find(Some(&root), None).unwrap(),
+        claims: tempfile::tempdir().unwrap(),
+        _dir: dir,
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +53,8 @@ fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
         writes: if lists.write.is_empty() { Writes::None } else { Writes::Some },
         code: lists.code,
     };
-    plan_mounts(&case.workspace, &grants, lists.missing, case.workspace.owner())
+    let claims = case.claims.path();
+    plan_mounts(&case.workspace, &grants, lists.missing, case.workspace.owner(), claims)
 }
 
 /// `rw path` and `ro path`, in mount order.
@@ -219,7 +225,9 @@ fn a_hidden_start_is_told() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let error = plan_mounts(&workspace, &grants, Missing::Make, workspace.owner()).unwrap_err();
+    let error =
+        plan_mounts(&workspace, &grants, Missing::Make, workspace.owner(), case.claims.path())
+            .unwrap_err();
     assert!(matches!(error, MountError::StartHidden(_)));
 }
 

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limits};
 
+use super::claims::ClaimHandle;
+
 /// What a container is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPlan {
@@ -43,9 +45,11 @@ pub struct SandboxPlan {
     pub limits: Limits,
     /// What protects this call, what enforces it, and whether it holds.
     pub protections: Vec<Protection>,
-    /// Write folders that were made because they were missing, outermost first. Whoever ends the
-    /// call removes them again if they are still empty.
+    /// Write folders and files that were made because they were missing, outermost first. They go with
+    /// the claim, if they are still empty.
     pub created_folders: Vec<PathBuf>,
+    /// The claim on them; it ends with the plan's last copy.
+    pub claim: ClaimHandle,
     /// Protected paths that do not exist and whose folder has to stay writable (git's own folder).
     /// Whoever ends the call removes what has appeared there, and says so.
     pub guarded: Vec<PathBuf>,

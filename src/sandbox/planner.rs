@@ -188,8 +188,13 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     let git = gitdirs::find(workspace, git_access(&request.grants));
 
     // Last of what can fail: it may make folders.
-    let own =
-        plan_mounts(workspace, &request.grants, request.missing, owner_of_writes(request, &user))?;
+    let own = plan_mounts(
+        workspace,
+        &request.grants,
+        request.missing,
+        owner_of_writes(request, &user),
+        &request.materials.join("claims"),
+    )?;
 
     let mut masks = Vec::new();
     for (path, hidden) in &own.hidden {
@@ -229,6 +234,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         limits: request.limits,
         protections,
         created_folders: own.created,
+        claim: own.claim.into(),
         guarded,
         notes,
         user,

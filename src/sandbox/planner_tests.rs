@@ -115,8 +115,9 @@ fn every_plan_can_become_a_container() {
 fn a_description_makes_nothing_at_all() {
     let case = case(&["x", "target/**"]);
     let plan = case.plan(|request| request.missing = Missing::Describe).unwrap();
-    assert_eq!(plan.created_folders, [case.workspace.root().join("target")]);
-    assert!(!case.workspace.root().join("target").exists());
+    let root = case.workspace.root();
+    assert_eq!(plan.created_folders, [root.join("target"), root.join("x")]);
+    assert!(!root.join("target").exists() && !root.join("x").exists());
     assert!(!case.dir.path().join("materials").exists());
 }
 

@@ -141,7 +141,8 @@ impl Planned {
     ) -> Result<Self, RunError> {
         let begun = Instant::now();
         let local = |operation| move |source| RunError::Local { operation, source };
-        let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id)
+        let ledger = call.plan.claim.ledger();
+        let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
             .map_err(local("start the watchdog"))?;
         let expectation = Expectation::of(&call.plan);
         if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {

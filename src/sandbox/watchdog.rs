@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
+use super::claims;
 use crate::engine::{CallId, Docker, Engine};
 
 /// The first argument of a watchdog: not an option that a person would type.
@@ -45,17 +46,24 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts one for a call, as another run of `program` (this program).
+    /// Starts one for a call, as another run of `program` (this program). The ledger of the call's claims
+    /// is cleaned when the call is over.
     ///
     /// # Errors
     /// It cannot be started; then nothing else may be.
-    pub fn start(program: &Path, endpoint: &str, call: &CallId) -> io::Result<Self> {
+    pub fn start(
+        program: &Path,
+        endpoint: &str,
+        call: &CallId,
+        ledger: Option<&Path>,
+    ) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         // Its end is not awaited; the runtime reaps it if we are still there.
         let _child = Command::new(program)
             .arg(ARGUMENT)
             .arg(endpoint)
             .arg(call.as_str())
+            .args(ledger)
             .env_clear()
             // Away from the terminal's signals, the caller's pipes and the caller's folder.
             .process_group(0)
@@ -82,15 +90,16 @@ impl Watchdog {
 /// The whole life of a watchdog, if these are the words of one.
 #[must_use]
 pub fn main(words: &[OsString]) -> Option<ExitCode> {
-    let [_, argument, endpoint, call] = words else {
+    let ([_, argument, endpoint, call] | [_, argument, endpoint, call, _]) = words else {
         return None;
     };
     if argument != ARGUMENT {
         return None;
     }
+    let ledger = words.get(4).map(Path::new);
     let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
     Some(match watched {
-        Some((endpoint, call)) => match watch(endpoint, &call) {
+        Some((endpoint, call)) => match watch(endpoint, &call, ledger) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
@@ -98,7 +107,7 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-fn watch(endpoint: &str, call: &CallId) -> io::Result<()> {
+fn watch(endpoint: &str, call: &CallId, ledger: Option<&Path>) -> io::Result<()> {
     let mut words = Vec::new();
     io::stdin().read_to_end(&mut words)?;
     let (first, until) = if words.contains(&b'e') {
@@ -122,7 +131,8 @@ fn watch(endpoint: &str, call: &CallId) -> io::Result<()> {
             tokio::time::sleep(PAUSE).await;
         }
     });
-    Ok(())
+    // The call's claim ended with its process; what it made and nobody wrote into goes now.
+    ledger.map_or(Ok(()), claims::clean)
 }
 
 async fn clear(endpoint: &str, call: &CallId) -> Result<(), crate::engine::EngineError> {

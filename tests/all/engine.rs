@@ -61,6 +61,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         limits,
         protections: vec![],
         created_folders: vec![],
+        claim: runner::sandbox::claims::ClaimHandle::default(),
         guarded: vec![],
         notes: vec![],
     }

@@ -68,6 +68,7 @@ fn plan(isolation: Isolation) -> SandboxPlan {
         limits,
         protections: Vec::new(),
         created_folders: Vec::new(),
+        claim: crate::sandbox::claims::ClaimHandle::default(),
         guarded: Vec::new(),
         notes: Vec::new(),
         workspace,

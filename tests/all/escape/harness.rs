@@ -5,7 +5,6 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use runner::sandbox::folders::remove_if_empty;
 use runner::sandbox::grants::{Code, FileGrants, PathSet, Writes};
 use runner::sandbox::mounts::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
@@ -163,9 +162,9 @@ impl Case {
     }
 
     pub fn run(&self, plan: SandboxPlan, words: &[&str]) -> Result<Ran, RunError> {
-        let (guarded, created) = (plan.guarded.clone(), plan.created_folders.clone());
+        // The claim is kept until what appeared was looked at.
+        let (guarded, _claim) = (plan.guarded.clone(), plan.claim.clone());
         let outcome = call(plan, argv(words));
-        remove_if_empty(&created);
         let appeared = sweep(&guarded);
         let outcome = outcome?;
         let text = |bytes: Option<Vec<u8>>| String::from_utf8_lossy(&bytes.unwrap()).into_owned();

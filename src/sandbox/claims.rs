@@ -1,0 +1,282 @@
+//! Who uses the folders that we made in a workspace, across parallel calls and sudden deaths.
+//!
+//! Duty: a missing write folder is made by one call, may be used by others that start later, and goes when the
+//! last of them ends, if it is still empty, also after `kill -9`. Non-goals: making and removing by
+//! itself (folders). Trust boundary: the files here are the caller's own, outside every workspace.
+//!
+//! One ledger a workspace lists what was made and what is guarded. Whoever uses the workspace's write folders
+//! holds a shared lock on it, which the kernel drops at any death. A second file is the mutex: under it
+//! things are made, and the last one out, who alone can turn its lock into an exclusive one, cleans up.
+//!
+//! ```text
+//! begin   lock mutex | lock ledger shared | make folders | write them down | unlock mutex
+//! end     lock mutex | unlock ledger | can it be locked exclusively? then clean | unlock mutex
+//! death   the watchdog, or the next call's end, does what `end` does
+//! ```
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::plan::Identity;
+use super::{folders, quarantine};
+
+/// First byte of a record: a folder or file that was made.
+const MADE: u8 = b'M';
+/// First byte of a record: a path where nothing may appear.
+const GUARDED: u8 = b'G';
+
+/// A claim on the write folders of a workspace. Dropping it ends it.
+#[derive(Debug)]
+pub struct Claim {
+    ledger: PathBuf,
+    held: Option<File>,
+}
+
+/// A claim as part of a plan: shared by the plan's copies, ended with the last of them. It is not part of what a
+/// plan describes, so all are equal.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimHandle(Option<Arc<Claim>>);
+
+impl ClaimHandle {
+    /// The ledger, for a watchdog.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&Path> {
+        self.0.as_ref().map(|claim| claim.ledger.as_path())
+    }
+}
+
+impl From<Option<Claim>> for ClaimHandle {
+    fn from(claim: Option<Claim>) -> Self {
+        Self(claim.map(Arc::new))
+    }
+}
+
+impl PartialEq for ClaimHandle {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ClaimHandle {}
+
+/// A claim under which things are being made; nobody else makes or cleans meanwhile.
+#[derive(Debug)]
+pub struct Making {
+    mutex: File,
+    claim: Claim,
+}
+
+impl Claim {
+    /// Begins a claim on a workspace. `folder` is the caller's own, and is made if it is missing.
+    ///
+    /// # Errors
+    /// The files cannot be made or locked.
+    pub fn begin(folder: &Path, workspace: Identity) -> io::Result<Making> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let ledger = folder.join(format!("{:x}-{:x}", workspace.dev, workspace.ino));
+        let mutex = lock_mutex(&ledger)?;
+        let held = open(&ledger)?;
+        flock(&held, FlockOperation::LockShared)?;
+        Ok(Making { mutex, claim: Self { ledger, held: Some(held) } })
+    }
+
+    /// Writes down paths where nothing may appear.
+    ///
+    /// # Errors
+    /// The ledger cannot be written.
+    pub fn guard(&self, paths: &[PathBuf]) -> io::Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let _mutex = lock_mutex(&self.ledger)?;
+        self.write_down(GUARDED, paths)
+    }
+
+    fn write_down(&self, kind: u8, paths: &[PathBuf]) -> io::Result<()> {
+        let mut records = Vec::new();
+        for path in paths {
+            records.push(kind);
+            records.extend(path.as_os_str().as_bytes());
+            records.push(0);
+        }
+        let mut ledger = open(&self.ledger)?;
+        ledger.seek(SeekFrom::End(0))?;
+        ledger.write_all(&records)
+    }
+}
+
+impl Making {
+    /// Writes down what was made, and lets others go on.
+    ///
+    /// # Errors
+    /// The ledger cannot be written; what was made is for the caller to remove.
+    pub fn finish(self, made: &[PathBuf]) -> io::Result<Claim> {
+        if !made.is_empty() {
+            self.claim.write_down(MADE, made)?;
+        }
+        drop(self.mutex);
+        Ok(self.claim)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        drop(self.held.take());
+        // What cannot be cleaned now is cleaned by the next call's end.
+        let _ = clean(&self.ledger);
+    }
+}
+
+/// Cleans up after all claims of a ledger, if nobody holds one any more.
+///
+/// # Errors
+/// The files cannot be read or locked.
+pub fn clean(ledger: &Path) -> io::Result<()> {
+    let _mutex = lock_mutex(ledger)?;
+    let mut file = open(ledger)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    let mut records = Vec::new();
+    file.read_to_end(&mut records)?;
+    let of_kind = |kind: u8| -> Vec<PathBuf> {
+        records
+            .split(|byte| *byte == 0)
+            .filter_map(|record| record.strip_prefix(&[kind]))
+            .map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())))
+            .filter(|path| path.is_absolute())
+            .collect()
+    };
+    // Reported by the call itself; here it is for calls that died.
+    drop(quarantine::sweep(&of_kind(GUARDED)));
+    folders::remove_if_empty(&of_kind(MADE));
+    file.set_len(0)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn lock_mutex(ledger: &Path) -> io::Result<File> {
+    let mut path = ledger.as_os_str().to_owned();
+    path.push(".lock");
+    let mutex = open(Path::new(&path))?;
+    loop {
+        match flock(&mutex, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => {}
+            result => return result.map(|()| mutex).map_err(io::Error::from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORKSPACE: Identity = Identity { dev: 1, ino: 2 };
+
+    struct Case {
+        dir: tempfile::TempDir,
+    }
+
+    impl Case {
+        fn path(&self, name: &str) -> PathBuf {
+            self.dir.path().canonicalize().unwrap().join(name)
+        }
+
+        fn begin(&self) -> Making {
+            Claim::begin(&self.path("claims"), WORKSPACE).unwrap()
+        }
+
+        fn ledger(&self) -> PathBuf {
+            self.path("claims/1-2")
+        }
+    }
+
+    fn case() -> Case {
+        Case { dir: tempfile::tempdir().unwrap() }
+    }
+
+    #[test]
+    fn the_last_one_out_removes_what_stayed_empty() {
+        let case = case();
+        let target = case.path("target");
+        let making = case.begin();
+        std::fs::create_dir(&target).unwrap();
+        let first = making.finish(std::slice::from_ref(&target)).unwrap();
+        let second = case.begin().finish(&[]).unwrap();
+        drop(first);
+        assert!(target.exists(), "the second still uses it");
+        drop(second);
+        assert!(!target.exists());
+        assert_eq!(case.ledger().metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_was_written_stays() {
+        let case = case();
+        let target = case.path("target");
+        let making = case.begin();
+        std::fs::create_dir(&target).unwrap();
+        let claim = making.finish(std::slice::from_ref(&target)).unwrap();
+        std::fs::write(target.join("x"), "").unwrap();
+        drop(claim);
+        assert!(target.join("x").exists());
+    }
+
+    #[test]
+    fn after_a_death_anyone_can_clean() {
+        let case = case();
+        let (target, guarded) = (case.path("target"), case.path("commondir"));
+        let making = case.begin();
+        std::fs::create_dir(&target).unwrap();
+        let claim = making.finish(std::slice::from_ref(&target)).unwrap();
+        claim.guard(std::slice::from_ref(&guarded)).unwrap();
+        std::fs::write(&guarded, "evil").unwrap();
+        clean(&case.ledger()).unwrap();
+        assert!(target.exists() && guarded.exists(), "it is still in use");
+        // A death: the lock goes, and nothing else happens.
+        let mut claim = claim;
+        drop(claim.held.take());
+        std::mem::forget(claim);
+        clean(&case.ledger()).unwrap();
+        assert!(!target.exists() && !guarded.exists());
+        assert!(case.path("commondir.quarantined-0").exists());
+    }
+
+    #[test]
+    fn many_at_once_lose_nothing() {
+        let case = case();
+        let target = case.path("target");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let making = case.begin();
+                        let made = std::fs::create_dir(&target).is_ok();
+                        let made = if made { vec![target.clone()] } else { Vec::new() };
+                        let claim = making.finish(&made).unwrap();
+                        assert!(target.is_dir(), "it is there as long as it is claimed");
+                        drop(claim);
+                    }
+                });
+            }
+        });
+        assert!(!target.exists());
+    }
+}
