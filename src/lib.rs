@@ -3,21 +3,47 @@
 //! A call is decided by a policy, runs in a fresh sandbox, and is told apart by its status.
 //!
 //! ```text
-//! argv ── cli ── policy: what does it do, may it? ── allow | ask | deny
+//!  argv, line                                       records
+//!      |                                               ^
+//!     cli -----> call ---- decide ----> policy         |
+//!      ^          |  \                                 |
+//!      |          |   +--- start, end ----------> audit, store
+//!   printer       v
+//!             sandbox ---- plan: mounts, covers, limits, user, environment
+//!                 |
+//!              engine ---- container: no network, no capabilities, read-only root
+//!                 |                     |
+//!                 +------- wire ------ guest ---- the command
 //! ```
 //!
 //! # Parts, in the order in which a call meets them
 //!
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
+//! - [`policies`]: finds and opens policy files, knows which are trusted.
+//! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record.
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
+//! - [`sandbox`]: from decision to container: mounts, covers, limits, user; and the run itself.
+//! - [`engine`]: what makes sandboxes; Docker now.
+//! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
+//!   streams, and the only program that we start in it.
+//! - [`audit`], [`store`]: every call and decision, in one SQLite database.
 //! - [`exit`], [`error`]: how a run ends; one table of codes, one top error.
-//! - [`sandbox`]: from decision to container: mounts, masks, limits, user.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
 //! # Every file and socket we touch
 //!
-//! - reads `/proc/self/auxv` and `/proc/self/fd` once, at the start, to make the process safe.
-//! - writes to standard output and standard error, and to the descriptor of `--status-fd`.
+//! | what | why |
+//! | --- | --- |
+//! | `/proc/self/auxv`, `/proc/self/fd` | read once, at the start, to make the process safe |
+//! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
+//! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
+//! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
+//! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
+//! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
+//! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
+//! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
+//! | the workspace | surveyed; mounted as the policy says; write folders of a rule are made if missing |
+//! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
 
 pub mod audit;
 pub mod call;
