@@ -3,10 +3,11 @@
 use super::brace;
 use super::cursor::{Span, is_meta};
 use super::heredoc;
-use super::line::{Parser, Raw};
+use super::line::Parser;
 use super::part::{self, Place};
 use super::script::{Redirect, RedirectTo, Word};
 use super::stop::{Construct, Stop};
+use super::word::Raw;
 
 /// Standard error, which `&>` and `|&` send after standard output.
 const STDERR: u8 = 2;

@@ -153,7 +153,7 @@ pub struct Class {
     pub items: Vec<ClassItem>,
 }
 
-/// One entry of a set of characters.
+/// One entry of a set of characters. Named sets are those of the C locale, in which sandboxes start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClassItem {
@@ -323,11 +323,11 @@ impl ClassItem {
         match self {
             Self::Range(first, last) => (first..=last).contains(&c),
             Self::Digit => c.is_ascii_digit(),
-            Self::Alpha => c.is_alphabetic(),
-            Self::Alnum => c.is_alphanumeric(),
-            Self::Upper => c.is_uppercase(),
-            Self::Lower => c.is_lowercase(),
-            Self::Space => c.is_whitespace(),
+            Self::Alpha => c.is_ascii_alphabetic(),
+            Self::Alnum => c.is_ascii_alphanumeric(),
+            Self::Upper => c.is_ascii_uppercase(),
+            Self::Lower => c.is_ascii_lowercase(),
+            Self::Space => matches!(c, ' ' | '\t'..='\r'),
         }
     }
 }

@@ -136,3 +136,30 @@ fn a_readable_line_means_the_same_to_bash() {
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Builtins of bash that are read as ordinary commands: programs of the same name exist, or the guest
+/// knows them. A builtin that a later bash adds fails here.
+#[test]
+fn every_builtin_of_bash_is_known() {
+    let output = Command::new("bash").args(["-c", "compgen -b"]).output().unwrap();
+    let names = String::from_utf8(output.stdout).unwrap();
+    let readable: Vec<&str> = names
+        .lines()
+        .filter(|name| matches!(parse(&format!("{name} A=1")), Line::Readable(_)))
+        .collect();
+    // `command A=1` is read as `A=1`.
+    let known = [
+        ":", "[", "cd", "command", "echo", "export", "false", "kill", "printf", "pwd", "test",
+        "true",
+    ];
+    assert_eq!(readable, known);
+    assert!(names.lines().count() > 55);
+}
+
+#[test]
+fn every_reserved_word_of_bash_is_known() {
+    let output = Command::new("bash").args(["-c", "compgen -k"]).output().unwrap();
+    for word in String::from_utf8(output.stdout).unwrap().lines().filter(|word| *word != "!") {
+        assert!(matches!(parse(&format!("{word} a")), Line::Unreadable(_)), "{word}");
+    }
+}
