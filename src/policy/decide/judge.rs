@@ -62,7 +62,7 @@ pub(super) fn command(
             "there is nothing to run".to_owned(),
         );
         decision.effects = effects;
-        return decision;
+        return observe(policy, query, &reading, decision);
     };
     let mut decision = Decision::new(policy, worst.verdict, worst.code, worst.message.clone());
     decision.effects = effects;

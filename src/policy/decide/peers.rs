@@ -68,11 +68,12 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         return answer(
             Verdict::Deny,
             message,
-            rules().find(|(_, rule)| rule.verb == Verdict::Deny),
+            rules().filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
         );
     };
-    let covering =
-        |verb: Verdict| rules().find(|(_, rule)| rule.verb == verb && covers(rule, &target, now));
+    let covering = |verb: Verdict| {
+        rules().filter(|(_, rule)| rule.verb == verb && covers(rule, &target, now)).min_by_key(key)
+    };
     if let Some(found) = covering(Verdict::Deny) {
         return answer(Verdict::Deny, format!("`{shown}` is denied"), Some(found));
     }
@@ -83,6 +84,13 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         Some(found) => answer(Verdict::Allow, format!("`{shown}` is allowed"), Some(found)),
         None => answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None),
     }
+}
+
+/// What tells rules apart wherever they stand, to report the same one in any order.
+fn key<'p>(
+    (layer, rule): &(&'p std::sync::Arc<Policy>, &'p NetRule),
+) -> (&'p str, Option<&'p str>, &'p str) {
+    (&layer.name, rule.id.as_deref(), &rule.text)
 }
 
 fn covers(rule: &NetRule, asked: &Target, now: Timestamp) -> bool {
