@@ -337,12 +337,17 @@ impl Emit {
             match text[first..].rsplit_once("}:") {
                 Some((inside, path)) if !inside.contains("}:") => path,
                 None if !text[first..].contains(':') || text.ends_with('}') => return,
-                _ => return path_effects(level, Access::Read, &Place::Any, by),
+                _ => {
+                    path_effects(level, Access::Read, &Place::Any, by);
+                    &text[first..]
+                }
             }
         } else {
             text.get(first + 1..).unwrap_or_default()
         };
-        if !path.is_empty() {
+        // What follows a further colon is asked for as well: `-L:function:PATH`.
+        let tails = path.match_indices(':').map(|(colon, _)| &path[colon + 1..]);
+        for path in std::iter::once(path).chain(tails).filter(|path| !path.is_empty()) {
             self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
         }
     }
