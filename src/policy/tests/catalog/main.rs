@@ -68,6 +68,7 @@ tables! {
     kubectl
     system
     look
+    processes
     transfer
     toolchains
     wrappers
