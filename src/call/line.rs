@@ -6,17 +6,18 @@
 use runner_policy::shell::{self, ClassItem, Join, Part, RedirectTo, Script};
 use runner_wire::{self as wire, Bytes, Line};
 
-/// The same plan for the guest; `None` if it holds a form that the guest does not have.
+/// The same plan for the guest, whose environment has these names; `None` if it holds a form that the guest does not have.
 #[must_use]
-pub fn for_guest(script: &Script, home: &str) -> Option<Line> {
-    let mut context = Context { home, exported: Vec::new() };
+pub fn for_guest(script: &Script, home: &str, environment: Vec<String>) -> Option<Line> {
+    let mut context = Context { home, exported: environment };
     let lists = script.lists.iter().map(|list| context.list(list)).collect::<Option<_>>()?;
     Some(Line { lists })
 }
 
 struct Context<'a> {
     home: &'a str,
-    /// Names that `export` has set so far: an assignment alone changes those.
+    /// Names in the environment, and those that `export` has set so far: an assignment alone
+    /// changes those.
     exported: Vec<String>,
 }
 
@@ -35,7 +36,13 @@ impl Context<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &shell::Pipeline) -> Option<wire::Pipeline> {
-        let commands = pipeline.commands.iter().map(|c| self.simple(c)).collect::<Option<_>>()?;
+        let before = self.exported.len();
+        let commands: Vec<_> =
+            pipeline.commands.iter().map(|c| self.simple(c)).collect::<Option<_>>()?;
+        // Each of several commands runs in a process of its own: what it exports ends with it.
+        if commands.len() > 1 {
+            self.exported.truncate(before);
+        }
         Some(wire::Pipeline { negated: pipeline.negated, commands })
     }
 
@@ -82,11 +89,8 @@ impl Context<'_> {
             Some("test") => {
                 wire::Command::Builtin(wire::Builtin::Test(words.into_iter().skip(1).collect()))
             }
-            Some("[") => {
-                let closed = simple.words.last().and_then(shell::Word::literal) == Some("]");
-                if !closed || words.len() < 2 {
-                    return None;
-                }
+            // Without its closing bracket the program of that name complains as a shell would.
+            Some("[") if words.len() > 1 && is_closed(simple) => {
                 let inner = words[1..words.len() - 1].to_vec();
                 wire::Command::Builtin(wire::Builtin::Test(inner))
             }
@@ -125,6 +129,10 @@ impl Context<'_> {
         });
         wire::Word::Glob(parts.collect())
     }
+}
+
+fn is_closed(simple: &shell::SimpleCommand) -> bool {
+    simple.words.last().and_then(shell::Word::literal) == Some("]")
 }
 
 fn assignment(name: &str, value: &str) -> wire::Assignment {

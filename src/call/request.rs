@@ -9,7 +9,7 @@ use runner_policy::Effective;
 use runner_policy::decide::{Decision, Explanation, Query, What, decide, explain};
 use runner_policy::limits::{Limit, Limits};
 use runner_policy::model::Verdict;
-use runner_policy::shell::{self, Script};
+use runner_policy::shell;
 use runner_policy::word::{Word, quoted};
 use runner_wire::{Bytes, Work};
 
@@ -169,17 +169,27 @@ impl Decided {
     #[must_use]
     pub fn work(&self) -> Work {
         match &self.request.command {
-            Command::Line(text) => readable(text).unwrap_or_else(|| {
+            Command::Line(text) => self.readable(text).unwrap_or_else(|| {
                 let argv = ["sh", "-c", text.as_str()].map(Bytes::from).to_vec();
                 Work::Argv { argv, program: None }
             }),
-            Command::Argv(argv) => {
-                shell_line(argv).and_then(readable).unwrap_or_else(|| Work::Argv {
+            Command::Argv(argv) => shell_line(argv)
+                .and_then(|line| self.readable(line))
+                .unwrap_or_else(|| Work::Argv {
                     argv: argv.iter().map(|word| Bytes::from(word.as_os_str())).collect(),
                     program: None,
-                })
-            }
+                }),
         }
+    }
+
+    /// The work of a line that needs no shell.
+    fn readable(&self, text: &str) -> Option<Work> {
+        let shell::Line::Readable(script) = shell::parse(text) else { return None };
+        let passed =
+            self.policy.env_pass().into_iter().filter(|name| std::env::var_os(name).is_some());
+        let set = self.policy.env_set().into_iter().map(|(name, _)| name);
+        let names = passed.chain(set).map(str::to_owned).collect();
+        line::for_guest(&script, HOME, names).map(Work::Line)
     }
 }
 
@@ -194,10 +204,4 @@ fn shell_line(argv: &[OsString]) -> Option<&str> {
         }
         _ => None,
     }
-}
-
-fn readable(text: &str) -> Option<Work> {
-    let shell::Line::Readable(script) = shell::parse(text) else { return None };
-    let script: &Script = &script;
-    line::for_guest(script, HOME).map(Work::Line)
 }

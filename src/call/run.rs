@@ -20,10 +20,10 @@ use crate::sandbox::cancel::Cancel;
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
 use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, plan};
+use crate::sandbox::quarantine;
 use crate::sandbox::run::{self, Keep, Streams};
 use crate::sandbox::user::UserMapping;
 use crate::sandbox::workspace::Owner;
-use crate::sandbox::quarantine;
 use crate::store::Store;
 
 /// Where a call's output goes.
@@ -135,8 +135,10 @@ async fn in_sandbox(
     let outcome =
         run::run(Arc::clone(&engine), call, streams, &mut cancel, &run::this_program()).await;
     // Folders that stayed empty go with the plan's claim on them.
-    let appeared: Vec<String> =
-        quarantine::sweep(&plan.guarded).iter().map(|found| found.path.display().to_string()).collect();
+    let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
+        .iter()
+        .map(|found| found.path.display().to_string())
+        .collect();
     let outcome = outcome?;
     let ending = ending(&outcome.verdict);
     let mut metadata = metadata(&plan, engine.name(), Some(&outcome));
