@@ -1,29 +1,27 @@
-//! Commands: every level of a reading against every rule.
+//! Commands: every level of a reading against the policy.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
+use super::grant::grant;
+use super::rules::{is_about, key, met, reference, rules};
 use super::{Code, Decision, EffectLine, Grant, Query, RuleRef, files, peers, shown};
-use crate::effect::{Caused, Class, Classes, Effect, Place};
+use crate::effect::{Caused, Classes, Effect, Place};
 use crate::effective::Effective;
-use crate::grammar::{Depth, Kind};
 use crate::limits::Limits;
-use crate::model::{Condition, Policy, Rule, RunPlace, Subject, Verdict};
+use crate::model::{Rule, RunPlace, Verdict};
 use crate::pattern::{Certainty, is_word};
 use crate::reading::{Level, Reading, Refusal, Scope, Standing};
 use crate::{paths, variables};
 
 /// What is said of one level.
-struct Answer {
-    verdict: Verdict,
-    code: Code,
-    message: String,
-    rule: Option<RuleRef>,
-    reason: Option<String>,
+pub(super) struct Answer {
+    pub verdict: Verdict,
+    pub code: Code,
+    pub message: String,
+    pub rule: Option<RuleRef>,
+    pub reason: Option<String>,
     /// What the rules that grant it give.
-    granted: Option<Grant>,
+    pub granted: Option<Grant>,
     /// The effect that was too much.
-    refused: Option<Caused>,
+    pub refused: Option<Caused>,
 }
 
 /// Decides a command or line.
@@ -235,336 +233,6 @@ fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<A
     ask
 }
 
-/// The rules that grant the level, or why none does. All of them count, so their order does not.
-fn grant<'p>(
-    policy: &'p Effective,
-    query: &Query<'_>,
-    level: &Level,
-    unread: Option<&Level>,
-    effects: &[&Caused],
-) -> Answer {
-    let mut failed: Option<Failure<'p>> = None;
-    let mut note = |failure: Failure<'p>| {
-        if failed.as_ref().is_none_or(|known| failure.outranks(known)) {
-            failed = Some(failure);
-        }
-    };
-    let unread = unread.map(|unread| {
-        (unread, unread.effects.iter().chain(&level.redirects).collect::<Vec<&Caused>>())
-    });
-    for verb in [Verdict::Ask, Verdict::Allow] {
-        let certainty = if verb == Verdict::Allow { Certainty::Proof } else { Certainty::Doubt };
-        let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
-        let mut classes = Classes::default();
-        let mut uncovered = false;
-        for (index, layer, rule) in rules(policy, verb) {
-            // A grammar that a policy brings counts for its own grants only.
-            let foreign = level.described_by.is_some_and(|by| by != index);
-            let (seen, effects) = match &unread {
-                Some((unread, effects)) if foreign => (*unread, effects.as_slice()),
-                _ => (level, effects),
-            };
-            if !is_about(rule, seen, certainty) {
-                continue;
-            }
-            if rule.until.is_some_and(|end| query.now >= end) {
-                note(Failure::Expired(layer, rule));
-                continue;
-            }
-            if !met(rule, seen, query.workspace, certainty) {
-                note(Failure::Args(layer, rule));
-                continue;
-            }
-            let over = effects.iter().find(|caused| {
-                caused.effect.class().is_some_and(|class| !rule.effects.grants(class))
-            });
-            if let Some(over) = over {
-                note(Failure::Effect(layer, rule, (*over).clone()));
-                uncovered = true;
-            } else if rule.place == RunPlace::Host && !is_proved(seen) {
-                note(Failure::Host(layer, rule));
-                uncovered = true;
-            } else {
-                covering.push((layer, rule));
-                classes = classes.union(needed(rule, seen));
-            }
-        }
-        if let Some(answer) = granted(policy, &covering, classes, level) {
-            return answer;
-        }
-        if verb == Verdict::Ask && uncovered {
-            // An ask that does not cover it must not be passed by an allow.
-            break;
-        }
-    }
-    explain_failure(failed, level)
-}
-
-/// Who runs code may use all that the rule grants; anyone else gets what was read.
-fn needed(rule: &Rule, level: &Level) -> Classes {
-    let own = level
-        .classes()
-        .union(level.redirects.iter().filter_map(|caused| caused.effect.class()).collect());
-    if own.contains(Class::Code) || own.contains(Class::Unknown) { rule.effects } else { own }
-}
-
-/// What the covering rules give together. Those that name the program set figures and place.
-fn granted(
-    policy: &Effective,
-    covering: &[(&Policy, &Rule)],
-    classes: Classes,
-    level: &Level,
-) -> Option<Answer> {
-    let named = |rule: &Rule| matches!(rule.subject, Subject::Patterns(_));
-    let any_named = covering.iter().any(|(_, rule)| named(rule));
-    let mut telling = covering.iter().filter(|(_, rule)| named(rule) == any_named);
-    let limits = telling
-        .clone()
-        .map(|(_, rule)| policy.limits(&rule.limits))
-        .reduce(|one, other| one.loosest(&other))?;
-    let place = if telling.clone().any(|(_, rule)| rule.place == RunPlace::Host) {
-        RunPlace::Host
-    } else {
-        RunPlace::Sandbox
-    };
-    let (layer, rule) = telling.by_ref().min_by_key(|(layer, rule)| key(layer, rule)).copied()?;
-    let id = reference(layer, rule).id;
-    let (code, message) = match rule.verb {
-        Verdict::Ask => (Code::Ask, format!("`{}` needs approval by `{id}`", level.show())),
-        Verdict::Allow | Verdict::Deny => {
-            (Code::Allowed, format!("`{}` is allowed by `{id}`", level.show()))
-        }
-    };
-    Some(Answer {
-        verdict: rule.verb,
-        code,
-        message,
-        rule: Some(reference(layer, rule)),
-        reason: rule.reason.clone(),
-        granted: Some(Grant { classes, limits, place }),
-        refused: None,
-    })
-}
-
-/// What tells rules apart wherever they stand, to report the same one in any order.
-fn key<'p>(layer: &'p Policy, rule: &'p Rule) -> (&'p str, Option<&'p str>, &'p str) {
-    (&layer.name, rule.id.as_deref(), &rule.text)
-}
-
-/// Why a rule that is about the command does not grant it.
-enum Failure<'p> {
-    Args(&'p Policy, &'p Rule),
-    Host(&'p Policy, &'p Rule),
-    Expired(&'p Policy, &'p Rule),
-    Effect(&'p Policy, &'p Rule, Caused),
-}
-
-impl Failure<'_> {
-    /// The most telling failure is reported: a rule that names the program before one that names all.
-    fn rank(&self) -> u8 {
-        let (rule, base) = match self {
-            Self::Expired(_, rule) => (rule, 1),
-            Self::Host(_, rule) => (rule, 3),
-            Self::Effect(_, rule, _) => (rule, 5),
-            Self::Args(_, rule) => (rule, 7),
-        };
-        base + u8::from(matches!(rule.subject, Subject::Patterns(_)))
-    }
-
-    fn rule(&self) -> (&Policy, &Rule) {
-        match self {
-            Self::Args(layer, rule)
-            | Self::Host(layer, rule)
-            | Self::Expired(layer, rule)
-            | Self::Effect(layer, rule, _) => (layer, rule),
-        }
-    }
-
-    fn outranks(&self, other: &Self) -> bool {
-        let place = |failure: &Self| {
-            let (layer, rule) = failure.rule();
-            (layer.name.clone(), rule.id.clone(), rule.text.clone())
-        };
-        match self.rank().cmp(&other.rank()) {
-            Ordering::Greater => true,
-            Ordering::Less => false,
-            Ordering::Equal => place(self) < place(other),
-        }
-    }
-}
-
-fn explain_failure(failed: Option<Failure<'_>>, level: &Level) -> Answer {
-    let command = level.show();
-    let refused = match &failed {
-        Some(Failure::Effect(_, _, caused)) => Some(caused.clone()),
-        _ => level.effects.first().cloned(),
-    };
-    let (code, message) = match &failed {
-        Some(Failure::Effect(layer, rule, caused)) => {
-            let id = reference(layer, rule).id;
-            match (&level.unreadable, caused.effect.class()) {
-                (Some(unreadable), _) => {
-                    (Code::ShellUnreadable, format!("the line is not readable at {unreadable}"))
-                }
-                (None, Some(Class::Unknown)) if level.known.is_some() => {
-                    (Code::UnknownArgument, format!("{} in `{command}`", caused.by))
-                }
-                _ => {
-                    let class = caused.effect.class().map_or("", Class::word);
-                    (
-                        Code::EffectNotGranted,
-                        format!(
-                            "`{command}` would {} and `{id}` grants only {}",
-                            verb_of(class, &caused.by),
-                            granted_words(rule.effects)
-                        ),
-                    )
-                }
-            }
-        }
-        Some(Failure::Args(layer, rule)) => (
-            Code::ArgsNotMet,
-            format!(
-                "`{command}` does not meet the conditions of `{}` on its arguments",
-                reference(layer, rule).id
-            ),
-        ),
-        Some(Failure::Host(layer, rule)) => (
-            Code::HostNotProved,
-            format!(
-                "`{command}` is not fully read, and `{}` runs it on the host",
-                reference(layer, rule).id
-            ),
-        ),
-        Some(Failure::Expired(layer, rule)) => {
-            (Code::RuleExpired, format!("`{}` has ended", reference(layer, rule).id))
-        }
-        None => match (&level.unreadable, level.known) {
-            (Some(unreadable), _) => {
-                (Code::ShellUnreadable, format!("the line is not readable at {unreadable}"))
-            }
-            (None, None) if level.program.contains('/') => (
-                Code::ProgramPath,
-                format!(
-                    "`{}` is a path; rules and catalog know programs by their bare names",
-                    level.program
-                ),
-            ),
-            (None, None) => (
-                Code::UnknownProgram,
-                format!("no rule names `{}` and the catalog does not know it", level.program),
-            ),
-            (None, Some(_)) => (Code::NoRule, format!("no rule allows `{command}`")),
-        },
-    };
-    let failed = failed.as_ref().map(Failure::rule);
-    let rule = failed.map(|(layer, rule)| reference(layer, rule));
-    let reason = failed.and_then(|(_, rule)| rule.reason.clone());
-    Answer { verdict: Verdict::Deny, code, message, rule, reason, granted: None, refused }
-}
-
-fn verb_of(class: &str, by: &str) -> String {
-    match class {
-        "code" => format!("run code ({by})"),
-        "system" => format!("change the system ({by})"),
-        "net" => format!("reach the net ({by})"),
-        "unknown" => format!("do something unknown ({by})"),
-        class => format!("{class} ({by})"),
-    }
-}
-
-fn granted_words(classes: Classes) -> String {
-    let words: Vec<&str> = classes.iter().map(Class::word).collect();
-    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
-}
-
-/// Whether the command is fully read, for running on the host without a sandbox.
-fn is_proved(level: &Level) -> bool {
-    let named = |place: &Place| matches!(place, Place::Exact(_));
-    level.complete
-        && level.known == Some(Depth::Full)
-        && crate::catalog::lookup(&level.program).is_some_and(|program| program.ambient.is_empty())
-        && level.effects.iter().all(|caused| match &caused.effect {
-            Effect::Read(place) | Effect::Write(place) => named(place),
-            Effect::Net(_) | Effect::Env(_) => true,
-            Effect::Code | Effect::System | Effect::Unknown => false,
-        })
-}
-
-/// The rules with this verb, and the position of their layer.
-fn rules(policy: &Effective, verb: Verdict) -> impl Iterator<Item = (usize, &Arc<Policy>, &Rule)> {
-    policy.layers.iter().enumerate().flat_map(move |(index, layer)| {
-        let own = layer.commands.iter().enumerate();
-        own.filter(move |(at, rule)| rule.verb == verb && policy.considers(index, *at))
-            .map(move |(_, rule)| (index, layer, rule))
-    })
-}
-
-/// Whether a rule is about the command.
-fn is_about(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
-    match &rule.subject {
-        Subject::Catalog => {
-            level.known.is_some() && level.described_by.is_none() && level.unreadable.is_none()
-        }
-        Subject::Patterns(patterns) => {
-            patterns.iter().any(|pattern| pattern.matches(level, certainty))
-        }
-    }
-}
-
-/// Whether the rule's conditions on arguments hold: proved for an allow, possible for a deny.
-fn met(rule: &Rule, level: &Level, workspace: &str, certainty: Certainty) -> bool {
-    rule.args.iter().all(|condition| {
-        if !level.complete {
-            return certainty == Certainty::Doubt;
-        }
-        if condition.kind == Kind::Option {
-            option_met(condition, level)
-        } else {
-            value_met(condition, level, workspace, certainty)
-        }
-    })
-}
-
-/// Options are there or not.
-fn option_met(condition: &Condition, level: &Level) -> bool {
-    let given = |wanted: &String| {
-        level.options.iter().any(|option| option.names.iter().any(|name| is_word(wanted, name)))
-    };
-    (condition.only.is_empty() || condition.only.iter().any(given))
-        && !condition.not.iter().any(given)
-}
-
-fn value_met(condition: &Condition, level: &Level, workspace: &str, certainty: Certainty) -> bool {
-    let listed = |patterns: &[String], value: &str| {
-        let short =
-            (condition.kind == Kind::Path).then(|| paths::below(workspace, value)).flatten();
-        patterns
-            .iter()
-            .any(|pattern| is_word(pattern, value) || short.is_some_and(|s| is_word(pattern, s)))
-    };
-    let fits = |value: &String| {
-        (condition.only.is_empty() || listed(&condition.only, value))
-            && !listed(&condition.not, value)
-    };
-    let mut values = level
-        .args
-        .iter()
-        .filter(|arg| arg.kind == condition.kind)
-        .map(|arg| arg.value.as_ref())
-        .peekable();
-    match certainty {
-        Certainty::Proof => {
-            let some = values.peek().is_some();
-            (some || condition.only.is_empty()) && values.all(|value| value.is_some_and(fits))
-        }
-        Certainty::Doubt => {
-            (values.peek().is_none() && condition.only.is_empty())
-                || values.any(|value| value.is_none_or(fits))
-        }
-    }
-}
-
 /// A question about one variable.
 pub(super) fn variable(policy: &Effective, name: &str) -> Decision {
     if !variables::is_name(name) {
@@ -604,16 +272,6 @@ fn accepts(policy: &Effective, name: &str) -> bool {
             .iter()
             .flat_map(|layer| &layer.env.accept)
             .any(|pattern| is_word(pattern, name))
-}
-
-fn reference(layer: &Policy, rule: &Rule) -> RuleRef {
-    let id = rule.id.clone().unwrap_or_else(|| format!("line-{}", rule.at.line));
-    RuleRef {
-        id: format!("{}/{id}", layer.name),
-        file: layer.file.clone(),
-        line: rule.at.line,
-        text: rule.text.clone(),
-    }
 }
 
 fn path_answer(refused: files::Refused, caused: &Caused) -> Answer {

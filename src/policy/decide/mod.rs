@@ -6,8 +6,10 @@
 mod code;
 mod explain;
 mod files;
+mod grant;
 mod judge;
 mod peers;
+mod rules;
 #[cfg(test)]
 mod tests;
 
