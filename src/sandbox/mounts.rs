@@ -8,9 +8,12 @@
 //! - A protected path below a writable one is mounted read-only over itself. Every folder between the two is
 //!   mounted over itself too: a mount point cannot be renamed, so nobody can move the folder away and
 //!   make a new one.
-//! - Where a protected name does not exist, its folder is *sealed*: read-only, with each existing entry
-//!   mounted writable by itself. Only a git folder cannot be sealed (git makes its lock files there):
-//!   what must not appear there is *guarded*, looked for when the call ends.
+//! - Where the whole workspace is writable, each protected name that does not exist in its root is *held* by
+//!   an empty folder, mounted read-only, that goes when the call ends. Otherwise nothing new could be
+//!   made there.
+//! - Where another protected name does not exist, its folder is *sealed*: read-only, with each existing
+//!   entry mounted writable by itself. Only a git folder cannot be sealed (git makes its lock files
+//!   there): what must not appear there is *guarded*, looked for when the call ends.
 //! - Every source is opened without following links, and its identity goes into the plan.
 //! - No target is named that does not exist: runc would make it on the host.
 
@@ -257,8 +260,12 @@ impl Layout<'_> {
         };
         self.make_roots(missing, owner)?;
         self.make_files(missing, owner)?;
+        let mut made = self.out.created.clone();
+        if self.in_tree(Path::new("")) {
+            self.hold_names(missing, owner, &mut made)?;
+        }
         if let Some(making) = making {
-            let claim = making.finish(&self.out.created);
+            let claim = making.finish(&made);
             self.out.claim =
                 Some(claim.map_err(|error| MountError::Claim(claims.to_owned(), error))?);
         }
@@ -298,6 +305,37 @@ impl Layout<'_> {
             }
         }
         self.roots.trees = trees;
+        Ok(())
+    }
+
+    /// Holds each missing protected name of the root by an empty folder.
+    fn hold_names(
+        &mut self,
+        missing: Missing,
+        owner: Owner,
+        made: &mut Vec<PathBuf>,
+    ) -> Result<(), MountError> {
+        let before = made.len();
+        for name in protected::in_root() {
+            let absent = self
+                .workspace
+                .open(&name)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            if absent && missing == Missing::Make {
+                let made_so_far = made.len();
+                if let Err(error) = folders::make(self.workspace, &name, owner, made) {
+                    folders::remove_if_empty(made.get(before..).unwrap_or_default());
+                    return Err(link_or(self.workspace.root().join(name), error, MountError::Make));
+                }
+                debug_assert_eq!(made.len(), made_so_far + 1);
+            }
+        }
+        self.note(
+            "held_names",
+            "protected names that do not exist in the workspace's root are held by empty folders until the \
+             call ends"
+                .to_owned(),
+        );
         Ok(())
     }
 
@@ -348,9 +386,6 @@ impl Layout<'_> {
     /// Finds the folders that a missing protected name would be made in.
     fn seal(&mut self) {
         let mut names: Vec<PathBuf> = Vec::new();
-        if self.in_tree(Path::new("")) {
-            names.extend(protected::in_root());
-        }
         for folder in &self.survey.anchored {
             names.extend(protected::in_git(folder));
         }
@@ -379,8 +414,8 @@ impl Layout<'_> {
         if self.sealed.contains(Path::new("")) {
             self.note(
                 "sealed",
-                "protected names do not exist in the workspace's root yet, so nothing new can be made directly in it; \
-                 name folders in files.write to have them made"
+                "a protected name in the workspace's root is missing or a link, so nothing new can be made \
+                 directly in it"
                     .to_owned(),
             );
         }

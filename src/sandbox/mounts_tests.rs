@@ -103,8 +103,9 @@ fn a_description_makes_nothing() {
 }
 
 #[test]
-fn a_wholly_writable_workspace_is_sealed_where_protected_names_are_missing() {
+fn a_wholly_writable_workspace_holds_protected_names_that_are_missing() {
     let case = case(&[
+        ".git/HEAD",
         ".git/config",
         ".git/hooks/x",
         ".git/info/exclude",
@@ -113,13 +114,18 @@ fn a_wholly_writable_workspace_is_sealed_where_protected_names_are_missing() {
         "Cargo.toml",
     ]);
     let plan = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    let held: Vec<String> = protected::in_root()
+        .filter(|name| name != Path::new(".git"))
+        .map(|name| format!("ro {}", name.display()))
+        .collect();
+    let (names, others): (Vec<String>, Vec<String>) =
+        shown(&case, &plan).into_iter().partition(|mount| held.contains(mount));
+    assert_eq!(names.len(), held.len(), "each is mounted read-only");
     assert_eq!(
-        shown(&case, &plan),
+        others,
         [
-            "ro ",
+            "rw ",
             "rw .git",
-            "rw Cargo.toml",
-            "rw src",
             "ro .git/config",
             "ro .git/hooks",
             "ro .git/info",
@@ -131,6 +137,35 @@ fn a_wholly_writable_workspace_is_sealed_where_protected_names_are_missing() {
     let root = case.workspace.root();
     for name in ["commondir", "config.worktree", "modules", "worktrees"] {
         assert!(plan.guarded.contains(&root.join(".git").join(name)), "{name}");
+    }
+    assert!(plan.notes.iter().any(|note| note.code == "held_names"));
+    assert!(plan.created.is_empty());
+    drop(plan);
+    let left: Vec<_> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "the names are free again: {left:?}");
+}
+
+#[test]
+fn a_name_that_another_call_holds_is_read_only_here_too() {
+    let case = case(&["a"]);
+    let first = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    let second = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    assert!(shown(&case, &second).contains(&"ro .git".to_owned()));
+    drop(first);
+    assert!(case.workspace.root().join(".git").exists(), "the second call still needs it");
+    drop(second);
+    assert!(!case.workspace.root().join(".git").exists());
+}
+
+#[test]
+fn a_protected_link_in_the_root_seals_it() {
+    let case = case(&["a", "elsewhere/x"]);
+    symlink("elsewhere", case.workspace.root().join(".vscode")).unwrap();
+    let plan = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    let shown = shown(&case, &plan);
+    for mount in ["ro ", "rw a", "rw elsewhere"] {
+        assert!(shown.contains(&mount.to_owned()), "{mount} in {shown:?}");
     }
     assert!(plan.notes.iter().any(|note| note.code == "sealed"));
 }
@@ -233,9 +268,10 @@ fn a_hidden_start_is_told() {
 
 #[test]
 fn too_many_mounts_are_refused() {
-    let names: Vec<String> = (0..MAX_MOUNTS + 1).map(|at| format!("f{at}")).collect();
+    let names: Vec<String> = (0..MAX_MOUNTS + 1).map(|at| format!("w/f{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let case = case(&names);
-    let error = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap_err();
+    let lists = Lists { write: &["w/**"], readonly: &["w/missing"], ..NOTHING };
+    let error = plan(&case, lists).unwrap_err();
     assert!(matches!(error, MountError::TooMany));
 }

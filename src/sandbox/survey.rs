@@ -185,7 +185,11 @@ pub fn survey(
             Found::Hide(path, kind, why) => survey.hide(workspace, path, kind, why),
             Found::DeniedLink(path) => denied_links.push(path),
             Found::Protected(path) => drop(survey.protected.insert(path)),
-            Found::Anchored(path) => drop(survey.anchored.insert(path)),
+            // A git folder without a HEAD is none yet: it may be one that only holds the name.
+            Found::Anchored(path) => drop(match workspace.open(&path.join("HEAD")) {
+                Ok(_) => survey.anchored.insert(path),
+                Err(_) => survey.protected.insert(path),
+            }),
             Found::ProtectedLink(path) => drop(survey.links.insert(path)),
         }
     }

@@ -111,6 +111,9 @@ fn protected_paths_are_found_where_something_is_writable() {
         ".git/config",
         ".git/hooks/x",
         ".git/index",
+        ".git/HEAD",
+        "sub/.git/HEAD",
+        "unborn/.git/x",
         "sub/.git/config",
         ".vscode/tasks.json",
         "src/a.lock",
@@ -119,7 +122,7 @@ fn protected_paths_are_found_where_something_is_writable() {
     let found = look(&case, &[], &["**"], &["**/*.lock"]);
     assert_eq!(
         names(&found.protected),
-        [".git/config", ".git/hooks", ".vscode", "src/a.lock", "sub/.git/config"]
+        [".git/config", ".git/hooks", ".vscode", "src/a.lock", "sub/.git/config", "unborn/.git"]
     );
     assert_eq!(names(&found.anchored), [".git", "sub/.git"]);
     let narrow = look(&case, &[], &["src/**"], &["**/*.lock"]);
