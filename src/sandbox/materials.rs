@@ -11,6 +11,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
 use super::mounts::Missing;
 use super::plan::{Identity, MaskKind};
 
@@ -115,7 +118,7 @@ impl Materials {
             if self.missing == Missing::Describe {
                 return Ok((path, Identity::UNMADE));
             }
-            self.replace(&path, make)
+            self.replace(&path, &is_right, make)
                 .map_err(|error| MaterialError { path: path.clone(), error })?;
         }
         match path.symlink_metadata() {
@@ -124,8 +127,14 @@ impl Materials {
         }
     }
 
-    /// Makes it under a name of its own and renames it into place: another call sees all or nothing.
-    fn replace(&self, path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    /// Makes it under a name of its own and renames it into place: another call sees all or nothing. What
+    /// another call has put there meanwhile stays, or that call's mount would not be what it planned.
+    fn replace(
+        &self,
+        path: &Path,
+        is_right: impl Fn(&Path) -> bool,
+        make: impl Fn(&Path) -> io::Result<()>,
+    ) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(
@@ -134,16 +143,26 @@ impl Materials {
             COUNTER.fetch_add(1, Ordering::Relaxed)
         ));
         let temporary = PathBuf::from(temporary);
-        drop(std::fs::remove_file(&temporary));
-        drop(std::fs::remove_dir(&temporary));
+        discard(&temporary);
         make(&temporary)?;
-        let renamed = std::fs::rename(&temporary, path);
-        if renamed.is_err() {
-            drop(std::fs::remove_file(&temporary));
-            drop(std::fs::remove_dir(&temporary));
-        }
-        renamed
+        let placed = match renameat_with(CWD, &temporary, CWD, path, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) if is_right(path) => Ok(()),
+            // Something else stands there; an empty folder of ours replaces nothing but a folder.
+            Err(Errno::EXIST) => {
+                discard(path);
+                std::fs::rename(&temporary, path)
+            }
+            result => result.map_err(io::Error::from),
+        };
+        discard(&temporary);
+        placed
     }
+}
+
+/// Removes a file or an empty folder, if it is there.
+fn discard(path: &Path) {
+    drop(std::fs::remove_file(path));
+    drop(std::fs::remove_dir(path));
 }
 
 fn is_cover(path: &Path, kind: MaskKind) -> bool {
@@ -209,6 +228,27 @@ mod tests {
         std::fs::write(&path, "two").unwrap();
         assert_ne!(materials.file(b"one").unwrap().1, identity);
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
+    }
+
+    #[test]
+    fn calls_at_once_get_the_same_file() {
+        let (_dir, materials) = materials();
+        let identities: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (
+                            materials.file(b"one").unwrap(),
+                            materials.cover(MaskKind::Folder).unwrap(),
+                        )
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(identities.windows(2).all(|pair| pair[0] == pair[1]), "{identities:?}");
+        let left = std::fs::read_dir(&materials.folder).unwrap().count();
+        assert_eq!(left, 2, "nothing temporary is left");
     }
 
     #[test]
