@@ -69,10 +69,17 @@ impl Node {
 /// A container that is still open while events arrive.
 enum Open {
     List(At, Vec<Node>),
-    Map(At, Vec<Entry>, Option<(String, At)>),
+    Map(At, Vec<Entry>, Option<(String, At, Kept)>),
 }
 
-/// Reads one document. `None` if anything is wrong; the report then says what.
+/// Whether a key is one that the tree can carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Yes,
+    No,
+}
+
+/// Reads one document. The report says what is wrong; there may be a tree all the same, to find the rest.
 pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let start = At { line: 1, column: 1, width: 1 };
     if text.len() > MAX_BYTES {
@@ -88,7 +95,6 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut root: Option<Node> = None;
     let mut nodes = 0usize;
     let mut documents = 0usize;
-    let mut sound = true;
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {
             Ok(pair) => pair,
@@ -126,7 +132,6 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
                 "tags are not part of this format",
                 "remove the `!tag`".to_owned(),
             );
-            sound = false;
         }
         let done = match event {
             Event::Alias(_) => {
@@ -193,7 +198,8 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
             None => root = Some(done),
             Some(Open::List(_, items)) => items.push(done),
             Some(Open::Map(_, entries, pending)) => match pending.take() {
-                Some((key, at)) => entries.push(Entry { key, at, value: done }),
+                Some((key, at, Kept::Yes)) => entries.push(Entry { key, at, value: done }),
+                Some((_, _, Kept::No)) => {}
                 None if entries.len() >= MAX_KEYS => {
                     report.add(
                         "too_large",
@@ -203,11 +209,7 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
                     );
                     return None;
                 }
-                None => {
-                    let (key, ok) = key(done, entries, report);
-                    sound &= ok;
-                    *pending = Some(key);
-                }
+                None => *pending = Some(key(done, entries, report)),
             },
         }
     }
@@ -216,8 +218,7 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
             report.add("empty", start, "the file is empty", None);
             None
         }
-        Some(root) if sound => Some(root),
-        Some(_) => None,
+        Some(root) => Some(root),
         None => {
             report.add("empty", start, "the file is empty", None);
             None
@@ -233,12 +234,12 @@ fn too_deep(stack: &[Open], at: At, report: &mut Report<'_>) -> bool {
     deep
 }
 
-/// A key as text. Duplicate and merge keys are findings, and the tree is then not used.
-fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> ((String, At), bool) {
+/// A key as text. What duplicate and merge keys hold is left out.
+fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> (String, At, Kept) {
     let at = node.at;
     let Value::Scalar { text, plain } = node.value else {
         report.add("bad_key", at, "a key must be a word", None);
-        return ((String::new(), at), false);
+        return (String::new(), at, Kept::No);
     };
     if plain && text == "<<" {
         report.add(
@@ -247,7 +248,7 @@ fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> ((String, At),
             "merge keys are not part of this format",
             "write the keys out".to_owned(),
         );
-        return ((text, at), false);
+        return (text, at, Kept::No);
     }
     if let Some(first) = entries.iter().find(|entry| entry.key == text) {
         report.add(
@@ -256,9 +257,9 @@ fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> ((String, At),
             format!("`{text}` stands twice in this mapping"),
             format!("the first is on line {}; keep one", first.at.line),
         );
-        return ((text, at), false);
+        return (text, at, Kept::No);
     }
-    ((text, at), true)
+    (text, at, Kept::Yes)
 }
 
 fn place(line: usize, column: usize, width: usize) -> At {

@@ -205,7 +205,7 @@ fn mode(mode: Option<&Entry>, until: Option<&Entry>, report: &mut Report<'_>) ->
     let end = until.and_then(|entry| date(&entry.value, report));
     match mode.and_then(|entry| report.text(&entry.value).map(|text| (text, entry))) {
         None | Some(("enforce", _)) => {
-            if let (Some(entry), true) = (until, report.is_clean()) {
+            if let Some(entry) = until {
                 report.add(
                     "unknown_key",
                     entry.at,
@@ -329,7 +329,10 @@ pub(super) fn limits(node: &Node, report: &mut Report<'_>) -> Vec<(Limit, u64)> 
                     "over_ceiling",
                     entry.value.at,
                     format!("`{}: {text}` is beyond the ceiling", row.key),
-                    format!("at most {}", row.unit.show(row.ceiling)),
+                    match limit {
+                        Limit::FreeSpace => format!("at least {}", row.unit.show(row.ceiling)),
+                        _ => format!("at most {}", row.unit.show(row.ceiling)),
+                    },
                 );
             }
             Ok(figure) => limits.push((limit, figure)),
