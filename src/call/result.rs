@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, Failure, Retry};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
-use crate::sandbox::outcome::{Outcome, Phases, Verdict};
+use crate::sandbox::outcome::{CancelCause, Outcome, Phases, Verdict};
 use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
 
 /// What a call came to.
@@ -163,6 +163,9 @@ impl ErrorObject {
         }
     }
 
+    /// The code of a call that ended because nobody read its output any more.
+    pub const OUTPUT_CLOSED: &'static str = "output_closed";
+
     /// Of a call that ran and did not end by itself.
     #[must_use]
     pub fn of_verdict(verdict: &Verdict, limits: &Limits) -> Option<Self> {
@@ -188,7 +191,12 @@ impl ErrorObject {
                 format!("the call met its limit `{}` of {}", limit.row().key, figure(*limit)),
                 Some("use a policy with a larger limit"),
             ),
-            Verdict::Cancelled(_) => ("cancelled", "the call was cancelled".to_owned(), None),
+            Verdict::Cancelled(CancelCause::OutputClosed) => {
+                (Self::OUTPUT_CLOSED, "whoever read the output left".to_owned(), None)
+            }
+            Verdict::Cancelled(CancelCause::Interrupt | CancelCause::Terminate) => {
+                ("cancelled", "the call was cancelled".to_owned(), None)
+            }
             Verdict::NotFound { program } => (
                 "program_not_found",
                 format!("there is no program {program:?} in the sandbox"),
@@ -223,7 +231,6 @@ fn errno_text(errno: i32) -> String {
 #[must_use]
 pub fn ending(verdict: &Verdict) -> Ending {
     use crate::exit::Kind;
-    use crate::sandbox::outcome::CancelCause;
     match verdict {
         Verdict::Completed => Ending::ok(),
         Verdict::Failed { status } => Ending::of_command(u8::try_from(*status & 0xff).unwrap_or(1)),

@@ -13,7 +13,7 @@ use super::printer::{Format, Printer};
 use super::terminal_sink::TerminalSink;
 use super::usage::UsageError;
 use super::visible::visible;
-use crate::call::{self, CallResult, Command, Decided, Output, Request};
+use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Request};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
@@ -177,7 +177,9 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
             .talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
         return Ok(());
     }
-    if let Some(error) = &result.error {
+    // Who leaves knows that they left.
+    let told = |error: &&ErrorObject| error.code != ErrorObject::OUTPUT_CLOSED;
+    if let Some(error) = result.error.as_ref().filter(told) {
         printer.talk(format_args!("runner: {}", visible(&error.message)));
         if let Some(suggestion) = &error.suggestion {
             printer.hint(suggestion);

@@ -13,6 +13,8 @@ mod death;
 mod docs;
 mod engine;
 mod escape;
+mod everyday;
+mod exec;
 mod forge;
 mod image;
 mod limits;

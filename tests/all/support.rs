@@ -80,10 +80,25 @@ impl Home {
         command
     }
 
-    fn surround(&self, command: &mut Command) {
+    /// Puts a command into this caller's place.
+    pub fn surround(&self, command: &mut Command) {
         command.current_dir(self.path("project"));
         command.env("HOME", self.path("")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_STATE_HOME", self.path("state"));
+    }
+
+    /// Runs git in the workspace, with nobody's configuration.
+    pub fn git(&self, args: &[&str]) {
+        let mut command = Command::new("git");
+        self.surround(&mut command);
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        let identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"];
+        let output = command.args(identity).args(args).output().expect("git starts");
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// Runs it to its end.
