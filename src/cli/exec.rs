@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::pin::Pin;
 
 use runner_policy::limits::Limit;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::policy::view::View;
 use super::printer::{Format, Printer};
@@ -66,7 +67,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         return plan(&decided, printer);
     }
     let output = match printer.format() {
-        Format::Json => Output::Kept(Some(Box::pin(tokio_stdin()))),
+        Format::Json => Output::Kept(stdin()),
         Format::Text => Output::Streamed(streams()),
     };
     if decided.is_allowed() && printer.format() == Format::Text {
@@ -119,9 +120,15 @@ fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64), UsageErr
     }
 }
 
-/// Standard input of the call: ours.
-fn tokio_stdin() -> tokio::io::Stdin {
-    tokio::io::stdin()
+/// Standard input of the call: ours. Where ours is `/dev/null`, so is the command's: programs look.
+fn stdin() -> Option<Pin<Box<dyn AsyncRead + Send>>> {
+    let null = std::fs::metadata("/dev/null").map(|meta| meta.rdev());
+    let ours = std::fs::metadata("/dev/stdin")
+        .map(|meta| (meta.file_type().is_char_device(), meta.rdev()));
+    match (ours, null) {
+        (Ok((true, ours)), Ok(null)) if ours == null => None,
+        _ => Some(Box::pin(tokio::io::stdin())),
+    }
 }
 
 fn streams() -> Streams {
@@ -135,12 +142,7 @@ fn streams() -> Streams {
     } else {
         Box::pin(tokio::io::stderr())
     };
-    Streams {
-        stdin: Some(Box::pin(tokio_stdin())),
-        stdout: Some(out),
-        stderr: Some(err),
-        keep: Keep::Nothing,
-    }
+    Streams { stdin: stdin(), stdout: Some(out), stderr: Some(err), keep: Keep::Nothing }
 }
 
 /// Programs that are of no use without a terminal.

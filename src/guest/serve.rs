@@ -10,8 +10,9 @@ use crate::sys::{self, Poll};
 use crate::{cgroup, report, watch};
 use runner_wire::{
     Cause, Channel, DATA_MAX, Ending, Exit, Fatal, GuestMessage, HostMessage, Kind, LimitHit,
-    Phase, SignalName, Start, Started, StreamTotals, VERSION, WireError,
+    Phase, SignalName, Start, Started, Stdin, StreamTotals, VERSION, WireError,
 };
+use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -134,7 +135,11 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     fn begin(link: &'a mut Link, child_signal: OwnedFd, start: Start) -> Result<Self, LinkError> {
         let begun = Instant::now();
-        let (input, stdin) = Input::open()?;
+        let (input, pipe) = Input::open()?;
+        let stdin = match start.stdin {
+            Stdin::Pipe => pipe,
+            Stdin::Null => File::open("/dev/null")?.into(),
+        };
         let (out, stdout) = Output::open(Channel::STDOUT)?;
         let (err, stderr) = Output::open(Channel::STDERR)?;
         let deadline = begun + Duration::from_millis(start.limits.wall_ms);

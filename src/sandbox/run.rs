@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use runner_policy::limits::{Limit, Limits};
 use runner_wire::{
-    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, Start, StartLimits, VERSION, Work,
+    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, Start, StartLimits, Stdin,
+    VERSION, Work,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -277,6 +278,7 @@ impl Proved {
                 .collect(),
             cwd: Bytes::from(call.plan.cwd.as_os_str()),
             umask: call.umask,
+            stdin: if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
             limits: start_limits(&limits),
         });
         let traffic = Traffic {

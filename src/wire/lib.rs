@@ -35,5 +35,6 @@ pub use line::{
 };
 pub use message::{
     Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
-    Ready, Seen, SignalName, Start, StartLimits, Started, StreamTotals, Usage, VERSION, Work,
+    Ready, Seen, SignalName, Start, StartLimits, Started, Stdin, StreamTotals, Usage, VERSION,
+    Work,
 };

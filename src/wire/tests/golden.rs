@@ -86,6 +86,7 @@ fn host() -> Vec<HostMessage> {
             env: vec![(Bytes::from("PATH"), Bytes::from("/usr/bin"))],
             cwd: Bytes::from("/w"),
             umask: 0o022,
+            stdin: Stdin::default(),
             limits,
         })
     };
