@@ -58,6 +58,10 @@ pub trait Failure: fmt::Display {
     fn hint(&self) -> Option<String> {
         None
     }
+    /// The id of the call that it ended, if one had started.
+    fn call(&self) -> Option<&str> {
+        None
+    }
     /// What is wrong in files, each with its place.
     fn findings(&self) -> &[Finding] {
         &[]

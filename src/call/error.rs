@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::engine::EngineError;
+use crate::engine::{CallId, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::policies::PolicyError;
@@ -38,6 +38,8 @@ pub enum CallError {
     Run(RunError),
     /// The record could not be written.
     Store(StoreError),
+    /// The call had started; its end is recorded under this id.
+    Started(CallId, Box<CallError>),
     /// Something of this machine.
     Local(&'static str, std::io::Error),
 }
@@ -51,6 +53,7 @@ impl CallError {
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::Started(_, error) => Some(error.as_ref()),
             Self::PathNotText(_)
             | Self::NoEngine { .. }
             | Self::HostNotOffered
@@ -68,6 +71,7 @@ impl fmt::Display for CallError {
             Self::Engine(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
+            Self::Started(_, error) => error.fmt(f),
             Self::PathNotText(path) => {
                 write!(f, "the path {} is not UTF-8, and rules speak of text", path.display())
             }
@@ -134,6 +138,13 @@ impl Failure for CallError {
         match self {
             Self::Policy(error) => error.findings(),
             _ => &[],
+        }
+    }
+
+    fn call(&self) -> Option<&str> {
+        match self {
+            Self::Started(id, _) => Some(id.as_str()),
+            _ => None,
         }
     }
 }

@@ -19,4 +19,4 @@ mod run;
 pub use error::CallError;
 pub use request::{Command, Decided, Request};
 pub use result::{CallResult, ErrorObject, Stream, plan_object};
-pub use run::{Output, dry_run, run};
+pub use run::{DryRun, Output, dry_run, run};

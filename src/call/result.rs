@@ -5,6 +5,7 @@ use runner_policy::limits::Limits;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::run::DryRun;
 use crate::error::{Error, Failure, Retry};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
@@ -315,9 +316,10 @@ pub fn protections(plan: &SandboxPlan) -> Vec<Value> {
 
 /// The decision and the plan, for `--dry-run`.
 #[must_use]
-pub fn plan_object(decision: &Explanation, plan: Option<&SandboxPlan>) -> Value {
+pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-    let plan = plan.map(|plan| {
+    let container = dry.map(|dry| &dry.container);
+    let plan = dry.map(|dry| &dry.plan).map(|plan| {
         json!({
             "image": match &plan.image { Image::Host => "host", Image::Reference(name) => name },
             "runtime": plan.runtime.as_ref().map(ToString::to_string),
@@ -340,7 +342,7 @@ pub fn plan_object(decision: &Explanation, plan: Option<&SandboxPlan>) -> Value 
             "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
         })
     });
-    json!({ "decision": decision, "plan": plan })
+    json!({ "decision": decision, "plan": plan, "container": container })
 }
 
 #[cfg(test)]

@@ -14,16 +14,17 @@ use super::request::{Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
 use crate::audit::{Ended, Event, Ledger, Started};
 use crate::engine::{CallId, Docker, Engine, Owner as Process, UserNamespace};
-use crate::error::Error;
+use crate::error::{Error, Failure};
 use crate::exit::{Ending, Kind};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
 use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, plan};
-use crate::sandbox::quarantine;
 use crate::sandbox::run::{self, Keep, Streams};
 use crate::sandbox::user::UserMapping;
+use crate::sandbox::watchdog::Watchdog;
 use crate::sandbox::workspace::Owner;
+use crate::sandbox::{claims, quarantine};
 use crate::store::Store;
 
 /// Where a call's output goes.
@@ -69,17 +70,21 @@ pub fn run(decided: &Decided, output: Output) -> Result<CallResult, CallError> {
             result
         });
     let ended = Ended {
-        status: json!(result.as_ref().map_or(Kind::Broken.status(), |result| result.status)),
-        exit: result.as_ref().map_or(Kind::Broken.exit(), |result| result.exit).get(),
+        status: json!(
+            result.as_ref().map_or_else(|error| error.kind().status(), |result| result.status)
+        ),
+        exit: result.as_ref().map_or_else(|error| error.kind().exit(), |result| result.exit).get(),
         code: match &result {
             Ok(result) => result.error.as_ref().map(|error| error.code.clone()),
-            Err(error) => Some(crate::error::Failure::code(error).to_owned()),
+            Err(error) => Some(error.code().to_owned()),
         },
         duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         detail: result.as_ref().map_or(Value::Null, |result| result.metadata.clone()),
     };
-    ledger.append(&id, Event::End(&ended), &process)?;
+    let recorded = ledger.append(&id, Event::End(&ended), &process).map_err(CallError::from);
     result
+        .and_then(|result| recorded.map(|()| result))
+        .map_err(|error| CallError::Started(id, Box::new(error)))
 }
 
 /// The result of a call that may not run.
@@ -107,15 +112,25 @@ fn refused(id: &CallId, decided: &Decided) -> Result<CallResult, CallError> {
 ///
 /// # Errors
 /// There is no plan for it.
-pub fn dry_run(decided: &Decided) -> Result<SandboxPlan, CallError> {
+pub fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CallError::Local("start the event loop", error))?;
     runtime.block_on(async {
         let engine = Docker::connect().await?;
-        make_plan(decided, &engine, Missing::Describe).await
+        let plan = make_plan(decided, &engine, Missing::Describe).await?;
+        let container = engine.describe(&plan).await?;
+        Ok(DryRun { plan, container })
     })
+}
+
+/// What a call would run in.
+pub struct DryRun {
+    /// The sandbox.
+    pub plan: SandboxPlan,
+    /// What the engine would be asked to make.
+    pub container: Value,
 }
 
 async fn in_sandbox(
@@ -126,14 +141,17 @@ async fn in_sandbox(
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
+    // Before the plan: that one makes folders, which must go with us.
+    let claims = claims::ledger(&materials(decided)?, decided.workspace.identity());
+    let watchdog = Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&claims))
+        .map_err(|error| CallError::Local("start the watchdog", error))?;
     let plan = make_plan(decided, engine.as_ref(), Missing::Make).await?;
     let (streams, keeps) = match output {
         Output::Streamed(streams) => (streams, false),
         Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
     };
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
-    let outcome =
-        run::run(Arc::clone(&engine), call, streams, &mut cancel, &run::this_program()).await;
+    let outcome = run::run_watched(Arc::clone(&engine), call, streams, &mut cancel, watchdog).await;
     // Folders that stayed empty go with the plan's claim on them.
     let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
         .iter()
@@ -158,6 +176,12 @@ async fn in_sandbox(
         explanation: None,
         ending,
     })
+}
+
+/// The caller's own folder for what sandboxes are made from.
+fn materials(decided: &Decided) -> Result<PathBuf, CallError> {
+    let state = decided.places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
+    Ok(state.join("materials"))
 }
 
 async fn make_plan(
@@ -188,12 +212,7 @@ async fn make_plan(
     let lists = Lists::new(policy);
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let variable = |name: &str| std::env::var_os(name);
-    let materials = decided
-        .places
-        .state
-        .as_deref()
-        .ok_or(crate::store::StoreError::NoFolder)?
-        .join("materials");
+    let materials = materials(decided)?;
     let request = PlanRequest {
         workspace: &decided.workspace,
         grants: lists.grants(decided),

@@ -18,6 +18,7 @@ use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Reque
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
+use crate::sandbox::pump::Source;
 use crate::sandbox::run::{Keep, Streams};
 
 /// As typed.
@@ -67,11 +68,12 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         return plan(&decided, printer);
     }
     let output = match printer.format() {
-        Format::Json => Output::Kept(stdin()),
+        Format::Json => Output::Kept(input()),
         Format::Text => Output::Streamed(streams()),
     };
     if decided.is_allowed() && printer.format() == Format::Text {
         wants_terminal(&decided, printer);
+        not_widened(&decided, printer);
     }
     let result = call::run(&decided, output)?;
     report(&decided, &result, printer)?;
@@ -120,15 +122,16 @@ fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64), UsageErr
     }
 }
 
-/// Standard input of the call: ours. Where ours is `/dev/null`, so is the command's: programs look.
-fn stdin() -> Option<Pin<Box<dyn AsyncRead + Send>>> {
-    let null = std::fs::metadata("/dev/null").map(|meta| meta.rdev());
-    let ours = std::fs::metadata("/dev/stdin")
-        .map(|meta| (meta.file_type().is_char_device(), meta.rdev()));
-    match (ours, null) {
-        (Ok((true, ours)), Ok(null)) if ours == null => None,
-        _ => Some(Box::pin(tokio::io::stdin())),
-    }
+/// Standard input of the call: ours, if there is one to pass on. A terminal is not: the command would have a
+/// pipe in its place, and programs that tell the two apart (ripgrep does) would wait for it.
+fn input() -> Source {
+    use rustix::fs::{FileType, fstat, major, minor};
+    /// The device number of `/dev/null`.
+    const NULL: (u32, u32) = (1, 3);
+    let stat = fstat(std::io::stdin()).ok()?;
+    let device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+    let null = device && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL;
+    if null || std::io::stdin().is_terminal() { None } else { Some(Box::pin(tokio::io::stdin())) }
 }
 
 fn streams() -> Streams {
@@ -142,7 +145,7 @@ fn streams() -> Streams {
     } else {
         Box::pin(tokio::io::stderr())
     };
-    Streams { stdin: stdin(), stdout: Some(out), stderr: Some(err), keep: Keep::Nothing }
+    Streams { stdin: input(), stdout: Some(out), stderr: Some(err), keep: Keep::Nothing }
 }
 
 /// Programs that are of no use without a terminal.
@@ -164,6 +167,22 @@ fn wants_terminal(decided: &Decided, printer: &mut Printer) {
             "note: `{}` wants a terminal; a sandbox has none, its standard streams are pipes",
             visible(name)
         ));
+    }
+}
+
+/// A figure that is wider than the policy's changes nothing, and that is said.
+fn not_widened(decided: &Decided, printer: &mut Printer) {
+    let limits = decided.limits();
+    for (limit, figure) in &decided.request.tighten {
+        let (row, stays) = (limit.row(), limits.get(*limit));
+        if stays != *figure {
+            printer.talk(format_args!(
+                "note: `{}` stays {}: a caller can only tighten a limit, not set {}",
+                row.key,
+                row.unit.show(stays),
+                row.unit.show(*figure),
+            ));
+        }
     }
 }
 
@@ -208,8 +227,8 @@ fn plan(decided: &Decided, printer: &mut Printer) -> Result<Ending, Error> {
         Format::Text => {
             let asked = decided.request.shown();
             printer.data(View { asked: &asked, explanation: &explanation })?;
-            if let Some(plan) = &plan {
-                printer.data(super::plan_view::PlanView(plan))?;
+            if let Some(dry) = &plan {
+                printer.data(super::plan_view::PlanView(&dry.plan))?;
             }
         }
     }

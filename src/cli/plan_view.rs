@@ -44,6 +44,17 @@ impl fmt::Display for PlanView<'_> {
             writeln!(f, "  {label:<10}  {}", visible(&mask.target.to_string_lossy()))?;
             label = "";
         }
+        let mut label = "scratch";
+        for tmpfs in &plan.tmpfs {
+            writeln!(f, "  {label:<10}  {}", visible(&tmpfs.target.to_string_lossy()))?;
+            label = "";
+        }
+        let mut label = "variables";
+        for (name, value) in &plan.env {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            writeln!(f, "  {label:<10}  {}={}", visible(&name), visible(&value))?;
+            label = "";
+        }
         let mut label = "made";
         for folder in &plan.created_folders {
             writeln!(

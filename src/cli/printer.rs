@@ -109,6 +109,7 @@ impl Printer {
             Format::Json => {
                 let ending = error.ending();
                 self.json(&JsonFailure {
+                    call: error.failure().call(),
                     status: ending.status,
                     exit: ending.exit,
                     error: error.record(),
@@ -140,7 +141,9 @@ impl Printer {
 }
 
 #[derive(Serialize)]
-struct JsonFailure {
+struct JsonFailure<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<&'a str>,
     status: crate::exit::Status,
     exit: crate::exit::ExitCode,
     error: crate::error::ErrorRecord,

@@ -40,6 +40,12 @@ pub trait Engine: Send + Sync {
     /// Makes the image ready and resolves it to what cannot change.
     fn prepare<'a>(&'a self, image: &'a Image) -> BoxFuture<'a, Result<Prepared, EngineError>>;
 
+    /// What the engine would be asked to make, in its own words, without making it.
+    fn describe<'a>(
+        &'a self,
+        plan: &'a SandboxPlan,
+    ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>>;
+
     /// Makes a sandbox that does not run yet.
     fn create<'a>(
         &'a self,

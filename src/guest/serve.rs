@@ -12,7 +12,6 @@ use runner_wire::{
     Cause, Channel, DATA_MAX, Ending, Exit, Fatal, GuestMessage, HostMessage, Kind, LimitHit,
     Phase, SignalName, Start, Started, Stdin, StreamTotals, VERSION, WireError,
 };
-use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -135,10 +134,9 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     fn begin(link: &'a mut Link, child_signal: OwnedFd, start: Start) -> Result<Self, LinkError> {
         let begun = Instant::now();
-        let (input, pipe) = Input::open()?;
-        let stdin = match start.stdin {
-            Stdin::Pipe => pipe,
-            Stdin::Null => File::open("/dev/null")?.into(),
+        let (input, stdin) = match start.stdin {
+            Stdin::Pipe => Input::open()?,
+            Stdin::Null => Input::none()?,
         };
         let (out, stdout) = Output::open(Channel::STDOUT)?;
         let (err, stderr) = Output::open(Channel::STDERR)?;

@@ -31,6 +31,17 @@ impl Input {
         Ok((input, reader.into()))
     }
 
+    /// No input: what a command reads is the null device.
+    pub fn none() -> io::Result<(Self, OwnedFd)> {
+        let input = Self {
+            pipe: None,
+            waiting: VecDeque::new(),
+            credit: Receiver::new(Channel::STDIN),
+            closed: true,
+        };
+        Ok((input, File::open("/dev/null")?.into()))
+    }
+
     /// The descriptor to wait for, while bytes are waiting.
     pub fn wants(&self) -> Option<RawFd> {
         (!self.waiting.is_empty()).then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd)).flatten()

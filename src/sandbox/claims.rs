@@ -27,6 +27,9 @@ use rustix::io::Errno;
 use super::plan::Identity;
 use super::{folders, quarantine};
 
+/// The folder of all ledgers.
+pub(super) const FOLDER: &str = "claims";
+
 /// First byte of a record: a folder or file that was made.
 const MADE: u8 = b'M';
 /// First byte of a record: a path where nothing may appear.
@@ -80,7 +83,7 @@ impl Claim {
     /// The files cannot be made or locked.
     pub fn begin(folder: &Path, workspace: Identity) -> io::Result<Making> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let ledger = folder.join(format!("{:x}-{:x}", workspace.dev, workspace.ino));
+        let ledger = folder.join(name(workspace));
         let mutex = lock_mutex(&ledger)?;
         let held = open(&ledger)?;
         flock(&held, FlockOperation::LockShared)?;
@@ -134,11 +137,24 @@ impl Drop for Claim {
     }
 }
 
+/// The ledger of a workspace, whether there is one yet or not; `materials` is the folder that plans use.
+#[must_use]
+pub fn ledger(materials: &Path, workspace: Identity) -> PathBuf {
+    materials.join(FOLDER).join(name(workspace))
+}
+
+fn name(workspace: Identity) -> String {
+    format!("{:x}-{:x}", workspace.dev, workspace.ino)
+}
+
 /// Cleans up after all claims of a ledger, if nobody holds one any more.
 ///
 /// # Errors
 /// The files cannot be read or locked.
 pub fn clean(ledger: &Path) -> io::Result<()> {
+    if !ledger.exists() {
+        return Ok(());
+    }
     let _mutex = lock_mutex(ledger)?;
     let mut file = open(ledger)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

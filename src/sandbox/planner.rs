@@ -193,7 +193,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         &request.grants,
         request.missing,
         owner_of_writes(request, &user),
-        &request.materials.join("claims"),
+        &request.materials.join(super::claims::FOLDER),
     )?;
 
     let mut masks = Vec::new();

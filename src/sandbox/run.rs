@@ -92,6 +92,23 @@ pub async fn run(
     cancel: &mut Cancel,
     watchdog: &std::path::Path,
 ) -> Result<Outcome, RunError> {
+    let ledger = call.plan.claim.ledger();
+    let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
+        .map_err(|source| RunError::Local { operation: "start the watchdog", source })?;
+    run_watched(engine, call, streams, cancel, watchdog).await
+}
+
+/// The same, for a caller that has started the watchdog before.
+///
+/// # Errors
+/// See [`RunError`]; whatever ran was ended.
+pub async fn run_watched(
+    engine: Arc<dyn Engine>,
+    call: Call,
+    streams: Streams,
+    cancel: &mut Cancel,
+    watchdog: Watchdog,
+) -> Result<Outcome, RunError> {
     let sweeping = tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { sweep(engine.as_ref()).await }
@@ -114,7 +131,7 @@ pub async fn run(
 async fn prove(
     engine: Arc<dyn Engine>,
     call: Call,
-    watchdog: &std::path::Path,
+    watchdog: Watchdog,
 ) -> Result<Proved, RunError> {
     let planned = Planned::new(engine, call, watchdog).await?;
     planned.create().await?.start().await
@@ -131,20 +148,16 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Starts the watchdog and gets the image ready.
+    /// Gets the image ready.
     ///
     /// # Errors
     /// See [`RunError`].
     pub async fn new(
         engine: Arc<dyn Engine>,
         call: Call,
-        watchdog: &std::path::Path,
+        watchdog: Watchdog,
     ) -> Result<Self, RunError> {
         let begun = Instant::now();
-        let local = |operation| move |source| RunError::Local { operation, source };
-        let ledger = call.plan.claim.ledger();
-        let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
-            .map_err(local("start the watchdog"))?;
         let expectation = Expectation::of(&call.plan);
         if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
             return Err(RunError::Engine(EngineError::AnotherFileSystem {
@@ -168,6 +181,7 @@ impl Planned {
             owner: Owner::this().map_err(local("find out who this process is"))?,
             deadline: now() + wall + LIFE_SLACK,
         };
+        self.watchdog.asked();
         let id = self.engine.create(&self.call.plan, &self.prepared, &labels).await?;
         self.watchdog.created();
         let attached = match self.engine.attach(&id).await {

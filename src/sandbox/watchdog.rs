@@ -9,11 +9,12 @@
 //! ```text
 //! host                                   watchdog
 //!  | -- spawn(endpoint, call) ----------> |  waits on its standard input
+//!  | -- "a": a sandbox is asked for ----> |
 //!  | -- "c": the sandbox was made ------> |
 //!  | -- "e": the guest told its end ----> |
 //!  | -- close (or death) ---------------> |  "e": looks a little later
-//!                                         |  "c": removes now
-//!                                         |  nothing: removes now, and looks again for a while
+//!                                         |  "a" alone: looks until it appears, for a while
+//!                                         |  otherwise: removes what there is, once
 //! ```
 
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 
 use super::claims;
-use crate::engine::{CallId, Docker, Engine};
+use crate::engine::{CallId, Docker, Engine, sweep};
 
 /// The first argument of a watchdog: not an option that a person would type.
 pub const ARGUMENT: &str = "--internal-watchdog";
@@ -34,7 +35,7 @@ pub const ARGUMENT: &str = "--internal-watchdog";
 const ORDERLY: Duration = Duration::from_millis(1500);
 
 /// How long a daemon may go on making a sandbox after the one who asked has died.
-const LATE: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(3);
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -75,6 +76,12 @@ impl Watchdog {
         Ok(Self { pipe })
     }
 
+    /// Says that the daemon is about to be asked for the sandbox.
+    pub fn asked(&mut self) {
+        // If it is dead, the next sweep does its work.
+        let _ = self.pipe.write_all(b"a");
+    }
+
     /// Says that the daemon has made the sandbox: nothing more will appear.
     pub fn created(&mut self) {
         // If it is dead, the next sweep does its work.
@@ -110,35 +117,51 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
 fn watch(endpoint: &str, call: &CallId, ledger: Option<&Path>) -> io::Result<()> {
     let mut words = Vec::new();
     io::stdin().read_to_end(&mut words)?;
-    let (first, until) = if words.contains(&b'e') {
+    let heard = |word: u8| words.contains(&word);
+    let orderly = heard(b'e');
+    let (first, until) = if orderly {
         (ORDERLY, ORDERLY)
-    } else if words.contains(&b'c') {
-        (Duration::ZERO, Duration::ZERO)
-    } else {
+    } else if heard(b'a') && !heard(b'c') {
         (Duration::ZERO, LATE)
+    } else {
+        (Duration::ZERO, Duration::ZERO)
     };
     let died = Instant::now();
     std::thread::sleep(first);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        loop {
-            // A daemon that restarts is waited for; what it forgot is found by the next sweep.
-            let cleared = clear(endpoint, call).await;
-            let waited = died.elapsed();
-            if waited >= LATE || (cleared.is_ok() && waited >= until) {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
+    loop {
+        // A daemon that restarts is waited for; what it forgot is found by the next sweep.
+        let cleared = runtime.block_on(clear(endpoint, call, orderly));
+        let waited = died.elapsed();
+        let enough = match cleared {
+            // There is one sandbox to a call.
+            Ok(removed) => removed > 0 || waited >= until,
+            Err(_) => false,
+        };
+        // The call's claim ended with its process; what it made and nobody wrote into goes now.
+        if enough || waited >= LATE {
+            return ledger.map_or(Ok(()), claims::clean);
         }
-    });
-    // The call's claim ended with its process; what it made and nobody wrote into goes now.
-    ledger.map_or(Ok(()), claims::clean)
+        if cleared.is_ok() {
+            let _ = ledger.map_or(Ok(()), claims::clean);
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
-async fn clear(endpoint: &str, call: &CallId) -> Result<(), crate::engine::EngineError> {
+/// Removes what there is of a call; how many. After a death also what else that process has left.
+async fn clear(
+    endpoint: &str,
+    call: &CallId,
+    orderly: bool,
+) -> Result<usize, crate::engine::EngineError> {
     let engine = Docker::connect_to(endpoint).await?;
-    for found in engine.list(Some(call)).await? {
-        engine.remove(&found.id).await?;
+    let found = engine.list(Some(call)).await?;
+    for sandbox in &found {
+        engine.remove(&sandbox.id).await?;
     }
-    Ok(())
+    if !orderly {
+        sweep(&engine).await?;
+    }
+    Ok(found.len())
 }

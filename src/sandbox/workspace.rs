@@ -60,46 +60,26 @@ pub enum WorkspaceError {
 impl std::fmt::Display for WorkspaceError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Missing(path) => write!(
-                f,
-                "workspace {} does not exist; name an existing folder with --workdir",
-                path.display()
-            ),
-            Self::NotADirectory(path) => write!(
-                f,
-                "workspace {} is not a folder; name the folder it lies in with --workdir",
-                path.display()
-            ),
-            Self::Deleted => f.write_str(
-                "the current directory was deleted; change to an existing folder, or name one with --workdir",
-            ),
-            Self::ThroughLink { path, real } => write!(
-                f,
-                "{} leads through a link; use --workdir {}",
-                path.display(),
-                real.display()
-            ),
-            Self::Outside { path, workspace } => write!(
-                f,
-                "{} is outside the workspace {}; start the command in the workspace",
-                path.display(),
-                workspace.display()
-            ),
+            Self::Missing(path) => write!(f, "workspace {} does not exist", path.display()),
+            Self::NotADirectory(path) => write!(f, "workspace {} is not a folder", path.display()),
+            Self::Deleted => f.write_str("the current directory was deleted"),
+            Self::ThroughLink { path, real } => {
+                write!(f, "{} leads through a link to {}", path.display(), real.display())
+            }
+            Self::Outside { path, workspace } => {
+                write!(f, "{} is outside the workspace {}", path.display(), workspace.display())
+            }
             Self::Home(path) => write!(
                 f,
-                "{} would be the workspace, and it holds a home directory; change to a project folder, or name one with --workdir",
+                "{} would be the workspace, and it holds a home directory",
                 path.display()
             ),
-            Self::System(path) => write!(
-                f,
-                "{} belongs to the system and cannot be a workspace; name a project folder with --workdir",
-                path.display()
-            ),
-            Self::Open(path, error) => write!(
-                f,
-                "cannot open workspace {}: {error}; check its permissions, or name another folder with --workdir",
-                path.display()
-            ),
+            Self::System(path) => {
+                write!(f, "{} belongs to the system and cannot be a workspace", path.display())
+            }
+            Self::Open(path, error) => {
+                write!(f, "cannot open workspace {}: {error}", path.display())
+            }
         }
     }
 }
@@ -139,6 +119,21 @@ impl Failure for WorkspaceError {
 
     fn fault(&self) -> Fault {
         Fault::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing(_) => "name an existing folder with --workdir".to_owned(),
+            Self::NotADirectory(_) => "name the folder it lies in with --workdir".to_owned(),
+            Self::Deleted => "change to an existing folder, or name one with --workdir".to_owned(),
+            Self::ThroughLink { real, .. } => format!("use --workdir {}", real.display()),
+            Self::Outside { .. } => "start the command in the workspace".to_owned(),
+            Self::Home(_) => "change to a project folder, or name one with --workdir".to_owned(),
+            Self::System(_) => "name a project folder with --workdir".to_owned(),
+            Self::Open(..) => {
+                "check its permissions, or name another folder with --workdir".to_owned()
+            }
+        })
     }
 }
 
@@ -478,7 +473,7 @@ mod tests {
             WorkspaceError::ThroughLink { real, .. } => assert_eq!(real, top.join("real/in")),
             other => panic!("{other:?}"),
         }
-        assert!(find("nothing").to_string().contains("--workdir"));
+        assert!(find("nothing").hint().unwrap().contains("--workdir"));
     }
 
     #[test]

@@ -78,30 +78,21 @@ pub struct Start {
     pub cwd: Bytes,
     /// Permission bits that new files never get.
     pub umask: u32,
-    /// What its standard input is.
-    #[serde(default, skip_serializing_if = "Stdin::is_pipe")]
+    /// What the command has as standard input.
     pub stdin: Stdin,
     /// What the guest enforces.
     pub limits: StartLimits,
 }
 
-/// What a command's standard input is. Some programs look: `rg` without a path searches a pipe, and
-/// the folder where there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What a command has as standard input. Programs tell the two apart: some read a pipe and do something
+/// else without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdin {
-    /// A pipe, filled from its channel.
-    #[default]
-    Pipe,
-    /// `/dev/null`.
+    /// The null device.
     Null,
-}
-
-impl Stdin {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-    fn is_pipe(&self) -> bool {
-        *self == Self::Pipe
-    }
+    /// A pipe, into which the host's bytes go.
+    Pipe,
 }
 
 /// A command or a line.

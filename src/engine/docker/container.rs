@@ -40,6 +40,36 @@ impl Engine for Docker {
         Box::pin(self.prepare_image(image))
     }
 
+    fn describe<'a>(
+        &'a self,
+        plan: &'a SandboxPlan,
+    ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>> {
+        Box::pin(async move {
+            let launch = Launch {
+                image: match &plan.image {
+                    Image::Host => "host".to_owned(),
+                    Image::Reference(reference) => reference.clone(),
+                },
+                guest: Self::delivery(&plan.image),
+                arguments: Vec::new(),
+                labels: std::collections::BTreeMap::new(),
+                processors: self.facts().await?.processors,
+            };
+            let mut body = container_settings(plan, &launch)?;
+            let options = body.host_config.as_mut().and_then(|host| host.security_opt.as_mut());
+            for option in options.into_iter().flatten() {
+                // Forty thousand characters that nobody reads.
+                if option.starts_with("seccomp=") {
+                    "seccomp=images/seccomp.json".clone_into(option);
+                }
+            }
+            serde_json::to_value(body).map_err(|error| EngineError::Local {
+                operation: "write the container's settings",
+                source: error.into(),
+            })
+        })
+    }
+
     fn create<'a>(
         &'a self,
         plan: &'a SandboxPlan,

@@ -81,8 +81,10 @@ impl Docker {
 
     /// The image behind a reference, by an id that cannot come to mean something else.
     async fn inspect(&self, reference: &str) -> Result<Option<Prepared>, EngineError> {
-        let name = reference_for_path(reference);
-        match self.client.inspect_image(&name).await {
+        if !is_reference(reference) {
+            return Ok(None);
+        }
+        match self.client.inspect_image(reference).await {
             Ok(found) => {
                 let id = found.id.unwrap_or_else(|| reference.to_owned());
                 let facts = facts(found.config.unwrap_or_default());
@@ -100,9 +102,17 @@ impl Docker {
         }
     }
 
+    /// How the guest gets into an image.
+    pub(super) fn delivery(image: &Image) -> GuestDelivery {
+        match image {
+            Image::Host => GuestDelivery::InImage,
+            Image::Reference(_) => GuestDelivery::Volume(volume_name()),
+        }
+    }
+
     /// The volume that holds the guest, filled if it is new.
     async fn guest_volume(&self) -> Result<String, EngineError> {
-        let name = format!("runner-guest-{}", &guest::DIGEST[..32]);
+        let name = volume_name();
         let absent = match self.client.inspect_volume(&name).await {
             Ok(_) => false,
             Err(error) => match EngineError::from_client("look at the guest's volume", error) {
@@ -177,6 +187,11 @@ impl Docker {
     }
 }
 
+/// The volume is named by what is in it.
+fn volume_name() -> String {
+    format!("runner-guest-{}", &guest::DIGEST[..32])
+}
+
 fn host_archive() -> Vec<u8> {
     let folders = FOLDERS.iter().map(|(name, mode)| Entry::Folder(name, *mode));
     let guest = Entry::Program(".runner-guest/guest", guest::PROGRAM);
@@ -203,10 +218,11 @@ fn host_tag() -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// A reference becomes part of a request's path: only what a reference may have is let through.
-fn reference_for_path(reference: &str) -> String {
-    reference
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@'))
-        .collect()
+/// A reference becomes part of a request's path: what could not be one names no image.
+fn is_reference(text: &str) -> bool {
+    let known =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(known)
+        && !text.contains("..")
 }

@@ -80,13 +80,13 @@ fn host() -> Vec<HostMessage> {
         file_size: 1 << 28,
         output_max: 1 << 26,
     };
-    let start = |work| {
+    let start = |work, stdin| {
         HostMessage::Start(Start {
             work,
             env: vec![(Bytes::from("PATH"), Bytes::from("/usr/bin"))],
             cwd: Bytes::from("/w"),
             umask: 0o022,
-            stdin: Stdin::default(),
+            stdin,
             limits,
         })
     };
@@ -97,12 +97,15 @@ fn host() -> Vec<HostMessage> {
             targets: vec![Bytes::from("/w"), Bytes(vec![b'/', 0xfe])],
             lease_ms: 60_000,
         }),
-        start(Work::Argv {
-            argv: vec![Bytes::from("ls"), Bytes::from("-l")],
-            program: Some(Bytes::from("/usr/bin/ls")),
-        }),
-        start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }),
-        start(Work::Line(line)),
+        start(
+            Work::Argv {
+                argv: vec![Bytes::from("ls"), Bytes::from("-l")],
+                program: Some(Bytes::from("/usr/bin/ls")),
+            },
+            Stdin::Pipe,
+        ),
+        start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }, Stdin::Null),
+        start(Work::Line(line), Stdin::Pipe),
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
         HostMessage::Credit(Channel::STDERR, 65_536),
