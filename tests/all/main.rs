@@ -7,16 +7,20 @@
     reason = "clippy.toml frees test functions; this frees what they share"
 )]
 
+mod aborted;
 mod cases;
 mod cli;
+mod crowd;
 mod death;
 mod docs;
 mod engine;
+mod errors;
 mod escape;
 mod everyday;
 mod exec;
 mod forge;
 mod image;
+mod ledger;
 mod limits;
 mod line;
 mod policy;

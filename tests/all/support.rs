@@ -122,3 +122,12 @@ impl Home {
         Ran::from(output)
     }
 }
+
+/// Whether tests with containers run here. If not, that is said aloud.
+pub fn containers() -> bool {
+    let run = std::env::var("RUNNER_TEST_ENGINE").as_deref() != Ok("none");
+    if !run {
+        eprintln!("SKIPPED: needs a Docker engine, and RUNNER_TEST_ENGINE is `none`");
+    }
+    run
+}

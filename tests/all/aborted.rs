@@ -1,0 +1,339 @@
+//! The whole program dies, at any moment: nothing of it is left, the next call works, and the ledger says
+//! so. `death` does the same below the command line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::everyday::{Caller, engine_socket};
+use crate::support::containers;
+
+/// Nothing may be left after this time.
+const GONE: Duration = Duration::from_secs(5);
+
+/// Pseudo-random numbers from a seed (xorshift), so that a failure can be tried again.
+struct Chance(u64);
+
+impl Chance {
+    fn new() -> Self {
+        let seed = std::env::var("RUNNER_TEST_SEED").ok().and_then(|text| text.parse().ok());
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+        let seed = seed.unwrap_or_else(clock) | 1;
+        println!("RUNNER_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Asks the engine itself, without any code of ours.
+fn engine(path: &str) -> serde_json::Value {
+    let out = Command::new("curl")
+        .args(["-s", "--unix-socket"])
+        .arg(engine_socket())
+        .arg(format!("http://engine{path}"))
+        .output()
+        .expect("curl");
+    serde_json::from_slice(&out.stdout).unwrap_or_default()
+}
+
+/// Containers in any state with this call's label.
+fn containers_of(call: &str) -> usize {
+    let filter = format!("%7B%22label%22%3A%5B%22runner.call%3D{call}%22%5D%7D");
+    engine(&format!("/containers/json?all=1&filters={filter}")).as_array().map_or(0, Vec::len)
+}
+
+/// Processes whose arguments name this folder or one of these calls.
+fn processes(words: &[&str]) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| words.iter().any(|word| line.contains(word)))
+        .collect()
+}
+
+fn files(folder: &std::path::Path, into: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files(&entry.path(), into);
+        }
+        into.insert(entry.path().display().to_string());
+    }
+}
+
+/// What must not change: the project, the temporary folder's files of ours, and mounts of this machine.
+fn around(caller: &Caller) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    files(&caller.path("project"), &mut all);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    let ours = |line: &&str| line.contains(&*caller.path("").to_string_lossy());
+    all.extend(mounts.lines().filter(ours).map(str::to_owned));
+    all
+}
+
+fn begin(caller: &Caller) -> Command {
+    let mut command = caller.runner(&caller.path("project"));
+    command.args([
+        "exec",
+        "--policy",
+        "develop",
+        "--",
+        "python3",
+        "-c",
+        "import time; time.sleep(0.4)",
+    ]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn calls(caller: &Caller) -> Vec<(String, String)> {
+    let shown =
+        caller.run(&caller.path("project"), &["audit", "list", "--json", "-n", "1000"]).json();
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
+    let rows = shown["calls"].as_array().expect("calls");
+    rows.iter().map(|row| (text(row, "call"), text(row, "status"))).collect()
+}
+
+#[test]
+fn killed_at_fifty_moments_it_leaves_nothing() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    caller.project("project", &[("a.txt", ""), (".runner/.keep", "")]);
+    // How long a whole call takes here and now, images and caches being warm.
+    assert!(begin(&caller).status().expect("starts").success());
+    let begun = Instant::now();
+    assert!(begin(&caller).status().expect("starts").success());
+    let whole = begun.elapsed();
+    let before = around(&caller);
+    let mut chance = Chance::new();
+    let mut worst = Duration::ZERO;
+    let mut aborted = 0;
+    for round in 0..50 {
+        let known: BTreeSet<String> = calls(&caller).into_iter().map(|(call, _)| call).collect();
+        let moment = Duration::from_micros(chance.below(whole.as_micros() as u64 * 11 / 10));
+        let mut child = begin(&caller).spawn().expect("starts");
+        std::thread::sleep(moment);
+        child.kill().expect("killed");
+        let died = Instant::now();
+        child.wait().expect("reaped");
+        // Asking finds what was aborted; before the record was written there is nothing to find.
+        let new: Vec<_> =
+            calls(&caller).into_iter().filter(|(call, _)| !known.contains(call)).collect();
+        assert!(new.len() <= 1, "{new:?}");
+        // Without a record nothing has a name yet, so nothing can be there.
+        let call = new.first().map_or("no-such-call", |(call, _)| call.as_str()).to_owned();
+        for (_, status) in &new {
+            assert!(
+                status == "aborted" || status == "completed",
+                "round {round}, {moment:?}: {status}"
+            );
+            aborted += u32::from(status == "aborted");
+        }
+        loop {
+            let left = (containers_of(&call), processes(&[&call]));
+            let changed: Vec<_> = around(&caller).symmetric_difference(&before).cloned().collect();
+            if left.0 == 0 && left.1.is_empty() && changed.is_empty() {
+                break;
+            }
+            let waited = died.elapsed();
+            assert!(waited < GONE, "round {round}, killed after {moment:?}: {left:?} {changed:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        worst = worst.max(died.elapsed());
+    }
+    println!(
+        "a call takes {whole:?}; {aborted} of 50 aborted; all was gone after at most {worst:?}"
+    );
+    assert!(aborted > 10, "the moments are spread over the call");
+    assert!(begin(&caller).status().expect("starts").success(), "the next call works");
+}
+
+#[test]
+fn a_killed_container_is_an_error_of_the_engine() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project("project", &[("a.txt", ""), (".runner/.keep", "")]);
+    let child = caller
+        .runner(&project)
+        .args([
+            "exec",
+            "--json",
+            "--policy",
+            "develop",
+            "--",
+            "python3",
+            "-c",
+            "import time; time.sleep(30)",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let begun = Instant::now();
+    let id = loop {
+        let found = engine("/containers/json");
+        let mine = found.as_array().and_then(|all| {
+            all.iter().find(|one| one["Labels"]["runner.pid"] == child.id().to_string())
+        });
+        if let Some(id) = mine.and_then(|one| one["Id"].as_str()) {
+            break id.to_owned();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "no container: {found}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let killed = Command::new("curl")
+        .args(["-s", "-X", "POST", "--unix-socket"])
+        .arg(engine_socket())
+        .arg(format!("http://engine/containers/{id}/kill"))
+        .status();
+    assert!(killed.expect("curl").success());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(125));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(result["error"]["code"], "guest_lost", "{result}");
+    assert_eq!(calls(&caller)[0].1, "error");
+    assert!(begin(&caller).status().expect("starts").success(), "the next call works");
+}
+
+/// An engine of this test's own, which it may end and start again.
+struct OwnEngine {
+    folder: tempfile::TempDir,
+    process: Option<std::process::Child>,
+}
+
+impl OwnEngine {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("runner-engine-").tempdir_in("/var/tmp");
+        Self { folder: folder.expect("a folder"), process: None }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn start(&mut self) {
+        let log = fs::File::create(self.path("log")).expect("a log");
+        // Not the machine's own settings.
+        fs::write(self.path("daemon.json"), "{}").expect("a file");
+        let child = Command::new("dockerd")
+            .args(["--config-file", &self.path("daemon.json")])
+            .args(["--data-root", &self.path("data"), "--exec-root", &self.path("exec")])
+            .args(["--pidfile", &self.path("pid"), "--host", &self.endpoint()])
+            .args([
+                "--bridge=none",
+                "--iptables=false",
+                "--ip6tables=false",
+                "--shutdown-timeout=3",
+            ])
+            .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
+            .stdout(log.try_clone().expect("a copy"))
+            .stderr(log)
+            .spawn()
+            .expect("dockerd");
+        self.process = Some(child);
+        let begun = Instant::now();
+        while !self.answers() {
+            let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+            assert!(begun.elapsed() < Duration::from_secs(60), "dockerd does not start: {log}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn endpoint(&self) -> String {
+        format!("unix://{}", self.path("sock"))
+    }
+
+    fn ask(&self, path: &str) -> Vec<u8> {
+        let url = format!("http://engine{path}");
+        let out =
+            Command::new("curl").args(["-s", "--unix-socket", &self.path("sock"), &url]).output();
+        out.expect("curl").stdout
+    }
+
+    fn answers(&self) -> bool {
+        self.ask("/_ping") == b"OK"
+    }
+
+    fn containers(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.ask("/containers/json?all=1")).unwrap_or_default()
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut child) = self.process.take() {
+            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for OwnEngine {
+    fn drop(&mut self) {
+        self.stop();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let ours = self.path("");
+        for place in mounts
+            .lines()
+            .filter_map(|line| line.split(' ').nth(4))
+            .filter(|p| p.starts_with(&ours))
+        {
+            let _ = Command::new("umount").args(["-l", place]).status();
+        }
+    }
+}
+
+#[test]
+fn a_restarted_engine_loses_the_call_and_nothing_stays() {
+    if !containers() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut engine = OwnEngine::new();
+    engine.start();
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project("project", &[("a.txt", "one\n"), (".runner/.keep", "")]);
+    let here = |args: &[&str]| {
+        let mut command = caller.runner(&project);
+        command.env("DOCKER_HOST", engine.endpoint()).args(args);
+        command
+    };
+    let code = "print('up', flush=True); import time; time.sleep(60)";
+    let mut child = here(&["exec", "--policy", "develop", "--", "python3", "-c", code])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut up = [0; 3];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut up).expect("a word");
+    let next = here(&["exec", "--", "cat", "a.txt"]);
+    let listed = here(&["audit", "list", "--json"]);
+    engine.stop();
+    let ended = child.wait_with_output().expect("ends");
+    assert_eq!(ended.status.code(), Some(125), "{}", String::from_utf8_lossy(&ended.stderr));
+    engine.start();
+    let back = Instant::now();
+    let [mut next, mut listed] = [next, listed];
+    let out = next.output().expect("starts");
+    assert_eq!(
+        (out.status.code(), &*out.stdout),
+        (Some(0), &b"one\n"[..]),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    while engine.containers() != serde_json::json!([]) {
+        assert!(back.elapsed() < GONE, "{}", engine.containers());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let shown: serde_json::Value =
+        serde_json::from_slice(&listed.output().expect("starts").stdout).expect("JSON");
+    assert_eq!(shown["calls"][1]["status"], "error", "{shown}");
+}

@@ -1,0 +1,271 @@
+//! What can be wrong around a call: each its own error, with the next step and the documented code.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::everyday::Caller;
+use crate::support::{Home, Ran, containers};
+
+/// Runs with `--json` and without: the same code both times, and a next step in both.
+fn fails(command: &dyn Fn() -> Command, code: &str, exit: i32, step: &str) -> Value {
+    let text = Ran::from(command().output().expect("starts"));
+    assert_eq!(text.code, Some(exit), "{}", text.err);
+    assert!(text.err.contains(step), "no {step:?} in: {}", text.err);
+    assert_eq!(text.out, "");
+    let json = Ran::from(command().arg("--json").output().expect("starts"));
+    assert_eq!(json.code, Some(exit), "{}", json.err);
+    let value = json.json();
+    assert_eq!(value["error"]["code"], code, "{value}");
+    assert_eq!((&value["status"], &value["exit"]), (&"error".into(), &exit.into()), "{value}");
+    assert!(value["error"]["suggestion"].is_string(), "{value}");
+    value
+}
+
+/// `exec [options] -- true` somewhere; `--json` can still be added, before the command.
+fn exec(home: &Home, folder: &Path, options: &[&OsStr]) -> Command {
+    let mut command = home.runner();
+    command.current_dir(folder).args(["exec", "--shell", "true"]).args(options);
+    command
+}
+
+fn with_engine(home: &Home, endpoint: &str) -> Command {
+    let mut command = exec(home, &home.path("project"), &[]);
+    command.env("DOCKER_HOST", endpoint);
+    command
+}
+
+#[test]
+fn no_engine() {
+    let home = Home::new();
+    let nobody = |endpoint: String| move |home: &Home| with_engine(home, &endpoint);
+    let missing = nobody(format!("unix://{}", home.path("nosuch.sock").display()));
+    let value = fails(&|| missing(&home), "engine_missing", 125, "install Docker and start it");
+    // The call had begun: it is in the ledger under its id.
+    let id = value["call"].as_str().expect("an id");
+    let shown = home.run(["audit", "show", id, "--json"]).json();
+    assert_eq!(shown["events"][0]["kind"], "start");
+    assert_eq!(shown["events"][1]["kind"], "end");
+    assert_eq!(shown["events"][1]["body"]["code"], "engine_missing");
+    // A socket that nobody listens at any more.
+    drop(UnixListener::bind(home.path("dead.sock")).expect("a socket"));
+    let dead = nobody(format!("unix://{}", home.path("dead.sock").display()));
+    fails(&|| dead(&home), "engine_missing", 125, "install Docker and start it");
+    let odd = nobody("ssh://somewhere".to_owned());
+    fails(&|| odd(&home), "engine_bad_endpoint", 125, "unix:///path/to/docker.sock");
+}
+
+#[test]
+fn an_engine_that_is_too_old_or_not_an_engine() {
+    let home = Home::new();
+    let answers = |name: &str, answer: &'static str| {
+        let path = home.path(name);
+        let listener = UnixListener::bind(&path).expect("a socket");
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                let _ = client.read(&mut [0; 1024]);
+                let _ = client.write_all(answer.as_bytes());
+            }
+        });
+        format!("unix://{}", path.display())
+    };
+    let old = answers(
+        "old.sock",
+        "HTTP/1.1 200 OK\r\nApi-Version: 1.30\r\nOstype: linux\r\nContent-Length: 2\r\n\r\nOK",
+    );
+    fails(&|| with_engine(&home, &old), "engine_too_old", 125, "upgrade Docker to 20.10");
+    let windows = answers(
+        "win.sock",
+        "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nOstype: windows\r\nContent-Length: 2\r\n\r\nOK",
+    );
+    fails(&|| with_engine(&home, &windows), "engine_not_linux", 125, "Linux containers");
+    let other = answers("ssh.sock", "SSH-2.0-OpenSSH\r\n");
+    fails(&|| with_engine(&home, &other), "engine_lost", 125, "try again");
+}
+
+#[test]
+fn an_engine_that_is_not_for_this_user() {
+    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    let socket = caller.path("root.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).expect("permissions");
+    let project = caller.project("project", &[("a", "")]);
+    let command = || {
+        let mut command = caller.runner(&project);
+        command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+        command.args(["exec", "--shell", "true"]);
+        command
+    };
+    fails(&command, "engine_not_permitted", 125, "docker group");
+}
+
+#[test]
+fn an_image_that_is_not_there_or_has_no_name() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    for name in ["nosuch.example/x:1", "two words", "../escape", "-v"] {
+        let option = OsString::from(format!("--image={name}"));
+        let command = || exec(&home, &home.path("project"), &[&option]);
+        let value = fails(&command, "image_missing", 125, "docker pull");
+        assert!(value["error"]["message"].as_str().is_some_and(|text| text.contains(name)));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_in_the_sandbox() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    home.user_policy("any", "policy: 1\nname: any\ncommands:\n  - id: all\n    allow: \"nosuch-program ...\"\n    effects: any\n");
+    let words = ["exec", "--policy=any", "--", "nosuch-program", "-v"];
+    let text = home.run(words);
+    assert_eq!(text.code, Some(127), "{}", text.err);
+    assert!(text.err.contains("toolchains on your PATH"), "{}", text.err);
+    let value = home.run(["--json"].into_iter().chain(words)).json();
+    assert_eq!((&value["status"], &value["exit"]), (&"error".into(), &127.into()), "{value}");
+    assert_eq!(value["error"]["code"], "program_not_found", "{value}");
+    assert!(value["error"]["message"].as_str().is_some_and(|text| text.contains("nosuch-program")));
+    // In a line it is as in a shell: said on standard error, and the line goes on.
+    let line = home.run(["exec", "--policy=any", "--shell", "nosuch-program || nosuch-program -v"]);
+    assert_eq!(line.code, Some(127), "{}", line.err);
+    assert_eq!(line.err.matches("nosuch-program: ").count(), 2, "{}", line.err);
+}
+
+#[test]
+fn a_place_that_is_no_workspace() {
+    let home = Home::new();
+    let project = home.path("project");
+    fs::write(project.join("file"), "").expect("a file");
+    let at = |folder: &str| {
+        let option = OsString::from(format!("--workdir={folder}"));
+        exec(&home, &project, &[&option])
+    };
+    let step = "--workdir";
+    fails(&|| at("nosuch"), "workspace_missing", 125, step);
+    fails(&|| at("file"), "workspace_not_a_folder", 125, step);
+    fails(&|| at("/"), "workspace_is_home", 125, step);
+    fails(&|| at("/usr"), "workspace_is_system", 125, step);
+    let own = home.path("");
+    fails(&|| at(own.to_str().expect("text")), "workspace_is_home", 125, step);
+    std::os::unix::fs::symlink(&project, home.path("link")).expect("a link");
+    let link = home.path("link");
+    fails(&|| at(link.to_str().expect("text")), "workspace_through_link", 125, step);
+    // The folder that the caller stands in was deleted.
+    let line = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" exec --shell true \"$@\"";
+    let deleted = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line, env!("CARGO_BIN_EXE_runner")]).current_dir(&project);
+        shell.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
+        shell
+    };
+    fails(&deleted, "workspace_deleted", 125, step);
+}
+
+#[test]
+fn odd_names_of_workspaces_work_or_are_refused_by_name() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    for name in [
+        "with:colon",
+        "with,comma",
+        "quote'\"s",
+        "two  words",
+        "line\nend",
+        "tab\tand\u{7f}",
+        "$HOME",
+        "*",
+        "\u{202e}odd",
+        "-dash",
+        "back\\slash",
+    ] {
+        let folder = home.path(name);
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("a.txt"), "inside").expect("a file");
+        let ran = home.runner().current_dir(&folder).args(["exec", "--", "cat", "a.txt"]).output();
+        let ran = Ran::from(ran.expect("starts"));
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "inside"), "{name:?}: {}", ran.err);
+    }
+    let folder = home.path("").join(OsString::from_vec(b"not-\xff-text".to_vec()));
+    fs::create_dir(&folder).expect("a folder");
+    fails(&|| exec(&home, &folder, &[]), "path_not_text", 125, "UTF-8");
+}
+
+#[test]
+fn a_policy_that_cannot_be_used() {
+    let home = Home::new();
+    let with = |policy: &str| {
+        let option = OsString::from(format!("--policy={policy}"));
+        exec(&home, &home.path("project"), &[&option])
+    };
+    home.user_policy("broken", "policy: 1\nname: broken\ncommands:\n  - alow: \"ls\"\n");
+    let value = fails(&|| with("broken"), "policy_refused", 125, "broken.yml:4:5");
+    assert_eq!(value["error"]["findings"][0]["line"], 4, "{value}");
+    fs::remove_file(home.path("config/runner/policies/broken.yml")).expect("removed");
+    fails(&|| with("nosuch"), "policy_unknown", 125, "there are: base");
+    home.project_policy("mine", "policy: 1\nname: mine\ncommands:\n  - allow: \"ls\"\n");
+    fails(&|| with("mine"), "policy_untrusted", 125, "runner policy trust");
+    let none = home.run(["audit", "list", "--json"]).json();
+    assert_eq!(none["calls"], serde_json::json!([]), "nothing was decided, so nothing is recorded");
+}
+
+#[test]
+fn records_that_cannot_be_written_stop_the_call() {
+    let home = Home::new();
+    let file = home.path("a-file");
+    fs::write(&file, "").expect("a file");
+    let with = |state: &Path| {
+        let mut command = exec(&home, &home.path("project"), &[]);
+        command.env("XDG_STATE_HOME", state);
+        command
+    };
+    fails(&|| with(&file), "store_folder", 125, "XDG_STATE_HOME");
+    let shared = home.path("shared");
+    fs::create_dir_all(shared.join("runner")).expect("a folder");
+    fs::set_permissions(shared.join("runner"), fs::Permissions::from_mode(0o777))
+        .expect("permissions");
+    fails(&|| with(&shared), "store_folder", 125, "mode 700");
+    let newer = home.path("newer/runner");
+    fs::create_dir_all(&newer).expect("a folder");
+    fs::set_permissions(&newer, fs::Permissions::from_mode(0o700)).expect("permissions");
+    fs::write(newer.join("store.db"), "this is not a database, whatever its name says")
+        .expect("a file");
+    fails(
+        &|| with(&home.path("newer")),
+        "store_database",
+        125,
+        "nothing runs without an audit record",
+    );
+    let nowhere = || {
+        let mut command = exec(&home, &home.path("project"), &[]);
+        command.env_remove("XDG_STATE_HOME").env_remove("HOME");
+        command
+    };
+    fails(&nowhere, "store_no_folder", 125, "HOME");
+}
+
+#[test]
+fn a_folder_for_records_that_is_another_users() {
+    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    let project = caller.project("project", &[("a", "")]);
+    let state = caller.path("roots/runner");
+    fs::create_dir_all(&state).expect("a folder");
+    chown(&state, Some(0), Some(0)).expect("an owner");
+    let command = || {
+        let mut command = caller.runner(&project);
+        command.env("XDG_STATE_HOME", caller.path("roots")).args(["exec", "--shell", "true"]);
+        command
+    };
+    fails(&command, "store_folder", 125, "XDG_STATE_HOME");
+}

@@ -1,0 +1,65 @@
+//! Lines as agents write them.
+
+use super::Caller;
+use crate::support::{Ran, containers};
+
+#[test]
+fn a_line_with_a_folder_a_variable_a_redirection_and_a_pipe() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project(
+        "lines",
+        &[
+            (
+                "web/package.json",
+                r#"{"name": "web", "version": "1.0.0", "scripts": {"test": "node show.js"}}"#,
+            ),
+            (
+                "web/show.js",
+                "for (let i = 0; i < 20; i++) console.error(i + ' ' + process.env.FOO);",
+            ),
+            (".runner/.keep", ""),
+        ],
+    );
+    let line = "cd web && FOO=1 npm test 2>&1 | tail -5";
+    for args in [
+        &["exec", "--policy", "develop", "--shell", line][..],
+        &["exec", "--policy", "develop", "--", "sh", "-c", line],
+        &["exec", "--policy", "develop", "--", "bash", "-lc", line],
+    ] {
+        assert_eq!(caller.works(&project, args), "15 1\n16 1\n17 1\n18 1\n19 1\n", "{args:?}");
+    }
+}
+
+#[test]
+fn lists_globs_tests_and_redirections() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let project =
+        caller.project("lines", &[("a.txt", "one\n"), ("b.txt", "two\n"), (".runner/.keep", "")]);
+    let line = |policy: &str, text: &str| -> Ran {
+        caller.run(&project, &["exec", "--policy", policy, "--shell", text])
+    };
+    let read = |text: &str| {
+        let ran = line("readonly", text);
+        assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
+        ran.out
+    };
+    assert_eq!(read("cat *.txt | sort -r"), "two\none\n");
+    assert_eq!(read("test -f a.txt && echo yes || echo no"), "yes\n");
+    assert_eq!(read("[ -f c.txt ] || echo none; false; true"), "none\n");
+    assert_eq!(read("cat nosuch 2>/dev/null || cat a.txt"), "one\n");
+    assert_eq!(read("cat <<'END' | wc -l\na\nb\nEND"), "2\n");
+    assert_eq!(line("readonly", "true && false").code, Some(1));
+    // Writing where nothing grants it is denied before anything runs.
+    let denied = line("readonly", "echo x > c.txt");
+    assert_eq!(denied.code, Some(126), "{}", denied.err);
+    assert!(!project.join("c.txt").exists());
+    // A form that is not read is code of `sh`.
+    let denied = line("readonly", "for f in *; do echo $f; done");
+    assert_eq!(denied.code, Some(126), "{}", denied.err);
+}

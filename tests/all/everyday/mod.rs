@@ -1,0 +1,9 @@
+//! Everyday work: what people and agents do all day works in a sandbox as it does outside.
+
+mod caller;
+mod git;
+mod lines;
+mod projects;
+mod streams;
+
+pub use caller::{Caller, ORDINARY, engine_socket};
