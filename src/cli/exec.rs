@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::pin::Pin;
 
 use runner_policy::limits::Limit;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncWrite;
 
 use super::policy::view::View;
 use super::printer::{Format, Printer};
