@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, Mount, MountType, SystemInfo, SystemInfoCgroupVersionEnum,
@@ -86,7 +87,7 @@ impl Docker {
         if let Some(known) = self.socket().and_then(|socket| cache::get(socket, WHAT)) {
             return Ok(known);
         }
-        let found = self.read_nonce().await?;
+        let found = self.read_any_nonce().await?;
         // Only a proof is kept: what is in the way today may be gone tomorrow.
         if let (Some(socket), FileSystem::Ours) = (self.socket(), found) {
             cache::put(socket, WHAT, &found);
@@ -94,16 +95,31 @@ impl Docker {
         Ok(found)
     }
 
-    async fn read_nonce(&self) -> Result<FileSystem, EngineError> {
+    /// Tries more than one folder: a daemon or a caller may have a `/tmp` of its own.
+    async fn read_any_nonce(&self) -> Result<FileSystem, EngineError> {
+        let folders = cache::folder().into_iter().chain([std::env::temp_dir()]);
+        let mut failure = None;
+        for folder in folders {
+            match self.read_nonce(&folder).await {
+                Ok(FileSystem::Ours) => return Ok(FileSystem::Ours),
+                Ok(FileSystem::Another) => failure = None,
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(FileSystem::Another), Err)
+    }
+
+    async fn read_nonce(&self, folder: &Path) -> Result<FileSystem, EngineError> {
         let local = |source| EngineError::Local {
             operation: "write a file that proves whose files the engine sees",
             source,
         };
         let nonce: [u8; 16] = crate::sys::random().map_err(local)?;
         let nonce = format!("{:032x}", u128::from_le_bytes(nonce));
-        let path = std::env::temp_dir().join(format!("runner-nonce-{nonce}"));
+        let path = folder.join(format!("runner-nonce-{nonce}"));
         let _gone = RemoveOnDrop(&path);
-        fs::File::create_new(&path)
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::File::create_new(&path))
             .and_then(|mut file| file.write_all(nonce.as_bytes()))
             .map_err(local)?;
         let image = self.host_image().await?;
@@ -149,7 +165,7 @@ impl Docker {
     }
 }
 
-struct RemoveOnDrop<'a>(&'a std::path::Path);
+struct RemoveOnDrop<'a>(&'a Path);
 
 impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
