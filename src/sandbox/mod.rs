@@ -14,6 +14,7 @@ pub mod grants;
 mod identity;
 pub mod kept;
 pub mod materials;
+mod mount_error;
 pub mod mountinfo;
 pub mod mounts;
 pub mod outcome;
@@ -32,6 +33,7 @@ pub mod user;
 pub mod walk;
 pub mod watchdog;
 pub mod workspace;
+mod write_roots;
 
 pub use plan::{
     Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,

@@ -19,8 +19,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,92 +26,19 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use super::claims::Claim;
-use super::folders;
-use super::grants::{Code, FileGrants, Shape, Writes, shapes};
+use super::grants::{FileGrants, Shape, shapes};
+pub use super::mount_error::MountError;
+use super::mount_error::link_or;
 use super::mountinfo;
 use super::plan::{Access, Identity, Mount, MountRole, Note};
 use super::protected::{self, Guard};
 use super::survey::{Hidden, Survey, survey};
-use super::walk::WalkError;
 use super::workspace::{Owner, Workspace};
+pub use super::write_roots::Missing;
+use super::write_roots::WriteRoots;
 
 /// Most mounts of one sandbox: a start takes longer with each.
 pub const MAX_MOUNTS: usize = 1_024;
-
-/// Whether missing write folders are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// Make them, for a call.
-    Make,
-    /// Say that they would be made, for `--dry-run`.
-    Describe,
-}
-
-/// Why a workspace cannot be mounted as granted.
-#[derive(Debug)]
-pub enum MountError {
-    /// No mount can express the pattern, and the rule grants `code`.
-    Scattered(String),
-    /// A link stands where a writable mount is planned.
-    Link(PathBuf),
-    /// More than [`MAX_MOUNTS`].
-    TooMany,
-    /// A missing write folder cannot be made.
-    Make(PathBuf, io::Error),
-    /// The ledger of claims cannot be kept.
-    Claim(PathBuf, io::Error),
-    /// A source cannot be opened.
-    Open(PathBuf, io::Error),
-    /// The place to start from is hidden by the policy.
-    StartHidden(PathBuf),
-    /// The walk did not end.
-    Walk(WalkError),
-}
-
-impl fmt::Display for MountError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scattered(pattern) => write!(
-                f,
-                "no mount can express the write pattern `{pattern}`, and the rule grants code; \
-                 name whole folders (`folder/**`) or single files in files.write"
-            ),
-            Self::Link(path) => write!(
-                f,
-                "{} is a link, and a writable mount there would lead elsewhere; \
-                 replace it by a real folder, or take it out of files.write",
-                path.display()
-            ),
-            Self::TooMany => write!(
-                f,
-                "the workspace needs more than {MAX_MOUNTS} mounts; name fewer or narrower folders in files.write"
-            ),
-            Self::Make(path, error) => {
-                write!(f, "cannot make the write folder {}: {error}", path.display())
-            }
-            Self::Claim(path, error) => write!(
-                f,
-                "cannot keep note of write folders in {}: {error}; check its permissions and free space",
-                path.display()
-            ),
-            Self::Open(path, error) => write!(f, "cannot open {}: {error}", path.display()),
-            Self::StartHidden(path) => write!(
-                f,
-                "the policy hides {}, where the command should start; start it elsewhere in the workspace",
-                path.display()
-            ),
-            Self::Walk(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for MountError {}
-
-impl From<WalkError> for MountError {
-    fn from(error: WalkError) -> Self {
-        Self::Walk(error)
-    }
-}
 
 /// The mounts of a workspace.
 #[derive(Debug)]
@@ -132,8 +57,8 @@ pub struct WorkspaceMounts {
     pub notes: Vec<Note>,
 }
 
-/// Plans the mounts of a workspace, with its ledger of claims in the folder `claims`, for a command that runs as `owner`, to whom folders that are made
-/// belong.
+/// Plans the mounts of a workspace for a command that runs as `owner`, to whom folders that are made
+/// belong. The ledger of claims is in the folder `claims`.
 ///
 /// # Errors
 /// See [`MountError`]. Folders that were made before an error are removed again.
@@ -144,66 +69,57 @@ pub fn plan_mounts(
     owner: Owner,
     claims: &Path,
 ) -> Result<WorkspaceMounts, MountError> {
+    let roots = WriteRoots::prepare(workspace, grants, missing, owner, claims)?;
     let mut layout = Layout {
         workspace,
         grants,
-        survey: Survey::default(),
-        roots: Roots::default(),
+        survey: survey(workspace, grants, &roots.trees, owner)?,
+        roots,
         sealed: BTreeSet::new(),
         between: BTreeSet::new(),
-        out: WorkspaceMounts {
-            mounts: Vec::new(),
-            hidden: Vec::new(),
-            created: Vec::new(),
-            claim: None,
-            guarded: Vec::new(),
-            notes: Vec::new(),
-        },
+        mounts: Vec::new(),
+        guarded: Vec::new(),
     };
-    match layout.run(missing, owner, claims) {
-        Ok(()) => Ok(layout.out),
-        Err(error) => {
-            folders::remove_if_empty(&layout.out.created);
-            Err(error)
-        }
-    }
-}
-
-/// Where a policy lets a call write.
-#[derive(Debug, Default)]
-struct Roots {
-    trees: Vec<PathBuf>,
-    files: Vec<PathBuf>,
+    layout.run(claims)?;
+    let Layout { survey, mut roots, mut mounts, guarded, .. } = layout;
+    mounts.sort_by(|a, b| {
+        depth(&a.target).cmp(&depth(&b.target)).then_with(|| a.target.cmp(&b.target))
+    });
+    Ok(WorkspaceMounts {
+        mounts,
+        hidden: survey.hidden.into_iter().collect(),
+        created: std::mem::take(&mut roots.created),
+        claim: roots.claim.take(),
+        guarded,
+        notes: std::mem::take(&mut roots.notes),
+    })
 }
 
 struct Layout<'a> {
     workspace: &'a Workspace,
     grants: &'a FileGrants<'a>,
     survey: Survey,
-    roots: Roots,
+    roots: WriteRoots<'a>,
     /// Folders that are read-only, with writable entries.
     sealed: BTreeSet<PathBuf>,
     /// Folders on the way to something that has a mount of its own.
     between: BTreeSet<PathBuf>,
-    out: WorkspaceMounts,
+    mounts: Vec<Mount>,
+    /// Protected paths that must not appear, absolute.
+    guarded: Vec<PathBuf>,
 }
 
 impl Layout<'_> {
-    fn run(&mut self, missing: Missing, owner: Owner, claims: &Path) -> Result<(), MountError> {
-        if self.grants.writes == Writes::Some {
-            self.find_roots()?;
-            self.make(missing, owner, claims)?;
-        }
-        self.survey = survey(self.workspace, self.grants, &self.roots.trees, owner)?;
+    fn run(&mut self, claims: &Path) -> Result<(), MountError> {
         let start =
             self.workspace.cwd().strip_prefix(self.workspace.root()).unwrap_or(Path::new(""));
         if self.survey.is_hidden(start) {
             return Err(MountError::StartHidden(self.workspace.cwd().to_owned()));
         }
         self.seal();
-        if let Some(claim) = &self.out.claim {
+        if let Some(claim) = &self.roots.claim {
             claim
-                .guard(&self.out.guarded)
+                .guard(&self.guarded)
                 .map_err(|error| MountError::Claim(claims.to_owned(), error))?;
         }
         self.find_between();
@@ -213,174 +129,7 @@ impl Layout<'_> {
             self.push(Path::new(""), Access::ReadOnly, MountRole::Workspace)?;
             self.open_roots()?;
         }
-        self.add_submounts()?;
-        self.out.mounts.sort_by(|a, b| {
-            depth(&a.target).cmp(&depth(&b.target)).then_with(|| a.target.cmp(&b.target))
-        });
-        self.out.hidden =
-            self.survey.hidden.iter().map(|(path, hidden)| (path.clone(), *hidden)).collect();
-        Ok(())
-    }
-
-    fn find_roots(&mut self) -> Result<(), MountError> {
-        for pattern in self.grants.write.patterns().iter().filter(|text| !text.starts_with('!')) {
-            for shape in shapes(pattern) {
-                match shape {
-                    Shape::Tree(folder) => self.roots.trees.push(folder),
-                    Shape::Exact(path) => self.roots.files.push(path),
-                    Shape::Scattered(text) => match self.grants.code {
-                        Code::Granted => return Err(MountError::Scattered(text)),
-                        Code::NotGranted => self.note(
-                            "write_pattern",
-                            format!("no mount can express the write pattern `{text}`; nothing is writable through it"),
-                        ),
-                    },
-                    // Scratch is always there; nothing else outside the workspace is.
-                    Shape::Elsewhere(text) if text.starts_with("/tmp/") => {}
-                    Shape::Elsewhere(text) => self.note(
-                        "write_outside",
-                        format!("the write pattern `{text}` names nothing in the workspace, and is not mounted"),
-                    ),
-                }
-            }
-        }
-        self.roots.trees.sort();
-        self.roots.trees.dedup();
-        Ok(())
-    }
-
-    /// Makes what is missing, under a claim that keeps it there while somebody uses it.
-    fn make(&mut self, missing: Missing, owner: Owner, claims: &Path) -> Result<(), MountError> {
-        let making = match missing {
-            Missing::Describe => None,
-            Missing::Make => {
-                let begun = Claim::begin(claims, self.workspace.identity());
-                Some(begun.map_err(|error| MountError::Claim(claims.to_owned(), error))?)
-            }
-        };
-        self.make_roots(missing, owner)?;
-        self.make_files(missing, owner)?;
-        let mut made = self.out.created.clone();
-        if self.in_tree(Path::new("")) {
-            self.hold_names(missing, owner, &mut made)?;
-        }
-        if let Some(making) = making {
-            let claim = making.finish(&made);
-            self.out.claim =
-                Some(claim.map_err(|error| MountError::Claim(claims.to_owned(), error))?);
-        }
-        Ok(())
-    }
-
-    /// Makes missing write folders; keeps those that nobody protects.
-    fn make_roots(&mut self, missing: Missing, owner: Owner) -> Result<(), MountError> {
-        let mut trees = Vec::new();
-        for tree in std::mem::take(&mut self.roots.trees) {
-            if protected::guard(&tree) == Guard::ReadOnly || self.is_denied(&tree) {
-                self.note(
-                    "write_protected",
-                    format!("`{}` is protected, and stays closed", tree.display()),
-                );
-                continue;
-            }
-            let absolute = self.workspace.root().join(&tree);
-            match self.workspace.open(&tree) {
-                Ok(found) if found.kind == FileType::Directory => trees.push(tree),
-                Ok(found) if found.kind == FileType::Symlink => {
-                    return Err(MountError::Link(absolute));
-                }
-                Ok(_) => self.roots.files.push(tree),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => match missing {
-                    Missing::Describe => {
-                        self.note("would_make", format!("`{}` would be made", tree.display()));
-                        self.out.created.push(absolute);
-                    }
-                    Missing::Make => {
-                        folders::make(self.workspace, &tree, owner, &mut self.out.created)
-                            .map_err(|error| link_or(absolute, error, MountError::Make))?;
-                        trees.push(tree);
-                    }
-                },
-                Err(error) => return Err(link_or(absolute, error, MountError::Open)),
-            }
-        }
-        self.roots.trees = trees;
-        Ok(())
-    }
-
-    /// Holds each missing protected name of the root by an empty folder.
-    fn hold_names(
-        &mut self,
-        missing: Missing,
-        owner: Owner,
-        made: &mut Vec<PathBuf>,
-    ) -> Result<(), MountError> {
-        let before = made.len();
-        for name in protected::in_root() {
-            let absent = self
-                .workspace
-                .open(&name)
-                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            if absent && missing == Missing::Make {
-                let made_so_far = made.len();
-                if let Err(error) = folders::make(self.workspace, &name, owner, made) {
-                    folders::remove_if_empty(made.get(before..).unwrap_or_default());
-                    return Err(link_or(self.workspace.root().join(name), error, MountError::Make));
-                }
-                debug_assert_eq!(made.len(), made_so_far + 1);
-            }
-        }
-        self.note(
-            "held_names",
-            "protected names that do not exist in the workspace's root are held by empty folders until the \
-             call ends"
-                .to_owned(),
-        );
-        Ok(())
-    }
-
-    /// Makes missing files that are named exactly, in folders that exist and are not writable by
-    /// themselves.
-    fn make_files(&mut self, missing: Missing, owner: Owner) -> Result<(), MountError> {
-        for file in self.roots.files.clone() {
-            let absolute = self.workspace.root().join(&file);
-            let parent = file.parent().unwrap_or(Path::new(""));
-            let wanted = protected::guard(&file) == Guard::Open
-                && !self.grants.readonly.matches(&file)
-                && !self.is_denied(&file)
-                && !self.in_tree(&file);
-            let possible =
-                self.workspace.open(parent).is_ok_and(|found| found.kind == FileType::Directory);
-            let absent = self
-                .workspace
-                .open(&file)
-                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            if !(wanted && possible && absent) {
-                continue;
-            }
-            match missing {
-                Missing::Describe => {
-                    self.note("would_make", format!("`{}` would be made", file.display()));
-                    self.out.created.push(absolute);
-                }
-                Missing::Make => {
-                    folders::make_file(self.workspace, &file, owner, &mut self.out.created)
-                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn is_denied(&self, path: &Path) -> bool {
-        path.ancestors().any(|above| {
-            !above.as_os_str().is_empty()
-                && (self.grants.deny.matches(above) || protected::is_key_material(above))
-        })
-    }
-
-    fn in_tree(&self, path: &Path) -> bool {
-        self.roots.trees.iter().any(|tree| path.starts_with(tree))
+        self.add_submounts()
     }
 
     /// Finds the folders that a missing protected name would be made in.
@@ -427,11 +176,11 @@ impl Layout<'_> {
             match self.workspace.open(above) {
                 Ok(_) if above == name => return,
                 Ok(found) if found.kind == FileType::Directory => {
-                    if !self.in_tree(above) || self.is_closed(above) {
+                    if !self.roots.in_tree(above) || self.is_closed(above) {
                         return;
                     }
                     if self.survey.anchored.contains(above) {
-                        self.out.guarded.push(self.workspace.root().join(missing));
+                        self.guarded.push(self.workspace.root().join(missing));
                     } else {
                         self.sealed.insert(above.to_owned());
                     }
@@ -474,7 +223,7 @@ impl Layout<'_> {
             }
         }
         for file in std::mem::take(&mut self.roots.files) {
-            if self.in_tree(&file) || self.survey.is_hidden(&file) {
+            if self.roots.in_tree(&file) || self.survey.is_hidden(&file) {
                 continue;
             }
             if protected::guard(&file) != Guard::Open || self.grants.readonly.matches(&file) {
@@ -582,12 +331,11 @@ impl Layout<'_> {
             let Ok(relative) = point.strip_prefix(self.workspace.root()).map(Path::to_owned) else {
                 continue;
             };
-            let taken = self.out.mounts.iter().any(|mount| mount.target == point);
+            let taken = self.mounts.iter().any(|mount| mount.target == point);
             if taken || self.survey.is_hidden(&relative) {
                 continue;
             }
             let above = self
-                .out
                 .mounts
                 .iter()
                 .filter(|mount| point.starts_with(&mount.target))
@@ -599,7 +347,7 @@ impl Layout<'_> {
     }
 
     fn push(&mut self, path: &Path, access: Access, role: MountRole) -> Result<(), MountError> {
-        if self.out.mounts.len() >= MAX_MOUNTS {
+        if self.mounts.len() >= MAX_MOUNTS {
             return Err(MountError::TooMany);
         }
         let absolute: PathBuf = self.workspace.root().join(path).components().collect();
@@ -611,7 +359,7 @@ impl Layout<'_> {
             return Err(MountError::Link(absolute));
         }
         let identity: Identity = found.identity;
-        self.out.mounts.push(Mount {
+        self.mounts.push(Mount {
             source: absolute.clone(),
             target: absolute,
             access,
@@ -622,24 +370,12 @@ impl Layout<'_> {
     }
 
     fn note(&mut self, code: &'static str, text: String) {
-        self.out.notes.push(Note { code, text });
+        self.roots.notes.push(Note { code, text });
     }
 }
 
 fn depth(path: &Path) -> usize {
     path.components().count()
-}
-
-fn link_or(
-    path: PathBuf,
-    error: io::Error,
-    other: impl FnOnce(PathBuf, io::Error) -> MountError,
-) -> MountError {
-    if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
-        MountError::Link(path)
-    } else {
-        other(path, error)
-    }
 }
 
 #[cfg(test)]

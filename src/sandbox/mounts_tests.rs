@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::sandbox::grants::tests::globs;
+use crate::sandbox::grants::{Code, Writes};
 use std::os::unix::fs::symlink;
 
 struct Case {
