@@ -184,7 +184,8 @@ fn a_killed_container_is_an_error_of_the_engine() {
     let id = loop {
         let found = engine("/containers/json");
         let mine = found.as_array().and_then(|all| {
-            all.iter().find(|one| one["Labels"]["runner.pid"] == child.id().to_string())
+            all.iter()
+                .find(|one| one["Labels"]["runner.pid"].as_str() == Some(&child.id().to_string()))
         });
         if let Some(id) = mine.and_then(|one| one["Id"].as_str()) {
             break id.to_owned();
