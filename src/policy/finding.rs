@@ -91,7 +91,13 @@ impl<'t> Report<'t> {
         if self.findings.len() >= MAX_FINDINGS {
             return;
         }
-        let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or("");
+        // A lone carriage return ends a line too, to YAML.
+        let line = self
+            .text
+            .split('\n')
+            .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
+            .nth(at.line.saturating_sub(1) as usize)
+            .unwrap_or("");
         self.findings.push(Finding {
             code,
             file: self.file.to_owned(),

@@ -6,9 +6,10 @@
 
 use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::GlobBuilder;
 
 use crate::finding::At;
+use crate::glob::Glob;
 
 /// Never writable, whatever a policy says: our own files, git's configuration and hooks (of worktrees
 /// and submodules too), and files that shells and editors run when they start.
@@ -145,30 +146,27 @@ pub fn is_void(path: &str) -> bool {
 /// Whether the path is never writable.
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
-    static SET: OnceLock<GlobSet> = OnceLock::new();
-    SET.get_or_init(|| fixed(PROTECTED)).is_match(path.trim_start_matches('/'))
+    static SET: OnceLock<Vec<Glob>> = OnceLock::new();
+    is_among(SET.get_or_init(|| fixed(PROTECTED)), path.trim_start_matches('/'))
 }
 
 /// Whether the path is never readable.
 #[must_use]
 pub fn is_key_material(path: &str) -> bool {
-    static SET: OnceLock<GlobSet> = OnceLock::new();
-    SET.get_or_init(|| fixed(KEY_MATERIAL)).is_match(path)
+    static SET: OnceLock<Vec<Glob>> = OnceLock::new();
+    is_among(SET.get_or_init(|| fixed(KEY_MATERIAL)), path)
 }
 
-fn fixed(patterns: &[&str]) -> GlobSet {
-    compile(patterns.iter().copied()).unwrap_or_default()
+fn fixed(patterns: &[&str]) -> Vec<Glob> {
+    patterns.iter().filter_map(|pattern| Glob::new(pattern)).collect()
 }
 
-fn compile<'p>(patterns: impl Iterator<Item = &'p str>) -> Result<GlobSet, globset::Error> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(glob(pattern)?);
-    }
-    set.build()
+fn is_among(globs: &[Glob], path: &str) -> bool {
+    let components: Vec<&str> = path.split('/').collect();
+    globs.iter().any(|glob| glob.matches(&components))
 }
 
-/// One pattern: `*` and `?` stay inside a component, `**` crosses.
+/// One pattern, as `globset` reads it: `*` and `?` stay inside a component, `**` crosses.
 fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
 }
@@ -199,7 +197,11 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
     if pattern.contains('\0') {
         return Err("no path holds a NUL byte".to_owned());
     }
-    glob(pattern).map(drop).map_err(|error| error.kind().to_string())
+    glob(pattern).map_err(|error| error.kind().to_string())?;
+    if pattern.contains("[:") || Glob::new(pattern).is_none() {
+        return Err("too many alternatives, or brackets that are not simple".to_owned());
+    }
+    Ok(())
 }
 
 /// One list of one policy, such as its `files.deny`. `!` subtracts within the list.
@@ -209,8 +211,8 @@ pub struct List {
     pub patterns: Vec<(String, At)>,
     /// What a match means.
     meaning: Meaning,
-    /// `None` if the patterns are too much to compile: then the list means whatever is stricter.
-    sets: OnceLock<Option<[Sets; 2]>>,
+    /// `None` if a pattern is none: then the list means whatever is stricter.
+    globs: OnceLock<Option<Vec<Glob>>>,
 }
 
 /// What it means that a path is in a list.
@@ -226,68 +228,42 @@ impl List {
     /// A list of patterns that [`check_pattern`] accepted.
     #[must_use]
     pub fn new(meaning: Meaning, patterns: Vec<(String, At)>) -> Self {
-        Self { patterns, meaning, sets: OnceLock::new() }
+        Self { patterns, meaning, globs: OnceLock::new() }
     }
 
     /// The pattern that matches a path. Below the workspace (`relative`) only relative patterns count,
     /// elsewhere only absolute ones.
     #[must_use]
     pub fn find(&self, absolute: &str, relative: Option<&str>) -> Option<&(String, At)> {
-        let sets =
-            self.sets.get_or_init(|| Some([self.compile(false).ok()?, self.compile(true).ok()?]));
-        let Some([below, image]) = sets else {
+        let Some(globs) = self.globs.get_or_init(|| self.read()) else {
             return self.patterns.first().filter(|_| self.meaning == Meaning::Refuses);
         };
-        let (sets, path) = match relative {
-            Some(relative) => (below, relative),
-            None => (image, absolute),
-        };
-        let hit = *sets.includes.matches(path).first()?;
-        if sets.excludes.is_match(path) {
-            return None;
-        }
-        self.patterns.get(*sets.index.get(hit)?)
-    }
-
-    fn compile(&self, absolute: bool) -> Result<Sets, globset::Error> {
-        let mut includes = Vec::new();
-        let mut excludes = Vec::new();
-        let mut index = Vec::new();
-        for (at, (text, _)) in self.patterns.iter().enumerate() {
-            let (pattern, subtracts) =
-                text.strip_prefix('!').map_or((text.as_str(), false), |pattern| (pattern, true));
-            if pattern.starts_with('/') != absolute {
+        let components: Vec<&str> = relative.unwrap_or(absolute).split('/').collect();
+        let mut found = None;
+        for (entry, glob) in self.patterns.iter().zip(globs) {
+            let plain = entry.0.strip_prefix('!');
+            let pattern = plain.unwrap_or(&entry.0);
+            let counts = pattern.starts_with('/') == relative.is_none();
+            if !counts || (plain.is_none() && found.is_some()) || !glob.matches(&components) {
                 continue;
             }
-            if subtracts {
-                excludes.push(pattern);
-                continue;
+            if plain.is_some() {
+                return None;
             }
-            includes.push(pattern);
-            index.push(at);
-            // `folder/**` is the folder too.
-            if let Some(folder) =
-                pattern.strip_suffix("/**").filter(|folder| !folder.ends_with("**"))
-            {
-                includes.push(folder);
-                index.push(at);
-            }
+            found = Some(entry);
         }
-        Ok(Sets {
-            includes: compile(includes.into_iter())?,
-            excludes: compile(excludes.into_iter())?,
-            index,
-        })
+        found
     }
-}
 
-/// The patterns of a list, compiled.
-#[derive(Debug)]
-struct Sets {
-    includes: GlobSet,
-    excludes: GlobSet,
-    /// For each include, its place in the list.
-    index: Vec<usize>,
+    fn read(&self) -> Option<Vec<Glob>> {
+        self.patterns
+            .iter()
+            .map(|(text, _)| match text.strip_prefix('!') {
+                Some(pattern) => Glob::new(pattern),
+                None => Glob::with_folder(text),
+            })
+            .collect()
+    }
 }
 
 /// The names that patterns write out, component by component: what a shell pattern could spell.

@@ -3,6 +3,8 @@
 //! A pattern that merely could match (`*`, `*.yml`) is not: agents write those all day, and the
 //! sandbox covers denied files. Only names are looked at here; nothing is expanded.
 
+use crate::glob::{Token, fits, tokens};
+
 /// Concrete paths that stand for a pattern: its stars as nothing and as a letter, and each of the
 /// known names where one component spells it out.
 pub fn candidates<'n>(pattern: &str, names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
@@ -49,7 +51,7 @@ fn spells(component: &str, name: &str) -> bool {
     let begins = matches!(tokens.first(), Some(Token::Char(_)));
     // A shell's marks never match a leading dot.
     let asked = begins || (chars * 2 >= name.chars().count() && !name.starts_with('.'));
-    asked && matches(&tokens, &name.chars().collect::<Vec<char>>())
+    asked && fits(&tokens, name)
 }
 
 /// The component with its marks filled in; the first member stands for a set.
@@ -65,99 +67,6 @@ fn skeleton(component: &str, star: &str) -> String {
         }
     }
     out
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Char(char),
-    Star,
-    One,
-    Set { negated: bool, ranges: Vec<(char, char)> },
-}
-
-fn tokens(component: &str) -> Vec<Token> {
-    let chars: Vec<char> = component.chars().collect();
-    let mut out = Vec::with_capacity(chars.len());
-    let mut at = 0;
-    while let Some(c) = chars.get(at) {
-        at += 1;
-        out.push(match c {
-            '*' => Token::Star,
-            '?' => Token::One,
-            '\\' => {
-                at += 1;
-                Token::Char(*chars.get(at - 1).unwrap_or(&'\\'))
-            }
-            '[' => match set(&chars[at..]) {
-                Some((token, length)) => {
-                    at += length;
-                    token
-                }
-                None => Token::Char('['),
-            },
-            c => Token::Char(*c),
-        });
-    }
-    out
-}
-
-/// A set, and how many characters after its `[` it takes.
-fn set(chars: &[char]) -> Option<(Token, usize)> {
-    let negated = matches!(chars.first(), Some('!' | '^'));
-    let mut at = usize::from(negated);
-    let mut ranges = Vec::new();
-    loop {
-        match (chars.get(at)?, chars.get(at + 1), chars.get(at + 2)) {
-            (']', ..) if !ranges.is_empty() => {
-                return Some((Token::Set { negated, ranges }, at + 1));
-            }
-            // `[:alpha:]`: too wide to spell anything.
-            ('[', Some(':'), _) => {
-                let end = chars[at..].windows(2).position(|pair| pair == [':', ']'])?;
-                ranges.push(('\0', char::MAX));
-                at += end + 2;
-            }
-            (first, Some('-'), Some(last)) if *last != ']' => {
-                ranges.push((*first, *last));
-                at += 3;
-            }
-            (c, ..) => {
-                ranges.push((*c, *c));
-                at += 1;
-            }
-        }
-    }
-}
-
-fn matches(tokens: &[Token], name: &[char]) -> bool {
-    let (mut t, mut n) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while n < name.len() {
-        let fits = match tokens.get(t) {
-            Some(Token::Star) => {
-                back = Some((t, n));
-                t += 1;
-                continue;
-            }
-            Some(Token::Char(c)) => *c == name[n],
-            Some(Token::One) => true,
-            Some(Token::Set { negated, ranges }) => {
-                ranges.iter().any(|(first, last)| (*first..=*last).contains(&name[n])) != *negated
-            }
-            None => false,
-        };
-        if fits {
-            t += 1;
-            n += 1;
-        } else if let Some((star, taken)) = back {
-            back = Some((star, taken + 1));
-            t = star + 1;
-            n = taken + 1;
-        } else {
-            return false;
-        }
-    }
-    tokens[t..].iter().all(|token| *token == Token::Star)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) fn grant<'p>(
         let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
         let mut classes = Classes::default();
         let mut uncovered = false;
-        for (index, layer, rule) in rules(policy, verb) {
+        for (index, layer, rule) in rules(policy, level, verb) {
             // A grammar that a policy brings counts for its own grants only.
             let foreign = level.described_by.is_some_and(|by| by != index);
             let (seen, effects) = match &unread {

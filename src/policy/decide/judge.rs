@@ -120,7 +120,7 @@ fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<A
     let means = |rule: &Rule, seen: &Level| {
         is_about(rule, seen, Certainty::Doubt) && met(rule, seen, query.workspace, Certainty::Doubt)
     };
-    let denies = rules(policy, Verdict::Deny).filter(|(index, _, rule)| {
+    let denies = rules(policy, level, Verdict::Deny).filter(|(index, _, rule)| {
         // A grammar that another policy brings hides nothing from a deny.
         let foreign = unread.as_ref().filter(|_| level.described_by != Some(*index));
         means(rule, level) || foreign.is_some_and(|unread| means(rule, unread))

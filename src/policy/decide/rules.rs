@@ -10,15 +10,16 @@ use crate::paths;
 use crate::pattern::{Certainty, is_word};
 use crate::reading::Level;
 
-/// The rules with this verb, and the position of their layer.
-pub(super) fn rules(
-    policy: &Effective,
+/// The rules with this verb that could be about a command, and the position of their layer.
+pub(super) fn rules<'p>(
+    policy: &'p Effective,
+    level: &Level,
     verb: Verdict,
-) -> impl Iterator<Item = (usize, &Arc<Policy>, &Rule)> {
-    policy.layers.iter().enumerate().flat_map(move |(index, layer)| {
-        let own = layer.commands.iter().enumerate();
-        own.filter(move |(at, rule)| rule.verb == verb && policy.considers(index, *at))
-            .map(move |(_, rule)| (index, layer, rule))
+) -> impl Iterator<Item = (usize, &'p Arc<Policy>, &'p Rule)> {
+    policy.rules_about(level).into_iter().filter_map(move |(index, at)| {
+        let layer = policy.layers.get(index)?;
+        let rule = layer.commands.get(at).filter(|rule| rule.verb == verb)?;
+        Some((index, layer, rule))
     })
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::index::{Index, RuleAt};
 use super::set::finding;
 use crate::finding::{At, Finding};
 use crate::limits::{Isolation, Limits, TABLE};
 use crate::model::Policy;
+use crate::reading::Level;
 
 /// A policy ready to decide.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct Effective {
     distances: Vec<usize>,
     /// Figures of its sandboxes before a rule sets its own.
     figures: Limits,
+    /// Rules by the programs that they name.
+    index: Arc<Index>,
     /// Only this rule of the policy itself is considered: an example is about its rule.
     only: Option<usize>,
 }
@@ -35,7 +39,8 @@ impl Effective {
         let (layers, distances): (Vec<_>, Vec<_>) = layers.into_iter().unzip();
         let digest = digest(&layers, &within);
         let figures = Limits::preset(Isolation::Strict);
-        let mut effective = Self { layers, within, digest, distances, figures, only: None };
+        let index = Arc::new(Index::new(&layers));
+        let mut effective = Self { layers, within, digest, distances, figures, index, only: None };
         effective.figures = effective.composed_figures();
         effective.check_conflicts(findings);
         effective
@@ -133,9 +138,11 @@ impl Effective {
         Self { only: Some(rule), within: Vec::new(), ..self.clone() }
     }
 
-    /// Whether a rule counts.
-    pub(crate) fn considers(&self, layer: usize, rule: usize) -> bool {
-        self.only.is_none_or(|only| layer == 0 && only == rule)
+    /// The rules that count and could be about a command.
+    pub(crate) fn rules_about(&self, level: &Level) -> Vec<RuleAt> {
+        let mut rules = self.index.about(level);
+        rules.retain(|at| self.only.is_none_or(|only| *at == (0, only)));
+        rules
     }
 
     /// The policy that was asked for.

@@ -5,6 +5,7 @@
 //! strictest answer holds.
 
 mod composed;
+mod index;
 mod set;
 
 pub use composed::Effective;
