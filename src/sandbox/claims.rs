@@ -9,7 +9,7 @@
 //! things are made, and the last one out, who alone can turn its lock into an exclusive one, cleans up.
 //!
 //! ```text
-//! begin   lock mutex | lock ledger shared | make folders | write them down | unlock mutex
+//! begin   lock mutex | lock ledger shared | for each folder: write it down, make it | unlock mutex
 //! end     lock mutex | unlock ledger | can it be locked exclusively? then clean | unlock mutex
 //! death   the watchdog, or the next call's end, does what `end` does
 //! ```
@@ -116,16 +116,19 @@ impl Claim {
 }
 
 impl Making {
-    /// Writes down what was made, and lets others go on.
+    /// Writes down what is about to be made: a death in the next moment must not leave it behind.
     ///
     /// # Errors
-    /// The ledger cannot be written; what was made is for the caller to remove.
-    pub fn finish(self, made: &[PathBuf]) -> io::Result<Claim> {
-        if !made.is_empty() {
-            self.claim.write_down(MADE, made)?;
-        }
+    /// The ledger cannot be written; then nothing may be made.
+    pub fn announce(&self, path: &Path) -> io::Result<()> {
+        self.claim.write_down(MADE, &[path.to_owned()])
+    }
+
+    /// All is made; lets others go on.
+    #[must_use]
+    pub fn finish(self) -> Claim {
         drop(self.mutex);
-        Ok(self.claim)
+        self.claim
     }
 }
 
@@ -219,6 +222,13 @@ mod tests {
             Claim::begin(&self.path("claims"), WORKSPACE).unwrap()
         }
 
+        fn make(&self, target: &Path) -> Claim {
+            let making = self.begin();
+            making.announce(target).unwrap();
+            std::fs::create_dir(target).unwrap();
+            making.finish()
+        }
+
         fn ledger(&self) -> PathBuf {
             self.path("claims/1-2")
         }
@@ -232,10 +242,8 @@ mod tests {
     fn the_last_one_out_removes_what_stayed_empty() {
         let case = case();
         let target = case.path("target");
-        let making = case.begin();
-        std::fs::create_dir(&target).unwrap();
-        let first = making.finish(std::slice::from_ref(&target)).unwrap();
-        let second = case.begin().finish(&[]).unwrap();
+        let first = case.make(&target);
+        let second = case.begin().finish();
         drop(first);
         assert!(target.exists(), "the second still uses it");
         drop(second);
@@ -247,9 +255,7 @@ mod tests {
     fn what_was_written_stays() {
         let case = case();
         let target = case.path("target");
-        let making = case.begin();
-        std::fs::create_dir(&target).unwrap();
-        let claim = making.finish(std::slice::from_ref(&target)).unwrap();
+        let claim = case.make(&target);
         std::fs::write(target.join("x"), "").unwrap();
         drop(claim);
         assert!(target.join("x").exists());
@@ -259,9 +265,7 @@ mod tests {
     fn after_a_death_anyone_can_clean() {
         let case = case();
         let (target, guarded) = (case.path("target"), case.path("commondir"));
-        let making = case.begin();
-        std::fs::create_dir(&target).unwrap();
-        let claim = making.finish(std::slice::from_ref(&target)).unwrap();
+        let claim = case.make(&target);
         claim.guard(std::slice::from_ref(&guarded)).unwrap();
         std::fs::write(&guarded, "evil").unwrap();
         clean(&case.ledger()).unwrap();
@@ -276,6 +280,22 @@ mod tests {
     }
 
     #[test]
+    fn a_death_while_folders_are_made_leaves_none() {
+        let case = case();
+        let (made, unmade) = (case.path("made"), case.path("unmade"));
+        let making = case.begin();
+        making.announce(&made).unwrap();
+        std::fs::create_dir(&made).unwrap();
+        making.announce(&unmade).unwrap();
+        // A death: both locks go, and nothing else happens.
+        let Making { mutex, mut claim } = making;
+        drop((mutex, claim.held.take()));
+        std::mem::forget(claim);
+        clean(&case.ledger()).unwrap();
+        assert!(!made.exists() && !unmade.exists());
+    }
+
+    #[test]
     fn many_at_once_lose_nothing() {
         let case = case();
         let target = case.path("target");
@@ -284,9 +304,11 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..50 {
                         let making = case.begin();
-                        let made = std::fs::create_dir(&target).is_ok();
-                        let made = if made { vec![target.clone()] } else { Vec::new() };
-                        let claim = making.finish(&made).unwrap();
+                        if !target.exists() {
+                            making.announce(&target).unwrap();
+                            std::fs::create_dir(&target).unwrap();
+                        }
+                        let claim = making.finish();
                         assert!(target.is_dir(), "it is there as long as it is claimed");
                         drop(claim);
                     }

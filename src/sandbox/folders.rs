@@ -9,13 +9,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
-use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchown, mkdirat, openat2};
+use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchown, mkdirat, openat2, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::workspace::{Owner, Workspace};
 
-/// Makes a folder and its missing parents. Each that is made goes into `made`, absolute.
+/// Is told of each path before it is made, absolute.
+pub type Announce<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
+
+/// Makes a folder and its missing parents. Each is announced before it is made, and goes into `made`.
 ///
 /// # Errors
 /// `ELOOP` where a link stands; else as the system says.
@@ -23,6 +26,7 @@ pub fn make(
     workspace: &Workspace,
     relative: &Path,
     owner: Owner,
+    announce: Announce<'_>,
     made: &mut Vec<PathBuf>,
 ) -> io::Result<()> {
     let mut parent = PathBuf::from(".");
@@ -34,6 +38,14 @@ pub fn make(
             Mode::empty(),
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
         )?;
+        let absolute =
+            workspace.root().join(parent.strip_prefix(".").unwrap_or(&parent)).join(name);
+        // What is there already is somebody's own, and is not announced.
+        if statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_err_and(|error| error == Errno::NOENT)
+        {
+            announce(&absolute)?;
+        }
         match mkdirat(&handle, name, Mode::from(0o755)) {
             Ok(()) => {
                 // Only root makes folders for others.
@@ -46,9 +58,7 @@ pub fn make(
                         AtFlags::SYMLINK_NOFOLLOW,
                     )?;
                 }
-                made.push(
-                    workspace.root().join(parent.strip_prefix(".").unwrap_or(&parent)).join(name),
-                );
+                made.push(absolute);
             }
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -58,7 +68,7 @@ pub fn make(
     Ok(())
 }
 
-/// Makes an empty file in a folder that exists. It goes into `made`, absolute.
+/// Makes an empty file in a folder that exists. It is announced before, and goes into `made`.
 ///
 /// # Errors
 /// `ELOOP` where a link stands, `EEXIST` where something else appeared; else as the system says.
@@ -66,8 +76,11 @@ pub fn make_file(
     workspace: &Workspace,
     relative: &Path,
     owner: Owner,
+    announce: Announce<'_>,
     made: &mut Vec<PathBuf>,
 ) -> io::Result<()> {
+    let absolute = workspace.root().join(relative);
+    announce(&absolute)?;
     let handle = openat2(
         workspace.handle(),
         relative,
@@ -75,7 +88,7 @@ pub fn make_file(
         Mode::from(0o644),
         ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
     )?;
-    made.push(workspace.root().join(relative));
+    made.push(absolute);
     if geteuid().is_root() {
         fchown(&handle, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?;
     }
@@ -114,8 +127,8 @@ mod tests {
         let (_dir, workspace) = workspace();
         let mut made = Vec::new();
         let owner = workspace.owner();
-        make(&workspace, Path::new("a/b/c"), owner, &mut made).unwrap();
-        make(&workspace, Path::new("a/d"), owner, &mut made).unwrap();
+        make(&workspace, Path::new("a/b/c"), owner, &|_| Ok(()), &mut made).unwrap();
+        make(&workspace, Path::new("a/d"), owner, &|_| Ok(()), &mut made).unwrap();
         let root = workspace.root();
         assert_eq!(made, [root.join("a"), root.join("a/b"), root.join("a/b/c"), root.join("a/d")]);
         std::fs::write(root.join("a/b/kept"), "").unwrap();
@@ -132,9 +145,13 @@ mod tests {
         let (_dir, workspace) = workspace();
         let mut made = Vec::new();
         for name in ["kept", "empty"] {
-            make_file(&workspace, Path::new(name), workspace.owner(), &mut made).unwrap();
+            make_file(&workspace, Path::new(name), workspace.owner(), &|_| Ok(()), &mut made)
+                .unwrap();
         }
-        assert!(make_file(&workspace, Path::new("kept"), workspace.owner(), &mut made).is_err());
+        assert!(
+            make_file(&workspace, Path::new("kept"), workspace.owner(), &|_| Ok(()), &mut made)
+                .is_err()
+        );
         assert_eq!(made.len(), 2, "what was there already is not ours");
         std::fs::write(workspace.root().join("kept"), "x").unwrap();
         remove_if_empty(&made);
@@ -148,7 +165,8 @@ mod tests {
         symlink(outside.path(), workspace.root().join("link")).unwrap();
         let mut made = Vec::new();
         let error =
-            make(&workspace, Path::new("link/x"), workspace.owner(), &mut made).unwrap_err();
+            make(&workspace, Path::new("link/x"), workspace.owner(), &|_| Ok(()), &mut made)
+                .unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
         assert!(!outside.path().join("x").exists() && made.is_empty());
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::claims::Claim;
-use super::folders;
+use super::claims::{Claim, Making};
+use super::folders::{self, Announce};
 use super::grants::{Code, FileGrants, Shape, Writes, shapes};
 use super::mount_error::{MountError, link_or};
 use super::plan::Note;
@@ -120,20 +120,18 @@ impl<'a> WriteRoots<'a> {
                 Some(begun.map_err(|error| MountError::Claim(claims.to_owned(), error))?)
             }
         };
-        self.make_roots()?;
-        self.make_files()?;
+        let announce = |path: &Path| making.as_ref().map_or(Ok(()), |making| making.announce(path));
+        self.make_roots(&announce)?;
+        self.make_files(&announce)?;
         if self.in_tree(Path::new("")) {
-            self.hold_names()?;
+            self.hold_names(&announce)?;
         }
-        if let Some(making) = making {
-            let claim = making.finish(&[self.created.as_slice(), &self.held].concat());
-            self.claim = Some(claim.map_err(|error| MountError::Claim(claims.to_owned(), error))?);
-        }
+        self.claim = making.map(Making::finish);
         Ok(())
     }
 
     /// Makes missing write folders; keeps those that nobody protects.
-    fn make_roots(&mut self) -> Result<(), MountError> {
+    fn make_roots(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
         let mut trees = Vec::new();
         for tree in std::mem::take(&mut self.trees) {
             if protected::guard(&tree) == Guard::ReadOnly || self.is_denied(&tree) {
@@ -156,8 +154,14 @@ impl<'a> WriteRoots<'a> {
                         self.created.push(absolute);
                     }
                     Missing::Make => {
-                        folders::make(self.workspace, &tree, self.owner, &mut self.created)
-                            .map_err(|error| link_or(absolute, error, MountError::Make))?;
+                        folders::make(
+                            self.workspace,
+                            &tree,
+                            self.owner,
+                            announce,
+                            &mut self.created,
+                        )
+                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
                         trees.push(tree);
                     }
                 },
@@ -169,16 +173,17 @@ impl<'a> WriteRoots<'a> {
     }
 
     /// Holds each missing protected name of the root by an empty folder.
-    fn hold_names(&mut self) -> Result<(), MountError> {
+    fn hold_names(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
         for name in protected::in_root() {
             let absent = self
                 .workspace
                 .open(&name)
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             if absent && self.missing == Missing::Make {
-                folders::make(self.workspace, &name, self.owner, &mut self.held).map_err(
-                    |error| link_or(self.workspace.root().join(&name), error, MountError::Make),
-                )?;
+                folders::make(self.workspace, &name, self.owner, announce, &mut self.held)
+                    .map_err(|error| {
+                        link_or(self.workspace.root().join(&name), error, MountError::Make)
+                    })?;
             }
         }
         self.note(
@@ -192,7 +197,7 @@ impl<'a> WriteRoots<'a> {
 
     /// Makes missing files that are named exactly, in folders that exist and are not writable by
     /// themselves.
-    fn make_files(&mut self) -> Result<(), MountError> {
+    fn make_files(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
         for file in self.files.clone() {
             let absolute = self.workspace.root().join(&file);
             let parent = file.parent().unwrap_or(Path::new(""));
@@ -215,8 +220,14 @@ impl<'a> WriteRoots<'a> {
                     self.created.push(absolute);
                 }
                 Missing::Make => {
-                    folders::make_file(self.workspace, &file, self.owner, &mut self.created)
-                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
+                    folders::make_file(
+                        self.workspace,
+                        &file,
+                        self.owner,
+                        announce,
+                        &mut self.created,
+                    )
+                    .map_err(|error| link_or(absolute, error, MountError::Make))?;
                 }
             }
         }
