@@ -5,6 +5,8 @@ use runner_policy::model::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::CallId;
+
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -43,8 +45,11 @@ impl Kind {
 /// The body of `start` and `refused`: what was asked and what was decided.
 #[derive(Debug, Clone, Serialize)]
 pub struct Started {
-    /// `exec`, later `tool`.
+    /// `exec` or `tool`.
     pub kind: &'static str,
+    /// The call that asked for this one, where a tool did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The command as one shell line.
     pub command: String,
     /// The words, where it was not a shell line.
@@ -85,9 +90,11 @@ impl Started {
         workspace: &str,
         cwd: &str,
         decision: &Decision,
+        parent: Option<&CallId>,
     ) -> Self {
         Self {
             kind: "exec",
+            parent: parent.map(ToString::to_string),
             command,
             argv,
             workspace: workspace.to_owned(),

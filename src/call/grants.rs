@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use runner_policy::Effective;
-use runner_policy::effect::Class;
 use runner_policy::lists::FileList;
 
-use super::request::Decided;
 use crate::sandbox::grants::{Code, FileGrants, PathSet, Writes};
 
 /// The four lists of one policy.
@@ -34,15 +32,14 @@ impl<'p> Lists<'p> {
     }
 
     /// What the decision lets the call do with files.
-    pub(super) fn grants(&self, decided: &Decided) -> FileGrants<'_> {
-        let classes = decided.decision.grant.classes;
+    pub(super) fn grants(&self, writes: Writes, code: Code) -> FileGrants<'_> {
         FileGrants {
             read: &self.read,
             write: &self.write,
             readonly: &self.readonly,
             deny: &self.deny,
-            writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
-            code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+            writes,
+            code,
         }
     }
 }

@@ -12,6 +12,8 @@
 mod error;
 mod grants;
 mod line;
+mod plan;
+mod record;
 mod request;
 mod result;
 mod run;

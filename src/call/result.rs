@@ -1,5 +1,7 @@
 //! The result of a call: one object for machines, the same facts for people.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use runner_policy::decide::{Decision, Explanation, RuleRef};
 use runner_policy::limits::Limits;
 use serde::Serialize;
@@ -70,7 +72,7 @@ impl Serialize for Stream {
                 (Some(head), Some(tail)) if dropped > 0 => {
                     (format!("{head}\n[... {dropped} bytes left out ...]\n{tail}"), "utf-8")
                 }
-                _ => (base64(&[head, &tail].concat()), "base64"),
+                _ => (BASE64_STANDARD.encode([head, &tail].concat()), "base64"),
             },
         };
         map.insert(name.to_owned(), Value::from(text));
@@ -96,25 +98,6 @@ fn cut_text(bytes: &[u8], cut: Cut) -> Option<&str> {
         };
         std::str::from_utf8(part).ok()
     })
-}
-
-/// RFC 4648 base64 with padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let word = at(0) << 16 | at(1) << 8 | at(2);
-        for position in 0..4 {
-            if position <= chunk.len() {
-                let digit = DIGITS[(word >> (18 - 6 * position)) as usize & 63];
-                text.push(char::from(digit));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
 }
 
 /// What went wrong.
@@ -167,6 +150,9 @@ impl ErrorObject {
     /// The code of a call that ended because nobody read its output any more.
     pub const OUTPUT_CLOSED: &'static str = "output_closed";
 
+    /// The code of a call that the broker ended; whoever started the broker knows why.
+    pub const BROKER_ENDED: &'static str = "broker_ended";
+
     /// Of a call that ran and did not end by itself.
     #[must_use]
     pub fn of_verdict(verdict: &Verdict, limits: &Limits) -> Option<Self> {
@@ -194,6 +180,9 @@ impl ErrorObject {
             ),
             Verdict::Cancelled(CancelCause::OutputClosed) => {
                 (Self::OUTPUT_CLOSED, "whoever read the output left".to_owned(), None)
+            }
+            Verdict::Cancelled(CancelCause::BrokerEnded) => {
+                (Self::BROKER_ENDED, "the broker ended the call".to_owned(), None)
             }
             Verdict::Cancelled(CancelCause::Interrupt | CancelCause::Terminate) => {
                 ("cancelled", "the call was cancelled".to_owned(), None)
@@ -250,6 +239,9 @@ pub fn ending(verdict: &Verdict) -> Ending {
         }
         // Nobody reads any more: as quiet as any program that a closed pipe ends.
         Verdict::Cancelled(CancelCause::OutputClosed) => Ending::of_command(141),
+        Verdict::Cancelled(CancelCause::BrokerEnded) => {
+            Ending::of_kind(Kind::Broken, ErrorObject::BROKER_ENDED)
+        }
         Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, "program_not_found"),
         Verdict::NotExecutable { .. } => Ending::of_kind(Kind::Broken, "not_executable"),
         Verdict::NoCwd { .. } => Ending::of_kind(Kind::Broken, "no_cwd"),
@@ -361,10 +353,6 @@ mod tests {
         let binary = stream(&[0xff, 0, 1], 100);
         assert_eq!(binary["stdout"], "/wAB");
         assert_eq!(binary["stdout_encoding"], "base64");
-        assert_eq!(base64(b""), "");
-        assert_eq!(base64(b"f"), "Zg==");
-        assert_eq!(base64(b"fo"), "Zm8=");
-        assert_eq!(base64(b"foobar"), "Zm9vYmFy");
     }
 
     #[test]

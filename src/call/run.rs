@@ -1,38 +1,35 @@
 //! From a decision to a result: plan, record, run, record.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
+use runner_policy::effect::Class;
 use serde_json::{Value, json};
 
 use super::error::CallError;
-use super::grants::Lists;
+use super::plan::{Setting, make_plan, materials};
+use super::record::{End, Record};
 use super::request::{Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
-use crate::audit::{Ended, Event, Ledger, Started};
-use crate::engine::{CallId, Docker, Engine, Owner as Process, UserNamespace};
-use crate::error::{Error, Failure};
+use crate::audit::Started;
+use crate::engine::{CallId, Docker, Engine};
+use crate::error::Error;
 use crate::exit::{Ending, Kind};
 use crate::sandbox::cancel::Cancel;
+use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
-use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
-use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, plan};
+use crate::sandbox::plan::SandboxPlan;
+use crate::sandbox::planner::View;
 use crate::sandbox::run::{self, Keep, Streams};
-use crate::sandbox::user::UserMapping;
+use crate::sandbox::streams::Source;
 use crate::sandbox::watchdog::Watchdog;
-use crate::sandbox::workspace::Owner;
 use crate::sandbox::{claims, quarantine};
-use crate::store::Store;
 
 /// Where a call's output goes.
 pub enum Output {
     /// To these, as it comes.
     Streamed(Streams),
     /// Into the result, with this standard input.
-    Kept(crate::sandbox::pump::Source),
+    Kept(Source),
 }
 
 /// Carries out a decided call. A refusal is a result, not an error.
@@ -40,51 +37,73 @@ pub enum Output {
 /// # Errors
 /// The call did not come to an outcome. If it had started, its end is recorded.
 pub fn run(decided: &Decided, output: Output) -> Result<CallResult, CallError> {
-    let store = Store::open(decided.places.state.as_deref())?;
-    let ledger = Ledger::new(&store);
-    let local = |what| move |error| CallError::Local(what, error);
-    let id = CallId::fresh().map_err(local("make an id"))?;
-    let process = Process::this().map_err(local("look at this process"))?;
-    ledger.find_aborted()?;
-    let started = Started::new(
+    if !decided.is_allowed() {
+        return refuse(decided, None);
+    }
+    in_event_loop(async {
+        let mut cancel =
+            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+        carry_out(decided, output, &mut cancel, None).await
+    })
+}
+
+/// Runs a future to its end.
+pub(super) fn in_event_loop<T>(
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CallError::Local("start the event loop", error))?;
+    let result = runtime.block_on(work);
+    // A thread may still wait for standard input; nobody waits for it.
+    runtime.shutdown_background();
+    result
+}
+
+/// Records that a call may not run, and says why.
+pub(super) fn refuse(decided: &Decided, parent: Option<&CallId>) -> Result<CallResult, CallError> {
+    let mut record = Record::open(&decided.places)?;
+    let id = record.id().clone();
+    record.refused(&started(decided, parent)?)?;
+    refused(&id, decided)
+}
+
+/// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked
+/// for it, if it was not a person.
+pub(super) async fn carry_out(
+    decided: &Decided,
+    output: Output,
+    cancel: &mut Cancel,
+    parent: Option<&CallId>,
+) -> Result<CallResult, CallError> {
+    let mut record = Record::open(&decided.places)?;
+    record.start(&started(decided, parent)?)?;
+    let id = record.id().clone();
+    let result = in_sandbox(&id, decided, output, cancel).await;
+    let end = match &result {
+        Ok(result) => End {
+            ending: result.ending.clone(),
+            code: result.error.as_ref().map(|error| error.code.clone()),
+            detail: result.metadata.clone(),
+        },
+        Err(error) => End::of_error(error),
+    };
+    let recorded = record.end(end);
+    result
+        .and_then(|result| recorded.map(|()| result))
+        .map_err(|error| CallError::Started(id, Box::new(error)))
+}
+
+fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Started, CallError> {
+    Ok(Started::new(
         decided.request.shown(),
         decided.request.argv_text(),
         path_text(decided.workspace.root())?,
         path_text(decided.workspace.cwd())?,
         &decided.decision,
-    );
-    if !decided.is_allowed() {
-        ledger.append(&id, Event::Refused(&started), &process)?;
-        return refused(&id, decided);
-    }
-    ledger.append(&id, Event::Start(&started), &process)?;
-    let begun = Instant::now();
-    let result = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(local("start the event loop"))
-        .and_then(|runtime| {
-            let result = runtime.block_on(in_sandbox(&id, decided, output));
-            // A thread may still wait for standard input; nobody waits for it.
-            runtime.shutdown_background();
-            result
-        });
-    let ended = Ended {
-        status: json!(
-            result.as_ref().map_or_else(|error| error.kind().status(), |result| result.status)
-        ),
-        exit: result.as_ref().map_or_else(|error| error.kind().exit(), |result| result.exit).get(),
-        code: match &result {
-            Ok(result) => result.error.as_ref().map(|error| error.code.clone()),
-            Err(error) => Some(error.code().to_owned()),
-        },
-        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        detail: result.as_ref().map_or(Value::Null, |result| result.metadata.clone()),
-    };
-    let recorded = ledger.append(&id, Event::End(&ended), &process).map_err(CallError::from);
-    result
-        .and_then(|result| recorded.map(|()| result))
-        .map_err(|error| CallError::Started(id, Box::new(error)))
+        parent,
+    ))
 }
 
 /// The result of a call that may not run.
@@ -113,13 +132,9 @@ fn refused(id: &CallId, decided: &Decided) -> Result<CallResult, CallError> {
 /// # Errors
 /// There is no plan for it.
 pub fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CallError::Local("start the event loop", error))?;
-    runtime.block_on(async {
+    in_event_loop(async {
         let engine = Docker::connect().await?;
-        let plan = make_plan(decided, &engine, Missing::Describe).await?;
+        let plan = make_plan(&setting(decided), &engine, Missing::Describe).await?;
         let container = engine.describe(&plan).await?;
         Ok(DryRun { plan, container })
     })
@@ -133,25 +148,40 @@ pub struct DryRun {
     pub container: Value,
 }
 
+/// What a decided call's sandbox is planned for.
+fn setting(decided: &Decided) -> Setting<'_> {
+    let classes = decided.decision.grant.classes;
+    Setting {
+        policy: &decided.policy,
+        workspace: &decided.workspace,
+        places: &decided.places,
+        image: decided.request.image.as_deref(),
+        limits: decided.limits(),
+        place: decided.decision.grant.place,
+        view: View::Workspace,
+        writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
+        code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+    }
+}
+
 async fn in_sandbox(
     id: &CallId,
     decided: &Decided,
     output: Output,
+    cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     // Before the plan: that one makes folders, which must go with us.
-    let claims = claims::ledger(&materials(decided)?, decided.workspace.identity());
+    let claims = claims::ledger(&materials(&decided.places)?, decided.workspace.identity());
     let watchdog = Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&claims))
         .map_err(|error| CallError::Local("start the watchdog", error))?;
-    let plan = make_plan(decided, engine.as_ref(), Missing::Make).await?;
+    let plan = make_plan(&setting(decided), engine.as_ref(), Missing::Make).await?;
     let (streams, keeps) = match output {
         Output::Streamed(streams) => (streams, false),
         Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
     };
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
-    let outcome = run::run_watched(Arc::clone(&engine), call, streams, &mut cancel, watchdog).await;
+    let outcome = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog).await;
     // Folders that stayed empty go with the plan's claim on them.
     let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
         .iter()
@@ -176,102 +206,6 @@ async fn in_sandbox(
         explanation: None,
         ending,
     })
-}
-
-/// The caller's own folder for what sandboxes are made from.
-fn materials(decided: &Decided) -> Result<PathBuf, CallError> {
-    let state = decided.places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
-    Ok(state.join("materials"))
-}
-
-async fn make_plan(
-    decided: &Decided,
-    engine: &dyn Engine,
-    missing: Missing,
-) -> Result<SandboxPlan, CallError> {
-    let policy = &decided.policy;
-    let engines = policy.engines();
-    if !engines.contains(&engine.name()) {
-        return Err(CallError::NoEngine {
-            policy: policy.name().to_owned(),
-            engines: engines.iter().map(ToString::to_string).collect(),
-        });
-    }
-    if decided.decision.grant.place == runner_policy::model::RunPlace::Host {
-        return Err(CallError::HostNotOffered);
-    }
-    let facts = engine.probe().await?;
-    let (image, image_facts) = match decided.request.image.as_deref().unwrap_or(policy.image()) {
-        "host" => (Image::Host, ImageFacts::default()),
-        reference => {
-            // From here on by its digest: what was looked at is what runs.
-            let prepared = engine.prepare(&Image::Reference(reference.to_owned())).await?;
-            (Image::Reference(prepared.image), prepared.facts)
-        }
-    };
-    let lists = Lists::new(policy);
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let variable = |name: &str| std::env::var_os(name);
-    let materials = materials(decided)?;
-    let request = PlanRequest {
-        workspace: &decided.workspace,
-        grants: lists.grants(decided),
-        image,
-        image_facts,
-        runtime: runtime(policy.runtime(), &facts.runtimes, policy.isolation()),
-        isolation: policy.isolation(),
-        limits: decided.limits(),
-        env: environment(decided),
-        shared_memory: SharedMemory::None,
-        mapping: match facts.user_namespace {
-            UserNamespace::Host => UserMapping::Rootful,
-            UserNamespace::Rootless => UserMapping::Rootless,
-            UserNamespace::Remapped => UserMapping::Remapped,
-        },
-        caller: Owner {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-        },
-        home: home.as_deref(),
-        variable: &variable,
-        materials: &materials,
-        missing,
-    };
-    Ok(plan(&request)?)
-}
-
-/// The policy's runtime; `paranoid` without one takes the engine's own with a kernel of its own.
-fn runtime(
-    wanted: Option<&str>,
-    known: &[String],
-    isolation: runner_policy::limits::Isolation,
-) -> Option<Runtime> {
-    use runner_policy::limits::Isolation;
-    if let Some(name) = wanted {
-        return Runtime::new(name);
-    }
-    let strong = |name: &&String| {
-        crate::sandbox::protection::RuntimeKind::of(Runtime::new(name).as_ref()).has_own_kernel()
-    };
-    match isolation {
-        Isolation::Basic | Isolation::Strict => None,
-        Isolation::Paranoid => known.iter().find(strong).and_then(|name| Runtime::new(name)),
-    }
-}
-
-/// The policy's variables: passed ones as the caller has them, set ones as written.
-fn environment(decided: &Decided) -> BTreeMap<OsString, OsString> {
-    let passed = decided
-        .policy
-        .env_pass()
-        .into_iter()
-        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)));
-    let set = decided
-        .policy
-        .env_set()
-        .into_iter()
-        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    passed.chain(set).collect()
 }
 
 /// An error of a call as the top error.

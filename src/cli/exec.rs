@@ -17,8 +17,8 @@ use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Reque
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
-use crate::sandbox::pump::Source;
 use crate::sandbox::run::{Keep, Streams};
+use crate::sandbox::streams::Source;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -144,7 +144,13 @@ fn streams() -> Streams {
     } else {
         Box::pin(tokio::io::stderr())
     };
-    Streams { stdin: input(), stdout: Some(out), stderr: Some(err), keep: Keep::Nothing }
+    Streams {
+        stdin: input(),
+        stdout: Some(out),
+        stderr: Some(err),
+        talk: None,
+        keep: Keep::Nothing,
+    }
 }
 
 /// Programs that are of no use without a terminal.

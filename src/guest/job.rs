@@ -22,6 +22,8 @@ pub struct Job {
     voice: Voice,
     steps: VecDeque<(Option<Joiner>, Pipeline)>,
     streams: Option<[OwnedFd; 3]>,
+    /// What becomes descriptor 3 of the first command.
+    port: Option<OwnedFd>,
     running: Vec<Process>,
     negated: bool,
     enter: Option<Option<Word>>,
@@ -38,13 +40,14 @@ struct Process {
 }
 
 impl Job {
-    /// Begins the work with these ends of the standard streams.
-    pub fn begin(mut start: Start, streams: [OwnedFd; 3]) -> Self {
+    /// Begins the work with these ends of the standard streams, and of the talk of a tool.
+    pub fn begin(mut start: Start, streams: [OwnedFd; 3], port: Option<OwnedFd>) -> Self {
         let (steps, voice) = steps(&mut start.work);
         let mut job = Self {
             voice,
             steps,
             streams: Some(streams),
+            port,
             running: Vec::new(),
             negated: false,
             enter: None,
@@ -58,6 +61,7 @@ impl Job {
             Err(error) => {
                 job.steps.clear();
                 job.streams = None;
+                job.port = None;
                 job.last = Ending::NoCwd { errno: number(&error) };
             }
         }
@@ -242,7 +246,8 @@ impl Job {
                 limits: self.start.limits,
                 voice: self.voice,
             };
-            let launched = stage::launch(&orders, [input, output, stderr.try_clone()?])?;
+            let streams = [input, output, stderr.try_clone()?];
+            let launched = stage::launch(&orders, streams, self.port.take())?;
             self.running.push(Process::new(launched));
             input = next;
         }

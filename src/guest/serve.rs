@@ -5,12 +5,12 @@
 
 use crate::job::Job;
 use crate::link::{Link, LinkError};
-use crate::stdio::{Input, Output};
+use crate::stdio::{self, Input, Output};
 use crate::sys::{self, Poll};
 use crate::{cgroup, report, watch};
 use runner_wire::{
     Cause, Channel, DATA_MAX, Ending, Exit, Fatal, GuestMessage, HostMessage, Kind, LimitHit,
-    Phase, SignalName, Start, Started, Stdin, StreamTotals, VERSION, WireError,
+    Phase, Port, SignalName, Start, Started, Stdin, StreamTotals, VERSION, WireError,
 };
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -116,9 +116,11 @@ struct Call<'a> {
     link: &'a mut Link,
     child_signal: OwnedFd,
     job: Job,
-    input: Input,
-    outputs: [Output; 2],
-    closed: [bool; 2],
+    /// Standard input, and what the broker says.
+    inputs: [Input; 2],
+    /// Standard output, standard error, and what a tool says.
+    outputs: [Output; 3],
+    closed: [bool; 3],
     output_max: u64,
     watch: watch::Watch,
     begun: Instant,
@@ -140,16 +142,27 @@ impl<'a> Call<'a> {
         };
         let (out, stdout) = Output::open(Channel::STDOUT)?;
         let (err, stderr) = Output::open(Channel::STDERR)?;
+        let (heard, said, port) = match start.port {
+            Port::Tool => {
+                let (heard, said, port) = stdio::talk()?;
+                (heard, said, Some(port))
+            }
+            Port::Closed => {
+                let (heard, said) = stdio::no_talk();
+                (heard, said, None)
+            }
+        };
+        let closed = [false, false, port.is_none()];
         let deadline = begun + Duration::from_millis(start.limits.wall_ms);
         let output_max = start.limits.output_max;
         let watch = watch::Watch::new(start.limits.open_files, begun);
         Ok(Self {
             link,
             child_signal,
-            job: Job::begin(start, [stdin, stdout, stderr]),
-            input,
-            outputs: [out, err],
-            closed: [false; 2],
+            job: Job::begin(start, [stdin, stdout, stderr], port),
+            inputs: [input, heard],
+            outputs: [out, err, said],
+            closed,
             output_max,
             watch,
             begun,
@@ -168,7 +181,7 @@ impl<'a> Call<'a> {
         loop {
             self.check_end();
             if let Some((_, until)) = self.ended {
-                let drained = self.closed == [true; 2];
+                let drained = self.closed == [true; 3];
                 if drained || Instant::now() >= until {
                     return self.exit(until);
                 }
@@ -182,13 +195,16 @@ impl<'a> Call<'a> {
         let room = self.link.has_room();
         let output =
             |at: usize| self.outputs[at].wants().filter(|_| room).map_or(Poll::none(), Poll::read);
+        let input = |at: usize| self.inputs[at].wants().map_or(Poll::none(), Poll::write);
         let mut polls = vec![
             Poll::read(self.link.input()),
             self.link.output().map_or(Poll::none(), Poll::write),
             Poll::read(self.child_signal.as_raw_fd()),
-            self.input.wants().map_or(Poll::none(), Poll::write),
+            input(0),
+            input(1),
             output(0),
             output(1),
+            output(2),
         ];
         polls.extend(self.job.reports().map(Poll::read));
         sys::poll(&mut polls, self.next_deadline())?;
@@ -200,15 +216,17 @@ impl<'a> Call<'a> {
         if polls[1].ready() {
             self.link.write()?;
         }
-        if polls[6..].iter().any(|poll| poll.ready()) {
+        if polls[8..].iter().any(|poll| poll.ready()) {
             self.announce()?;
         }
-        if polls[3].ready() {
-            let grant = self.input.write();
-            self.give_back(grant)?;
-        }
         for at in 0..2 {
-            if polls[4 + at].ready() {
+            if polls[3 + at].ready() {
+                let grant = self.inputs[at].write();
+                self.give_back(at, grant)?;
+            }
+        }
+        for at in 0..3 {
+            if polls[5 + at].ready() {
                 self.forward(at)?;
             }
         }
@@ -235,12 +253,13 @@ impl<'a> Call<'a> {
 
     fn take(&mut self, message: HostMessage) -> Result<(), LinkError> {
         match message {
-            HostMessage::Data(_, bytes) => {
-                let grant = self.input.take(&bytes)?;
-                self.give_back(grant)
+            HostMessage::Data(channel, bytes) => {
+                let at = usize::from(channel == Channel::TOOL);
+                let grant = self.inputs[at].take(&bytes)?;
+                self.give_back(at, grant)
             }
             HostMessage::Close(_) => {
-                self.input.close();
+                self.inputs[0].close();
                 Ok(())
             }
             HostMessage::Credit(channel, bytes) => {
@@ -260,9 +279,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn give_back(&mut self, grant: Option<u32>) -> Result<(), LinkError> {
+    fn give_back(&mut self, at: usize, grant: Option<u32>) -> Result<(), LinkError> {
         match grant {
-            Some(bytes) => self.link.send(&GuestMessage::Credit(Channel::STDIN, bytes)),
+            Some(bytes) => self.link.send(&GuestMessage::Credit(self.inputs[at].channel, bytes)),
             None => Ok(()),
         }
     }
@@ -349,7 +368,7 @@ impl<'a> Call<'a> {
         if by_itself || self.stopped.is_some() {
             sys::kill_all();
             self.job.stop();
-            self.input.stop();
+            self.inputs.iter_mut().for_each(Input::stop);
             let drain = if self.stopped.is_some() { DRAIN_STOPPED } else { DRAIN };
             self.ended = Some((self.begun.elapsed(), now + drain));
         }
@@ -357,7 +376,7 @@ impl<'a> Call<'a> {
 
     /// Tells the end, as the last word.
     fn exit(&mut self, until: Instant) -> Result<(), LinkError> {
-        for at in 0..2 {
+        for at in 0..3 {
             if !self.closed[at] {
                 self.outputs[at].stop();
                 self.link.send(&GuestMessage::Close(self.outputs[at].channel))?;

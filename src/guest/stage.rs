@@ -18,6 +18,9 @@ use std::process::{Command, ExitCode, Stdio};
 /// The first argument of a stage.
 pub const ARGUMENT: &str = "stage";
 
+/// Where a tool's runtime finds its talk with the broker.
+const PORT: RawFd = 3;
+
 /// Redirections use descriptors 0 to 9; ours are above.
 const OWN_FDS: RawFd = 10;
 
@@ -86,20 +89,26 @@ pub struct Launched {
     pub report: File,
 }
 
-/// Starts a stage with these standard streams.
-pub fn launch(orders: &Orders, streams: [OwnedFd; 3]) -> io::Result<Launched> {
+/// Starts a stage with these standard streams, and what becomes [`PORT`].
+pub fn launch(
+    orders: &Orders,
+    streams: [OwnedFd; 3],
+    port: Option<OwnedFd>,
+) -> io::Result<Launched> {
     let mut file = sys::memory_file()?;
     serde_json::to_writer(&mut file, orders)?;
     file.rewind()?;
     let (report, writer) = io::pipe()?;
     let file = sys::inheritable(file.as_fd(), OWN_FDS)?;
     let writer = sys::inheritable(writer.as_fd(), OWN_FDS)?;
+    let port = port.map(|port| sys::inheritable(port.as_fd(), OWN_FDS)).transpose()?;
     let [stdin, stdout, stderr] = streams;
     let child = Command::new("/proc/self/exe")
         .arg0("runner-guest")
         .arg(ARGUMENT)
         .arg(file.as_raw_fd().to_string())
         .arg(writer.as_raw_fd().to_string())
+        .args(port.as_ref().map(|port| port.as_raw_fd().to_string()))
         .env_clear()
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
@@ -115,12 +124,19 @@ pub fn launch(orders: &Orders, streams: [OwnedFd; 3]) -> io::Result<Launched> {
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let fds: Vec<RawFd> =
         args.filter_map(|arg| arg.to_str()?.parse().ok()).filter(|fd| *fd >= OWN_FDS).collect();
-    let [orders, report] = fds[..] else {
+    let [orders, report, ref port @ ..] = fds[..] else {
         return ExitCode::from(125);
     };
     let (Ok(orders), Ok(report)) = (sys::adopt(orders), sys::adopt(report)) else {
         return ExitCode::from(125);
     };
+    if let [port] = port {
+        // The copy above is closed when the command is executed.
+        let placed = sys::adopt(*port).and_then(|port| sys::place(port.as_raw_fd(), PORT));
+        if placed.is_err() {
+            return ExitCode::from(125);
+        }
+    }
     let mut text = Vec::new();
     let read = File::from(orders).read_to_end(&mut text);
     match read.map_err(serde_json::Error::io).and_then(|_| serde_json::from_slice(&text)) {

@@ -1,4 +1,5 @@
-//! The command's standard streams: pipes on one side, channels with credit on the other.
+//! The command's streams: pipes, or one socket for the talk of a tool, on one side, channels with
+//! credit on the other.
 
 use crate::link::retry;
 use crate::sys;
@@ -7,9 +8,12 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
-/// Standard input: from the host into a pipe.
+/// A stream into the command: from the host into a pipe.
 pub struct Input {
+    /// Its channel.
+    pub channel: Channel,
     pipe: Option<File>,
     waiting: VecDeque<u8>,
     credit: Receiver,
@@ -20,26 +24,34 @@ impl Input {
     /// The input and the end that a command reads.
     pub fn open() -> io::Result<(Self, OwnedFd)> {
         let (reader, writer) = io::pipe()?;
-        let pipe = File::from(OwnedFd::from(writer));
+        Ok((Self::into(writer.into(), Channel::STDIN)?, reader.into()))
+    }
+
+    fn into(writer: OwnedFd, channel: Channel) -> io::Result<Self> {
+        let pipe = File::from(writer);
         sys::set_nonblocking(pipe.as_fd())?;
-        let input = Self {
+        Ok(Self {
+            channel,
             pipe: Some(pipe),
             waiting: VecDeque::with_capacity(WINDOW as usize),
-            credit: Receiver::new(Channel::STDIN),
+            credit: Receiver::new(channel),
             closed: false,
-        };
-        Ok((input, reader.into()))
+        })
     }
 
     /// No input: what a command reads is the null device.
     pub fn none() -> io::Result<(Self, OwnedFd)> {
-        let input = Self {
+        Ok((Self::nowhere(Channel::STDIN), File::open("/dev/null")?.into()))
+    }
+
+    fn nowhere(channel: Channel) -> Self {
+        Self {
+            channel,
             pipe: None,
             waiting: VecDeque::new(),
-            credit: Receiver::new(Channel::STDIN),
+            credit: Receiver::new(channel),
             closed: true,
-        };
-        Ok((input, File::open("/dev/null")?.into()))
+        }
     }
 
     /// The descriptor to wait for, while bytes are waiting.
@@ -50,7 +62,7 @@ impl Input {
     /// Takes bytes of the host; the credit to give back.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<u32>, WireError> {
         if self.closed {
-            return Err(WireError::Credit(Channel::STDIN.0));
+            return Err(WireError::Credit(self.channel.0));
         }
         self.credit.receive(bytes.len())?;
         self.waiting.extend(bytes);
@@ -116,10 +128,13 @@ impl Output {
     /// The output and the end that commands write.
     pub fn open(channel: Channel) -> io::Result<(Self, OwnedFd)> {
         let (reader, writer) = io::pipe()?;
-        let pipe = File::from(OwnedFd::from(reader));
+        Ok((Self::from(reader.into(), channel)?, writer.into()))
+    }
+
+    fn from(reader: OwnedFd, channel: Channel) -> io::Result<Self> {
+        let pipe = File::from(reader);
         sys::set_nonblocking(pipe.as_fd())?;
-        let output = Self { channel, total: 0, pipe: Some(pipe), credit: Sender::new(channel) };
-        Ok((output, writer.into()))
+        Ok(Self { channel, total: 0, pipe: Some(pipe), credit: Sender::new(channel) })
     }
 
     /// The descriptor to wait for, while the host has room.
@@ -160,4 +175,20 @@ impl Output {
     pub fn stop(&mut self) {
         self.pipe = None;
     }
+}
+
+/// The talk of a tool: one socket, both ways. The third is the end that the tool's runtime has.
+pub fn talk() -> io::Result<(Input, Output, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let ours = OwnedFd::from(ours);
+    let input = Input::into(ours.try_clone()?, Channel::TOOL)?;
+    let output = Output::from(ours, Channel::TOOL)?;
+    Ok((input, output, theirs.into()))
+}
+
+/// No talk: nothing comes, and nothing may be sent.
+pub fn no_talk() -> (Input, Output) {
+    let channel = Channel::TOOL;
+    let output = Output { channel, total: 0, pipe: None, credit: Sender::new(channel) };
+    (Input::nowhere(channel), output)
 }

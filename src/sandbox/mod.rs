@@ -25,6 +25,7 @@ pub mod protection;
 pub mod pump;
 pub mod quarantine;
 pub mod run;
+pub mod streams;
 pub mod survey;
 pub mod synthetic;
 pub mod toolchain;

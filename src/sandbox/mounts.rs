@@ -41,7 +41,7 @@ use super::write_roots::WriteRoots;
 pub const MAX_MOUNTS: usize = 1_024;
 
 /// The mounts of a workspace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WorkspaceMounts {
     /// In mount order.
     pub mounts: Vec<Mount>,

@@ -102,6 +102,8 @@ pub enum CancelCause {
     Terminate,
     /// Nobody reads the output any more.
     OutputClosed,
+    /// The broker does not listen to the tool any more; it says why.
+    BrokerEnded,
 }
 
 /// Time by phase. They follow each other; together they are the call.

@@ -17,7 +17,7 @@ use crate::exit::Kind;
 use super::gitdirs;
 use super::grants::{FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
-use super::mounts::{Missing, MountError, plan_mounts};
+use super::mounts::{Missing, MountError, WorkspaceMounts, plan_mounts};
 use super::plan::{
     Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
     ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
@@ -32,6 +32,8 @@ use super::workspace::{Owner, Workspace};
 pub struct PlanRequest<'a> {
     /// The workspace, held open.
     pub workspace: &'a Workspace,
+    /// What the sandbox sees of it.
+    pub view: View,
     /// What was decided about files.
     pub grants: FileGrants<'a>,
     /// The root file system.
@@ -60,6 +62,16 @@ pub struct PlanRequest<'a> {
     pub materials: &'a Path,
     /// Whether to make what is missing.
     pub missing: Missing,
+}
+
+/// What a sandbox sees of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// A command's: the workspace as granted, and all toolchains.
+    Workspace,
+    /// A tool's: no workspace, and of the toolchains only the one that has this program. Whatever it
+    /// wants of the workspace it asks the broker for.
+    Program(&'static str),
 }
 
 /// What is known about a foreign image.
@@ -181,20 +193,30 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             variable: request.variable,
             workspace: workspace.root(),
             user: owner_of_writes(request, &user),
+            only: match request.view {
+                View::Workspace => None,
+                View::Program(name) => Some(name),
+            },
         }),
         Image::Reference(_) => Toolchains::default(),
     };
     let env = environment(request, &toolchains)?;
-    let git = gitdirs::find(workspace, git_access(&request.grants));
+    let git = match request.view {
+        View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
+        View::Program(_) => gitdirs::GitDirs::default(),
+    };
 
     // Last of what can fail: it may make folders.
-    let own = plan_mounts(
-        workspace,
-        &request.grants,
-        request.missing,
-        owner_of_writes(request, &user),
-        &request.materials.join(super::claims::FOLDER),
-    )?;
+    let own = match request.view {
+        View::Workspace => plan_mounts(
+            workspace,
+            &request.grants,
+            request.missing,
+            owner_of_writes(request, &user),
+            &request.materials.join(super::claims::FOLDER),
+        )?,
+        View::Program(_) => WorkspaceMounts::default(),
+    };
 
     let mut masks = Vec::new();
     for (path, hidden) in &own.hidden {
@@ -225,7 +247,10 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         runtime: request.runtime.clone(),
         isolation: request.isolation,
         workspace: workspace.root().to_owned(),
-        cwd: workspace.cwd().to_owned(),
+        cwd: match request.view {
+            View::Workspace => workspace.cwd().to_owned(),
+            View::Program(_) => PathBuf::from(HOME),
+        },
         mounts: in_order(workspace.root(), own.mounts, git.mounts, toolchains.mounts),
         masks,
         synthetic,

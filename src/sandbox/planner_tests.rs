@@ -43,6 +43,7 @@ impl Case {
         let writes = if self.write.matches(Path::new("x")) { Writes::Some } else { Writes::None };
         let mut request = PlanRequest {
             workspace: &self.workspace,
+            view: View::Workspace,
             grants: FileGrants {
                 read: &self.read,
                 write: &self.write,

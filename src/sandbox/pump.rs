@@ -1,4 +1,5 @@
-//! One call's traffic: standard input in, output out, each within its credit, until the guest's end.
+//! One call's traffic: standard input in, output out, a tool's talk with the broker both ways, each within
+//! its credit, until the guest's end.
 //!
 //! One loop owns all state. What waits to be written, to the guest or to the caller, is bounded by the
 //! credit windows, so memory is flat however fast the command writes and however slowly the caller
@@ -7,27 +8,20 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use runner_wire::{
-    Channel, Decoder, Encoder, Exit, GuestMessage, HostMessage, Kind, Ready, Receiver, Sender,
-    SignalName, WireError,
+    Channel, Decoder, Encoder, Exit, GuestMessage, HostMessage, Kind, Ready, SignalName, WireError,
 };
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::cancel::Cancel;
 use super::kept::Kept;
 use super::outcome::{CancelCause, RunError};
+use super::streams::{Feed, Output, Sink, Source, Talk};
 use crate::engine::{Attached, Chunk};
-
-/// Standard input of a call.
-pub type Source = Option<Pin<Box<dyn AsyncRead + Send>>>;
-
-/// Where an output stream goes while the call runs, beside what is kept of it.
-pub type Sink = Option<Pin<Box<dyn AsyncWrite + Send>>>;
 
 /// No input is read while this much waits to be sent.
 const WAITING_MAX: usize = 128 << 10;
@@ -118,83 +112,6 @@ impl Wire {
     }
 }
 
-/// One output stream on its way to the caller.
-struct Output {
-    channel: Channel,
-    sink: Sink,
-    waiting: VecDeque<u8>,
-    unflushed: bool,
-    credit: Receiver,
-    kept: Kept,
-    closed: bool,
-}
-
-impl Output {
-    fn new(channel: Channel, sink: Sink, keep: u64) -> Self {
-        Self {
-            channel,
-            sink,
-            waiting: VecDeque::new(),
-            unflushed: false,
-            credit: Receiver::new(channel),
-            kept: Kept::new(keep),
-            closed: false,
-        }
-    }
-
-    /// Takes bytes of the guest; credit to return at once if nobody waits for them.
-    fn take(&mut self, bytes: &[u8]) -> Result<Option<u32>, WireError> {
-        if self.closed {
-            return Err(WireError::Channel { kind: Kind::Data, channel: self.channel.0 });
-        }
-        self.credit.receive(bytes.len())?;
-        self.kept.push(bytes);
-        if self.sink.is_none() {
-            return Ok(self.credit.release(bytes.len()));
-        }
-        self.waiting.extend(bytes);
-        Ok(None)
-    }
-
-    fn busy(&self) -> bool {
-        self.sink.is_some() && (self.unflushed || !self.waiting.is_empty())
-    }
-
-    /// Writes a piece, or flushes when nothing waits; how many bytes left. Safe to drop and call again.
-    async fn write(&mut self) -> io::Result<usize> {
-        let Some(sink) = &mut self.sink else {
-            return std::future::pending().await;
-        };
-        let (front, _) = self.waiting.as_slices();
-        if front.is_empty() {
-            sink.flush().await?;
-            self.unflushed = false;
-            return Ok(0);
-        }
-        match sink.write(front).await? {
-            0 => Err(io::ErrorKind::WriteZero.into()),
-            count => Ok(count),
-        }
-    }
-
-    /// Settles a write; credit to return. A sink that failed takes nothing more.
-    fn wrote(&mut self, result: io::Result<usize>) -> (Option<u32>, bool) {
-        match result {
-            Ok(count) => {
-                self.waiting.drain(..count);
-                self.unflushed |= count > 0;
-                (self.credit.release(count), false)
-            }
-            Err(_) => {
-                self.sink = None;
-                let left = self.waiting.len();
-                self.waiting.clear();
-                (self.credit.release(left), true)
-            }
-        }
-    }
-}
-
 /// File systems that must keep some room while a call can write to them.
 #[derive(Debug, Clone)]
 pub struct Floor {
@@ -239,6 +156,8 @@ pub struct Traffic {
     pub stdout: Sink,
     /// Standard error.
     pub stderr: Sink,
+    /// A tool's talk with the broker.
+    pub talk: Option<Talk>,
     /// Bytes to keep of each output stream.
     pub keep: u64,
     /// File systems to watch.
@@ -253,42 +172,38 @@ pub async fn pump(
     traffic: Traffic,
     cancel: &mut Cancel,
 ) -> Result<Pumped, RunError> {
-    let mut stdin = traffic.stdin;
-    let mut input = Sender::new(Channel::STDIN);
+    let (heard, said) = traffic.talk.map_or((None, None), |talk| (Some(talk.0), Some(talk.1)));
+    let mut stdin = Feed::new(Channel::STDIN, traffic.stdin);
+    let mut heard = Feed::new(Channel::TOOL, heard);
     let mut out = Output::new(Channel::STDOUT, traffic.stdout, traffic.keep);
     let mut err = Output::new(Channel::STDERR, traffic.stderr, traffic.keep);
+    let mut said = Output::new(Channel::TOOL, said, 0);
     let mut deadline = traffic.deadline;
     let mut cancelled: Option<CancelCause> = None;
     let mut no_room = false;
     let mut look = tokio::time::interval(FLOOR_EVERY);
-    let mut buffer = vec![0; 32 << 10];
     let mut sent = 0;
     let mut exit = None;
-    if stdin.is_none() {
+    if stdin.ended() {
         wire.queue(&HostMessage::Close(Channel::STDIN))?;
     }
     while exit.is_none() {
-        let room = input.room().min(buffer.len());
-        let may_read = stdin.is_some() && room > 0 && wire.waiting.len() - sent < WAITING_MAX;
+        let room = wire.waiting.len() - sent < WAITING_MAX;
         let mut asked = None;
         tokio::select! {
             item = wire.attached.output.next() => {
                 wire.take(item)?;
                 while let Some(frame) = wire.decoder.next_frame()? {
+                    let outputs = [&mut out, &mut err, &mut said];
                     match GuestMessage::from_frame(frame)? {
                         GuestMessage::Data(channel, bytes) => {
-                            let output = if channel == out.channel { &mut out } else { &mut err };
-                            if let Some(grant) = output.take(&bytes)? {
+                            if let Some(grant) = of(channel, outputs)?.take(&bytes)? {
                                 wire.queue(&HostMessage::Credit(channel, grant))?;
                             }
                         }
-                        GuestMessage::Close(channel) => {
-                            let output = if channel == out.channel { &mut out } else { &mut err };
-                            if std::mem::replace(&mut output.closed, true) {
-                                return Err(WireError::Unexpected(Kind::Close).into());
-                            }
-                        }
-                        GuestMessage::Credit(_, bytes) => input.grant(bytes)?,
+                        GuestMessage::Close(channel) => of(channel, outputs)?.close()?,
+                        GuestMessage::Credit(Channel::TOOL, bytes) => heard.grant(bytes)?,
+                        GuestMessage::Credit(_, bytes) => stdin.grant(bytes)?,
                         GuestMessage::Started(_) => {}
                         GuestMessage::Exit(last) => {
                             exit = Some(last);
@@ -308,16 +223,17 @@ pub async fn pump(
                     let _ = wire.attached.input.flush().await;
                 }
             }
-            count = read(&mut stdin, &mut buffer[..room]), if may_read => {
-                match count {
-                    0 => {
-                        stdin = None;
-                        wire.queue(&HostMessage::Close(Channel::STDIN))?;
-                    }
-                    count => {
-                        input.spend(count)?;
-                        wire.queue(&HostMessage::Data(Channel::STDIN, buffer[..count].to_vec()))?;
-                    }
+            count = stdin.read(), if room && stdin.may_read() => {
+                match stdin.message(count)? {
+                    Some(data) => wire.queue(&data)?,
+                    None => wire.queue(&HostMessage::Close(Channel::STDIN))?,
+                }
+            }
+            count = heard.read(), if room && heard.may_read() => {
+                match heard.message(count)? {
+                    Some(data) => wire.queue(&data)?,
+                    // A broker that stops listening has found something that ends the call.
+                    None => asked = Some(CancelCause::BrokerEnded),
                 }
             }
             result = out.write(), if out.busy() => {
@@ -334,6 +250,13 @@ pub async fn pump(
                 }
                 asked = failed.then_some(CancelCause::OutputClosed);
             }
+            result = said.write(), if said.busy() => {
+                let (grant, failed) = said.wrote(result);
+                if let Some(grant) = grant {
+                    wire.queue(&HostMessage::Credit(said.channel, grant))?;
+                }
+                asked = failed.then_some(CancelCause::BrokerEnded);
+            }
             cause = cancel.asked() => asked = Some(cause),
             _ = look.tick(), if !no_room && !traffic.floor.folders.is_empty() => {
                 no_room = traffic.floor.broken();
@@ -348,7 +271,9 @@ pub async fn pump(
             let signal = match (cancelled, cause) {
                 (None, CancelCause::Interrupt) => SignalName::Interrupt,
                 (None, CancelCause::Terminate) => SignalName::Terminate,
-                (Some(_), _) | (None, CancelCause::OutputClosed) => SignalName::Kill,
+                (Some(_), _) | (None, CancelCause::OutputClosed | CancelCause::BrokerEnded) => {
+                    SignalName::Kill
+                }
             };
             cancelled.get_or_insert(cause);
             deadline = deadline.min(Instant::now() + CANCEL_WAIT);
@@ -358,20 +283,21 @@ pub async fn pump(
     let ended = Instant::now();
     // The guest and its sandbox end when this closes.
     drop(wire);
-    while out.busy() || err.busy() {
+    while out.busy() || err.busy() || said.busy() {
         tokio::select! {
             result = out.write(), if out.busy() => { out.wrote(result); }
             result = err.write(), if err.busy() => { err.wrote(result); }
+            result = said.write(), if said.busy() => { said.wrote(result); }
+            // What the broker still says is for nobody; but it must not wait for a reader.
+            () = heard.drain() => {}
             _ = cancel.asked() => break,
         }
     }
     Ok(Pumped { exit, cancelled, no_room, stdout: out.kept, stderr: err.kept, ended })
 }
 
-/// Reads once; an error is an end.
-async fn read(source: &mut Source, buffer: &mut [u8]) -> usize {
-    match source {
-        Some(source) => source.read(buffer).await.unwrap_or(0),
-        None => std::future::pending().await,
-    }
+/// The output on a channel.
+fn of<'a>(channel: Channel, outputs: [&'a mut Output; 3]) -> Result<&'a mut Output, WireError> {
+    let found = outputs.into_iter().find(|output| output.channel == channel);
+    found.ok_or(WireError::Channel { kind: Kind::Data, channel: channel.0 })
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use runner_policy::limits::{Limit, Limits};
 use runner_wire::{
-    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, Start, StartLimits, Stdin,
+    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Port, Seen, Side, Start, StartLimits, Stdin,
     VERSION, Work,
 };
 use tokio::task::JoinHandle;
@@ -26,7 +26,8 @@ use super::identity::Expectation;
 use super::kept::Kept;
 use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
-use super::pump::{Floor, Sink, Source, Traffic, Wire, pump};
+use super::pump::{Floor, Traffic, Wire, pump};
+use super::streams::{Sink, Source, Talk};
 use super::watchdog::Watchdog;
 use crate::engine::{
     CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, SandboxId, now, sweep,
@@ -65,6 +66,8 @@ pub struct Streams {
     pub stdout: Sink,
     /// Standard error as it comes; `None` only keeps.
     pub stderr: Sink,
+    /// A tool's talk with the broker; `None` for a command, which has none.
+    pub talk: Option<Talk>,
     /// What to keep of each output stream.
     pub keep: Keep,
 }
@@ -293,12 +296,14 @@ impl Proved {
             cwd: Bytes::from(call.plan.cwd.as_os_str()),
             umask: call.umask,
             stdin: if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
+            port: if streams.talk.is_some() { Port::Tool } else { Port::Closed },
             limits: start_limits(&limits),
         });
         let traffic = Traffic {
             stdin: streams.stdin,
             stdout: streams.stdout,
             stderr: streams.stderr,
+            talk: streams.talk,
             keep: match streams.keep {
                 Keep::Limit => limits.get(Limit::Output),
                 Keep::Nothing => 0,

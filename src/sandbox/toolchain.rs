@@ -30,6 +30,8 @@ pub struct Caller<'a> {
     pub workspace: &'a Path,
     /// Who the command runs as; a toolchain that is closed to them is of no use.
     pub user: Owner,
+    /// The one program that is wanted; `None` for all that is on the caller's `PATH`.
+    pub only: Option<&'a str>,
 }
 
 /// What a sandbox gets of the host's programs.
@@ -93,6 +95,10 @@ impl Finder<'_> {
         let path = (self.caller.variable)("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path) {
             if !folder.is_absolute() || self.path.contains(&folder) || !folder.is_dir() {
+                continue;
+            }
+            let wanted = self.caller.only.is_none_or(|name| folder.join(name).is_file());
+            if !wanted {
                 continue;
             }
             if SYSTEM.iter().any(|system| folder.starts_with(system)) {

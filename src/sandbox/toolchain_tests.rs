@@ -36,6 +36,7 @@ fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
         variable: &variable,
         workspace: Path::new("/w"),
         user: me(),
+        only: None,
     })
 }
 
@@ -125,6 +126,7 @@ fn folders_of_the_workspace_are_not_on_the_path() {
         variable: &variable,
         workspace: &workspace,
         user: me(),
+        only: None,
     });
     assert!(!path_of(&found).contains("project"));
 }
@@ -165,8 +167,13 @@ fn a_toolchain_that_the_user_cannot_enter_is_left_out() {
     let path = folder.join("bin").into_os_string();
     let variable = |name: &str| (name == "PATH").then(|| path.clone());
     let user = Owner { uid: 4_000_000, gid: 4_000_000 };
-    let caller =
-        Caller { home: Some(&home.home), variable: &variable, workspace: Path::new("/w"), user };
+    let caller = Caller {
+        home: Some(&home.home),
+        variable: &variable,
+        workspace: Path::new("/w"),
+        user,
+        only: None,
+    };
     let found = find(&caller);
     assert!(from_home(&home, &found).is_empty());
     assert_eq!(found.notes.len(), 1);

@@ -19,15 +19,11 @@ pub const DATA_MAX: usize = 64 << 10;
 /// hexadecimal doubles what is not text.
 pub const CONTROL_MAX: usize = 6 << 20;
 
-/// The longest payload of a control frame that a guest may send, but for broker requests: a report
-/// of a few thousand mounts.
+/// The longest payload of a control frame that a guest may send: a report of a few thousand mounts.
 pub const REPORT_MAX: usize = 2 << 20;
 
 /// The longest payload of the small control messages.
 pub const SMALL_MAX: usize = 16 << 10;
-
-/// The longest payload of a broker message, either way.
-pub const BROKER_MAX: usize = 2 << 20;
 
 // A credit window that could not hold a frame would stop a stream for ever.
 const _: () = assert!(crate::credit::WINDOW as usize >= 2 * DATA_MAX);
@@ -59,19 +55,11 @@ pub enum Kind {
     Fatal = 10,
     /// Reserved. Host: the size of a terminal.
     Resize = 16,
-    /// Reserved. Guest: a request to the broker.
-    Request = 24,
-    /// Reserved. Host: the broker's answer.
-    Reply = 25,
-    /// Reserved. Guest: a line for the log, or progress.
-    Log = 26,
-    /// Reserved. Guest: the result of a tool.
-    Result = 27,
 }
 
 impl Kind {
     /// Every kind, for tests and the golden file.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 11] = [
         Self::Hello,
         Self::Ready,
         Self::Start,
@@ -83,10 +71,6 @@ impl Kind {
         Self::Exit,
         Self::Fatal,
         Self::Resize,
-        Self::Request,
-        Self::Reply,
-        Self::Log,
-        Self::Result,
     ];
 
     /// The kind with this number.
@@ -109,7 +93,6 @@ impl Kind {
             | Self::Exit
             | Self::Fatal => SMALL_MAX,
             Self::Resize => SMALL_MAX,
-            Self::Request | Self::Reply | Self::Log | Self::Result => BROKER_MAX,
         }
     }
 }
@@ -127,6 +110,8 @@ impl Channel {
     pub const STDOUT: Self = Self(2);
     /// Standard error of the command.
     pub const STDERR: Self = Self(3);
+    /// The talk between the broker and a tool's runtime, both ways. The guest passes it on unread.
+    pub const TOOL: Self = Self(4);
 }
 
 /// One frame whose header and code of authentication were right.

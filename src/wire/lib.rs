@@ -13,6 +13,7 @@
 //!  | -- Start(work, env, cwd, limits) --> |   spawns
 //!  | -- Data/Close stdin ---------------> |
 //!  | <--------- Data/Close stdout,stderr  |   both within the credit of the receiver
+//!  | <-> Data tool                        |   what the broker and a tool's runtime say
 //!  | <-> Credit(channel, bytes)           |
 //!  | -- Signal -------------------------> |
 //!  | <-- Exit(ending, usage) ------------ |   the last frame; the guest ends
@@ -34,7 +35,7 @@ pub use line::{
     Simple, Word,
 };
 pub use message::{
-    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
+    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase, Port,
     Ready, Seen, SignalName, Start, StartLimits, Started, Stdin, StreamTotals, Usage, VERSION,
     Work,
 };

@@ -80,6 +80,8 @@ pub struct Start {
     pub umask: u32,
     /// What the command has as standard input.
     pub stdin: Stdin,
+    /// What the command has as descriptor 3.
+    pub port: Port,
     /// What the guest enforces.
     pub limits: StartLimits,
 }
@@ -93,6 +95,16 @@ pub enum Stdin {
     Null,
     /// A pipe, into which the host's bytes go.
     Pipe,
+}
+
+/// What a command has as descriptor 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Port {
+    /// Nothing.
+    Closed,
+    /// A socket; what goes through it is the channel [`Channel::TOOL`].
+    Tool,
 }
 
 /// A command or a line.
@@ -305,6 +317,12 @@ pub enum Phase {
     Run,
 }
 
+/// Streams into the sandbox.
+const TO_GUEST: &[Channel] = &[Channel::STDIN, Channel::TOOL];
+
+/// Streams out of it.
+const TO_HOST: &[Channel] = &[Channel::STDOUT, Channel::STDERR, Channel::TOOL];
+
 /// A message of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostMessage {
@@ -312,7 +330,7 @@ pub enum HostMessage {
     Hello(Hello),
     /// What to run.
     Start(Start),
-    /// Bytes of standard input.
+    /// Bytes of standard input or of the broker.
     Data(Channel, Vec<u8>),
     /// The end of standard input.
     Close(Channel),
@@ -347,24 +365,16 @@ impl HostMessage {
     /// # Errors
     /// The frame is none of the host's messages.
     pub fn from_frame(frame: Frame) -> Result<Self, WireError> {
-        let input = &[Channel::STDIN];
-        let output = &[Channel::STDOUT, Channel::STDERR];
         Ok(match frame.kind {
             Kind::Hello => Self::Hello(control(&frame)?),
             Kind::Start => Self::Start(control(&frame)?),
-            Kind::Data => Self::Data(on(&frame, input)?, frame.payload),
-            Kind::Close => Self::Close(closed(&frame, input)?),
-            Kind::Credit => Self::Credit(on(&frame, output)?, body::<CreditBody>(&frame)?.bytes),
+            Kind::Data => Self::Data(on(&frame, TO_GUEST)?, frame.payload),
+            Kind::Close => Self::Close(closed(&frame, &[Channel::STDIN])?),
+            Kind::Credit => Self::Credit(on(&frame, TO_HOST)?, body::<CreditBody>(&frame)?.bytes),
             Kind::Signal => Self::Signal(control::<SignalBody>(&frame)?.signal),
-            Kind::Ready
-            | Kind::Started
-            | Kind::Exit
-            | Kind::Fatal
-            | Kind::Resize
-            | Kind::Request
-            | Kind::Reply
-            | Kind::Log
-            | Kind::Result => return Err(WireError::Unexpected(frame.kind)),
+            Kind::Ready | Kind::Started | Kind::Exit | Kind::Fatal | Kind::Resize => {
+                return Err(WireError::Unexpected(frame.kind));
+            }
         })
     }
 
@@ -401,24 +411,17 @@ impl GuestMessage {
     /// # Errors
     /// The frame is none of the guest's messages.
     pub fn from_frame(frame: Frame) -> Result<Self, WireError> {
-        let input = &[Channel::STDIN];
-        let output = &[Channel::STDOUT, Channel::STDERR];
         Ok(match frame.kind {
             Kind::Ready => Self::Ready(control(&frame)?),
             Kind::Started => Self::Started(control(&frame)?),
-            Kind::Data => Self::Data(on(&frame, output)?, frame.payload),
-            Kind::Close => Self::Close(closed(&frame, output)?),
-            Kind::Credit => Self::Credit(on(&frame, input)?, body::<CreditBody>(&frame)?.bytes),
+            Kind::Data => Self::Data(on(&frame, TO_HOST)?, frame.payload),
+            Kind::Close => Self::Close(closed(&frame, TO_HOST)?),
+            Kind::Credit => Self::Credit(on(&frame, TO_GUEST)?, body::<CreditBody>(&frame)?.bytes),
             Kind::Exit => Self::Exit(control(&frame)?),
             Kind::Fatal => Self::Fatal(control(&frame)?),
-            Kind::Hello
-            | Kind::Start
-            | Kind::Signal
-            | Kind::Resize
-            | Kind::Request
-            | Kind::Reply
-            | Kind::Log
-            | Kind::Result => return Err(WireError::Unexpected(frame.kind)),
+            Kind::Hello | Kind::Start | Kind::Signal | Kind::Resize => {
+                return Err(WireError::Unexpected(frame.kind));
+            }
         })
     }
 

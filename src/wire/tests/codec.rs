@@ -138,7 +138,7 @@ fn a_message_from_the_wrong_side_or_channel_is_refused() {
         (Kind::Data, 9, "x"),
         (Kind::Start, 0, "{}"),
         (Kind::Hello, 0, "{}"),
-        (Kind::Request, 0, "{}"),
+        (Kind::Resize, 0, "{}"),
         (Kind::Started, 1, r#"{"spawn_us":1}"#),
         (Kind::Started, 0, r#"{"spawn_us":1,"spawn_us":2}"#),
         (Kind::Started, 0, r#"{"spawn_us":1,"more":2}"#),

@@ -87,6 +87,7 @@ fn host() -> Vec<HostMessage> {
             cwd: Bytes::from("/w"),
             umask: 0o022,
             stdin,
+            port: if stdin == Stdin::Null { Port::Tool } else { Port::Closed },
             limits,
         })
     };
@@ -109,6 +110,8 @@ fn host() -> Vec<HostMessage> {
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
         HostMessage::Credit(Channel::STDERR, 65_536),
+        HostMessage::Data(Channel::TOOL, b"talk".to_vec()),
+        HostMessage::Credit(Channel::TOOL, 65_536),
     ];
     for signal in
         [SignalName::Interrupt, SignalName::Terminate, SignalName::Hangup, SignalName::Kill]
@@ -150,6 +153,9 @@ fn guest() -> Vec<GuestMessage> {
         GuestMessage::Data(Channel::STDERR, vec![0, 255]),
         GuestMessage::Close(Channel::STDOUT),
         GuestMessage::Credit(Channel::STDIN, 65_536),
+        GuestMessage::Data(Channel::TOOL, b"talk".to_vec()),
+        GuestMessage::Close(Channel::TOOL),
+        GuestMessage::Credit(Channel::TOOL, 65_536),
     ];
     for (ending, hits) in [
         (Ending::Exited { status: 1 }, vec![]),

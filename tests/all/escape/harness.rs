@@ -9,7 +9,7 @@ use runner::sandbox::grants::{Code, FileGrants, PathSet, Writes};
 use runner::sandbox::mounts::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::plan::{Environment, Image, Runtime, SandboxPlan};
-use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, SharedMemory, plan};
+use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, SharedMemory, View, plan};
 use runner::sandbox::quarantine::{Appeared, sweep};
 use runner::sandbox::user::UserMapping;
 use runner::sandbox::workspace::{Owner, Workspace};
@@ -125,6 +125,7 @@ impl Case {
         let variable = |name: &str| std::env::var_os(name);
         plan(&PlanRequest {
             workspace: &workspace,
+            view: View::Workspace,
             grants: FileGrants {
                 read: &read,
                 write: &write,

@@ -1,0 +1,132 @@
+//! From what was decided to the plan of a sandbox: facts of the engine, of this machine and of the caller.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use runner_policy::Effective;
+use runner_policy::limits::{Isolation, Limits};
+use runner_policy::model::RunPlace;
+
+use super::error::CallError;
+use super::grants::Lists;
+use crate::engine::{Engine, UserNamespace};
+use crate::policies::Places;
+use crate::sandbox::grants::{Code, Writes};
+use crate::sandbox::mounts::Missing;
+use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
+use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, View, plan};
+use crate::sandbox::protection::RuntimeKind;
+use crate::sandbox::user::UserMapping;
+use crate::sandbox::workspace::{Owner, Workspace};
+
+/// What a plan is made for.
+pub(super) struct Setting<'a> {
+    /// The policy that decided.
+    pub policy: &'a Effective,
+    /// The workspace.
+    pub workspace: &'a Workspace,
+    /// Where our own files are.
+    pub places: &'a Places,
+    /// The image, instead of the policy's.
+    pub image: Option<&'a str>,
+    /// The figures in force.
+    pub limits: Limits,
+    /// Where the decision lets it run.
+    pub place: RunPlace,
+    /// What it sees of the workspace.
+    pub view: View,
+    /// Whether it may write there.
+    pub writes: Writes,
+    /// Whether it may run what is not known beforehand.
+    pub code: Code,
+}
+
+/// The caller's own folder for what sandboxes are made from.
+pub(super) fn materials(places: &Places) -> Result<PathBuf, CallError> {
+    let state = places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
+    Ok(state.join("materials"))
+}
+
+/// Makes the plan.
+pub(super) async fn make_plan(
+    setting: &Setting<'_>,
+    engine: &dyn Engine,
+    missing: Missing,
+) -> Result<SandboxPlan, CallError> {
+    let policy = setting.policy;
+    let engines = policy.engines();
+    if !engines.contains(&engine.name()) {
+        return Err(CallError::NoEngine {
+            policy: policy.name().to_owned(),
+            engines: engines.iter().map(ToString::to_string).collect(),
+        });
+    }
+    if setting.place == RunPlace::Host {
+        return Err(CallError::HostNotOffered);
+    }
+    let facts = engine.probe().await?;
+    let (image, image_facts) = match setting.image.unwrap_or(policy.image()) {
+        "host" => (Image::Host, ImageFacts::default()),
+        reference => {
+            // From here on by its digest: what was looked at is what runs.
+            let prepared = engine.prepare(&Image::Reference(reference.to_owned())).await?;
+            (Image::Reference(prepared.image), prepared.facts)
+        }
+    };
+    let lists = Lists::new(policy);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let variable = |name: &str| std::env::var_os(name);
+    let materials = materials(setting.places)?;
+    let request = PlanRequest {
+        workspace: setting.workspace,
+        view: setting.view,
+        grants: lists.grants(setting.writes, setting.code),
+        image,
+        image_facts,
+        runtime: runtime(policy.runtime(), &facts.runtimes, policy.isolation()),
+        isolation: policy.isolation(),
+        limits: setting.limits,
+        env: environment(policy),
+        shared_memory: SharedMemory::None,
+        mapping: match facts.user_namespace {
+            UserNamespace::Host => UserMapping::Rootful,
+            UserNamespace::Rootless => UserMapping::Rootless,
+            UserNamespace::Remapped => UserMapping::Remapped,
+        },
+        caller: Owner {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        },
+        home: home.as_deref(),
+        variable: &variable,
+        materials: &materials,
+        missing,
+    };
+    Ok(plan(&request)?)
+}
+
+/// The policy's runtime; `paranoid` without one takes the engine's own with a kernel of its own.
+fn runtime(wanted: Option<&str>, known: &[String], isolation: Isolation) -> Option<Runtime> {
+    if let Some(name) = wanted {
+        return Runtime::new(name);
+    }
+    let strong = |name: &&String| RuntimeKind::of(Runtime::new(name).as_ref()).has_own_kernel();
+    match isolation {
+        Isolation::Basic | Isolation::Strict => None,
+        Isolation::Paranoid => known.iter().find(strong).and_then(|name| Runtime::new(name)),
+    }
+}
+
+/// The policy's variables: passed ones as the caller has them, set ones as written.
+fn environment(policy: &Effective) -> BTreeMap<OsString, OsString> {
+    let passed = policy
+        .env_pass()
+        .into_iter()
+        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)));
+    let set = policy
+        .env_set()
+        .into_iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    passed.chain(set).collect()
+}

@@ -1,0 +1,86 @@
+//! One call's records: nothing runs whose start was not written, and what ran has an end.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::error::CallError;
+use crate::audit::{Ended, Event, Ledger, Started};
+use crate::engine::{CallId, Owner};
+use crate::error::Failure;
+use crate::exit::Ending;
+use crate::policies::Places;
+use crate::store::Store;
+
+/// The records of one call.
+pub(super) struct Record {
+    store: Store,
+    id: CallId,
+    process: Owner,
+    begun: Instant,
+}
+
+/// How a call ended.
+pub(super) struct End {
+    /// For the process.
+    pub ending: Ending,
+    /// The stable code of what went wrong.
+    pub code: Option<String>,
+    /// How it ran.
+    pub detail: Value,
+}
+
+impl End {
+    /// Of a call that broke.
+    pub fn of_error(error: &CallError) -> Self {
+        Self {
+            ending: Ending::of_kind(error.kind(), error.code()),
+            code: Some(error.code().to_owned()),
+            detail: Value::Null,
+        }
+    }
+}
+
+impl Record {
+    /// A new call. What died earlier is found on the way.
+    pub fn open(places: &Places) -> Result<Self, CallError> {
+        let local = |what| move |error| CallError::Local(what, error);
+        let store = Store::open(places.state.as_deref())?;
+        let id = CallId::fresh().map_err(local("make an id"))?;
+        let process = Owner::this().map_err(local("look at this process"))?;
+        Ledger::new(&store).find_aborted()?;
+        Ok(Self { store, id, process, begun: Instant::now() })
+    }
+
+    /// The call's id.
+    pub fn id(&self) -> &CallId {
+        &self.id
+    }
+
+    /// It may not run.
+    pub fn refused(&mut self, started: &Started) -> Result<(), CallError> {
+        self.append(Event::Refused(started))
+    }
+
+    /// It starts now.
+    pub fn start(&mut self, started: &Started) -> Result<(), CallError> {
+        self.begun = Instant::now();
+        self.append(Event::Start(started))
+    }
+
+    /// It has ended.
+    pub fn end(&mut self, end: End) -> Result<(), CallError> {
+        let ended = Ended {
+            status: json!(end.ending.status),
+            exit: end.ending.exit.get(),
+            code: end.code,
+            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            detail: end.detail,
+        };
+        self.append(Event::End(&ended))
+    }
+
+    fn append(&self, event: Event<'_>) -> Result<(), CallError> {
+        Ok(Ledger::new(&self.store).append(&self.id, event, &self.process)?)
+    }
+}
