@@ -26,6 +26,7 @@
 //! - [`engine`]: what makes sandboxes; Docker now.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.
+//! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
 //! - [`exit`], [`error`]: how a run ends; one table of codes, one top error.
 //! - [`sys`]: the only unsafe code and raw system calls.
@@ -46,6 +47,7 @@
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
 
 pub mod audit;
+pub mod broker;
 pub mod call;
 pub mod cli;
 pub mod engine;

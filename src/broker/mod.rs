@@ -1,0 +1,50 @@
+//! The host end of a tool's talk: answers what a tool asks, and asks the policy before each answer.
+//!
+//! Duty: speak the frames of the talk with the JavaScript runtime, turn each request into one typed
+//! action, have it decided and done, answer. Non-goals: starting the sandbox and carrying bytes into it
+//! (`sandbox`), running commands (behind [`Exec`]), reaching the net (behind [`Net`]). Trust boundary:
+//! every byte of the stream is the tool's. What is not exactly a frame of the talk ends the call with
+//! a typed error; what is, is judged by the policy on what it *resolved* to, and acts on the handle
+//! that was judged.
+//!
+//! ```text
+//! host                                            runtime (in the sandbox)
+//!  | -- Start(job), Chunk* (code), End ----------> |
+//!  | <------------------- Request(id, method) ---- |   several at once; answered as they complete
+//!  | <------------------- Chunk*, End (body) ----- |   within the credit of that body
+//!  | -- Credit(id) ------------------------------> |
+//!  | -- Chunk*, Reply(id) -----------------------> |   exactly one Reply
+//!  | <------------------- Cancel(id) ------------- |
+//!  | <------------------- Note (log, progress) --- |
+//!  | -- Abort(reason) ---------------------------> |   the host's own wish to end
+//!  | <------------------- Result ----------------- |   the last frame
+//! ```
+//!
+//! | part | duty |
+//! | --- | --- |
+//! | [`Refusal`], [`Code`] | what a tool gets instead of an answer |
+//! | [`Exec`], [`Net`], [`Body`] | the two powers that others implement, and streamed bytes |
+//! | [`Job`], [`Authority`], [`BrokerLimits`] | what a call is given |
+//! | [`Served`], [`ServeError`] | how it went |
+
+mod authority;
+mod body;
+mod events;
+mod exec;
+mod fetch;
+mod job;
+mod refusal;
+mod served;
+mod strict;
+
+pub use authority::{Authority, BrokerLimits};
+pub use body::{Body, Source};
+pub use events::{Events, Level, Log, Progress, Silent};
+pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
+pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
+pub use job::{Conversation, Form, Job, Mode};
+pub use refusal::{Code, Refusal};
+pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+
+/// A future behind a trait object.
+pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,299 @@
+//! How a talk went: the tool's own end, or the error that ended it; and what was moved.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use runner_policy::decide::RuleRef;
+use runner_policy::limits::Limit;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Code;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+
+/// A talk that is over, however it ended. What was done on the way is told in any case.
+#[derive(Debug)]
+pub struct Served {
+    /// How it ended.
+    pub end: Result<ToolEnd, ServeError>,
+    /// What it used.
+    pub usage: BrokerUsage,
+    /// The requests, in order of completion; the first ones, if there were very many.
+    pub requests: Vec<Brokered>,
+}
+
+/// What a tool ended with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolEnd {
+    /// Its value.
+    Value(Value),
+    /// An error that it threw.
+    Error(ToolError),
+}
+
+/// An error that a tool threw. All text is the tool's: show it through `visible`, redact it.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolError {
+    /// The name of its class.
+    pub name: String,
+    /// What it says.
+    pub message: String,
+    /// Its own code, or that of a refusal that it passed on.
+    #[serde(default)]
+    pub code: Option<String>,
+    /// Where, in the author's source.
+    #[serde(default)]
+    pub stack: Option<String>,
+    /// Further values.
+    #[serde(default, deserialize_with = "super::strict::optional_value")]
+    pub data: Option<Value>,
+    /// Whether the tool says that trying again can help.
+    #[serde(default)]
+    pub recoverable: Option<bool>,
+}
+
+/// What a call used of the broker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct BrokerUsage {
+    /// Requests.
+    pub calls: u64,
+    /// Of them, those that were refused.
+    pub refused: u64,
+    /// Bytes from the tool: bodies and notes.
+    pub bytes_in: u64,
+    /// Bytes to the tool.
+    pub bytes_out: u64,
+    /// Log lines and progress.
+    pub notes: u64,
+    /// Of them, those that were too many to pass on.
+    pub notes_dropped: u64,
+    /// Requests that are not listed, because there were too many.
+    pub unlisted: u64,
+}
+
+/// One request, as the ledger keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brokered {
+    /// Its number in the talk.
+    pub id: u32,
+    /// Its method.
+    pub method: &'static str,
+    /// What it was about: the resolved path, the command, the URL; shortened.
+    pub object: String,
+    /// Why it was not done, if it was not.
+    pub refused: Option<Code>,
+    /// The rule that decided, if one is known.
+    pub rule: Option<RuleRef>,
+    /// Bytes of its body.
+    pub bytes_in: u64,
+    /// Bytes that it was answered with.
+    pub bytes_out: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// The id of the call that it became in the ledger, for a command.
+    pub call: Option<String>,
+}
+
+/// Why a talk ended without a word of the tool.
+#[derive(Debug)]
+pub enum ServeError {
+    /// The tool's end does not speak the talk.
+    Protocol(ProtocolError),
+    /// The stream ended before a result.
+    NoResult,
+    /// The stream broke.
+    Stream(io::Error),
+    /// The call's time is over.
+    Timeout,
+    /// The host ended it.
+    Aborted {
+        /// Why.
+        reason: String,
+    },
+    /// A limit of the broker, met again and again.
+    Limit(Limit),
+    /// The job cannot be sent.
+    Job(&'static str),
+}
+
+/// What was wrong with a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// No frame has this kind.
+    UnknownKind(u8),
+    /// The payload is longer than its kind may be.
+    TooLong {
+        /// The kind's name.
+        kind: &'static str,
+        /// The length in the frame.
+        length: u32,
+        /// The longest.
+        cap: u32,
+    },
+    /// The payload must be empty.
+    NotEmpty(&'static str),
+    /// The stream ended inside a frame.
+    Cut,
+    /// An id that cannot be there.
+    BadId {
+        /// The kind's name.
+        kind: &'static str,
+        /// The id.
+        id: u32,
+    },
+    /// The payload is not the JSON that its kind has.
+    BadJson {
+        /// The kind's name.
+        kind: &'static str,
+        /// What is wrong, with its place.
+        why: String,
+    },
+    /// No request has this method.
+    UnknownMethod(String),
+    /// The parameters of a request are not those of its method.
+    BadParams {
+        /// The method.
+        method: &'static str,
+        /// What is wrong, with its place.
+        why: String,
+    },
+    /// A body where the method has none.
+    UnwantedBody(&'static str),
+    /// A body was sent beyond its credit.
+    OverCredit(u32),
+    /// Something came after the result.
+    AfterResult,
+}
+
+impl ProtocolError {
+    /// A stable name, in snake case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownKind(_) => "protocol_unknown_kind",
+            Self::TooLong { .. } => "protocol_too_long",
+            Self::NotEmpty(_) => "protocol_not_empty",
+            Self::Cut => "protocol_cut_frame",
+            Self::BadId { .. } => "protocol_bad_id",
+            Self::BadJson { .. } => "protocol_bad_json",
+            Self::UnknownMethod(_) => "protocol_unknown_method",
+            Self::BadParams { .. } => "protocol_bad_params",
+            Self::UnwantedBody(_) => "protocol_unwanted_body",
+            Self::OverCredit(_) => "protocol_over_credit",
+            Self::AfterResult => "protocol_after_result",
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKind(kind) => write!(f, "no frame has the kind {kind}"),
+            Self::TooLong { kind, length, cap } => {
+                write!(f, "a {kind} of {length} bytes, and the longest has {cap}")
+            }
+            Self::NotEmpty(kind) => write!(f, "a {kind} carries nothing, and this one does"),
+            Self::Cut => f.write_str("the stream ended inside a frame"),
+            Self::BadId { kind, id } => write!(f, "a {kind} cannot have the id {id} here"),
+            Self::BadJson { kind, why } => write!(f, "a {kind} that is none: {why}"),
+            Self::UnknownMethod(method) => write!(f, "no request has the method {method:?}"),
+            Self::BadParams { method, why } => write!(f, "wrong parameters of {method}: {why}"),
+            Self::UnwantedBody(method) => write!(f, "{method} has no body"),
+            Self::OverCredit(id) => write!(f, "the body of request {id} is beyond its credit"),
+            Self::AfterResult => f.write_str("something came after the result"),
+        }
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Protocol(error) => write!(f, "the tool broke the talk with the host: {error}"),
+            Self::NoResult => f.write_str("the tool ended without a result"),
+            Self::Stream(error) => write!(f, "the stream of the tool broke: {error}"),
+            Self::Timeout => f.write_str("the tool ran out of time"),
+            Self::Aborted { reason } => write!(f, "the call was ended: {reason}"),
+            Self::Limit(limit) => {
+                write!(f, "the tool went on asking beyond its limit `{}`", limit.row().key)
+            }
+            Self::Job(what) => write!(f, "the job cannot be sent: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stream(error) => Some(error),
+            Self::Protocol(_)
+            | Self::NoResult
+            | Self::Timeout
+            | Self::Aborted { .. }
+            | Self::Limit(_)
+            | Self::Job(_) => None,
+        }
+    }
+}
+
+impl From<ProtocolError> for ServeError {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
+}
+
+impl Failure for ServeError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Protocol(error) => error.code(),
+            Self::NoResult => "no_result",
+            Self::Stream(_) => "talk_broken",
+            Self::Timeout => "timeout",
+            Self::Aborted { .. } => "cancelled",
+            Self::Limit(_) => "broker_limit",
+            Self::Job(_) => "job_too_large",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Protocol(_) | Self::NoResult | Self::Stream(_) | Self::Job(_) => Kind::Broken,
+            Self::Timeout => Kind::Timeout,
+            Self::Aborted { .. } => Kind::Interrupted,
+            Self::Limit(_) => Kind::Limit,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Protocol(_) | Self::NoResult | Self::Timeout | Self::Limit(_) => Fault::Command,
+            Self::Stream(_) => Fault::Engine,
+            Self::Aborted { .. } | Self::Job(_) => Fault::Usage,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Stream(_) | Self::Timeout => Retry::CanHelp,
+            Self::Protocol(_)
+            | Self::NoResult
+            | Self::Aborted { .. }
+            | Self::Limit(_)
+            | Self::Job(_) => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoResult => Some(
+                "the tool's process ended by itself: look for process.exit, or for a limit"
+                    .to_owned(),
+            ),
+            Self::Limit(limit) => Some(format!("raise `limits.{}` in the policy", limit.row().key)),
+            Self::Timeout => Some("raise `limits.wall` in the policy".to_owned()),
+            Self::Protocol(_) | Self::Stream(_) | Self::Aborted { .. } | Self::Job(_) => None,
+        }
+    }
+}
