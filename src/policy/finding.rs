@@ -108,6 +108,21 @@ impl<'t> Report<'t> {
         });
     }
 
+    /// Adds a finding whose line is not shown: what stands there may be a secret.
+    pub fn add_hidden(
+        &mut self,
+        code: &'static str,
+        at: At,
+        message: impl Into<String>,
+        help: impl Into<Option<String>>,
+    ) {
+        let before = self.findings.len();
+        self.add(code, at, message, help);
+        for finding in &mut self.findings[before..] {
+            finding.excerpt.clear();
+        }
+    }
+
     /// Whether nothing was found so far.
     #[must_use]
     pub fn is_clean(&self) -> bool {

@@ -44,7 +44,7 @@ pub mod variables;
 pub mod word;
 pub mod yaml;
 
-pub use decide::{Code, Decision, Explanation, Grant, Query, What, decide, explain, may};
+pub use decide::{Code, Decision, Explanation, Grant, Query, What, decide, dial, explain, may};
 pub use effective::{Effective, PolicySet};
 pub use load::{Origin, Source, parse};
 pub use model::{Policy, Verdict};

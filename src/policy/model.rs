@@ -6,7 +6,7 @@ use crate::effect::Classes;
 use crate::finding::At;
 use crate::grammar::{Kind, Program};
 use crate::limits::{Isolation, Limit};
-use crate::net::Target;
+use crate::net::{Figures, Reach, Secret, Send, Target};
 use crate::paths::List;
 use crate::pattern::Pattern;
 
@@ -41,6 +41,8 @@ pub struct Policy {
     pub net: Vec<NetRule>,
     /// Which variables.
     pub env: Env,
+    /// Secrets that its own `net` rules send, by name and source; each with its place.
+    pub secrets: Vec<(Secret, At)>,
     /// What must hold whenever it is loaded.
     pub tests: Vec<Expectation>,
     /// Digest of its text.
@@ -189,6 +191,12 @@ pub struct NetRule {
     pub verb: Verdict,
     /// Which peers.
     pub targets: Vec<Target>,
+    /// The most that a request may take.
+    pub figures: Figures,
+    /// Which addresses the names may lead to.
+    pub reach: Reach,
+    /// What the host adds to a request.
+    pub send: Vec<Send>,
     /// Why it is there.
     pub reason: Option<String>,
     /// When it ends.

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use runner_policy::effective::Effective;
+use runner_policy::finding::At;
 use runner_policy::limits::Limit;
-use runner_policy::model::{Policy, Rule, Subject};
+use runner_policy::model::{NetRule, Policy, Rule, Subject, Verdict};
+use runner_policy::net::{Reach, Secret};
 use serde::Serialize;
 
 use crate::cli::style;
@@ -31,6 +33,7 @@ pub struct Summary {
     files: Vec<Line>,
     commands: Vec<Line>,
     net: Vec<Line>,
+    secrets: Vec<Line>,
     env: Vec<Line>,
 }
 
@@ -71,6 +74,7 @@ impl Summary {
                 layer.commands.iter().map(|rule| command(layer, rule)).collect()
             }),
             net: each(policy, net),
+            secrets: each(policy, secrets),
             env: env(policy),
         }
     }
@@ -128,14 +132,42 @@ fn command(layer: &Policy, rule: &Rule) -> Line {
 }
 
 fn net(layer: &Policy) -> Vec<Line> {
-    let line = |rule: &runner_policy::model::NetRule| Line {
+    let line = |rule: &NetRule| Line {
         id: format!("{}/{}", layer.name, rule.id.as_deref().unwrap_or("net")),
         text: rule.text.clone(),
-        about: rule.reason.clone(),
+        about: about_net(rule),
         file: layer.file.clone(),
         line: rule.at.line,
     };
     layer.net.iter().map(line).collect()
+}
+
+/// The terms of a rule that lets something through, and its reason.
+fn about_net(rule: &NetRule) -> Option<String> {
+    let mut parts = Vec::new();
+    if rule.verb != Verdict::Deny {
+        parts.push(format!("[{}]", rule.figures.show()));
+        if rule.reach != Reach::Public {
+            parts.push("private addresses too;".to_owned());
+        }
+        for send in &rule.send {
+            parts.push(format!("sends {}: {};", send.header, send.template));
+        }
+    }
+    parts.extend(rule.reason.clone());
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// Names and sources; values are nobody's to see.
+fn secrets(layer: &Policy) -> Vec<Line> {
+    let line = |(secret, at): &(Secret, At)| Line {
+        id: format!("{}/{}", layer.name, secret.name),
+        text: secret.source.to_string(),
+        about: None,
+        file: layer.file.clone(),
+        line: at.line,
+    };
+    layer.secrets.iter().map(line).collect()
 }
 
 fn env(policy: &Effective) -> Vec<Line> {
@@ -189,6 +221,7 @@ impl fmt::Display for Summary {
             ("files", &self.files),
             ("commands", &self.commands),
             ("net", &self.net),
+            ("secrets", &self.secrets),
             ("env", &self.env),
         ] {
             section(f, title, lines)?;

@@ -5,7 +5,9 @@
 use std::fmt;
 
 use runner_policy::decide::{Decision, EffectLine, Explanation, RuleRef};
+use runner_policy::limits::Unit;
 use runner_policy::model::Verdict;
+use runner_policy::net::{Reach, Terms};
 use serde::Serialize;
 
 use crate::cli::style;
@@ -50,6 +52,9 @@ impl fmt::Display for View<'_> {
             field(f, "rule", &place)?;
             field(f, "", &visible(text))?;
         }
+        if let Some(terms) = &decision.terms {
+            terms_of(f, terms)?;
+        }
         for (at, form) in nearest.iter().enumerate() {
             field(f, if at == 0 { "instead" } else { "" }, &visible(form))?;
         }
@@ -76,6 +81,24 @@ impl fmt::Display for View<'_> {
             &format!("{}{owner}  {faint}{digest}{faint:#}", visible(&decision.policy)),
         )
     }
+}
+
+/// On what terms a request is let through.
+fn terms_of(f: &mut fmt::Formatter<'_>, terms: &Terms) -> fmt::Result {
+    let most = terms.counts.iter().map(|count| count.most).min().unwrap_or_default();
+    let (size, time) = (Unit::Bytes.show(terms.size), Unit::Time.show(terms.time));
+    field(f, "limits", &format!("size: {size}, count: {most}, time: {time}"))?;
+    let reach = match terms.reach {
+        Reach::Public => "public addresses only, checked when the name is resolved",
+        Reach::Private => "private addresses too",
+        Reach::Named => "the address that the rule names",
+    };
+    field(f, "reaches", reach)?;
+    for (at, send) in terms.send.iter().enumerate() {
+        let text = format!("{}: {}", send.header, send.template);
+        field(f, if at == 0 { "sends" } else { "" }, &visible(&text))?;
+    }
+    Ok(())
 }
 
 fn colour(verdict: Verdict) -> anstyle::Style {

@@ -37,6 +37,7 @@ codes! {
     ProtectedPath "protected_path" "The path is never writable, whatever a policy says."
     KeyMaterial "key_material" "The path is key material and never readable, whatever a policy says."
     NetDenied "net_denied" "No `net` rule allows the peer."
+    NetAddress "net_address" "The address is private or special, and no `net` rule names it."
     EnvDenied "env_denied" "The variable is not in `env.accept`."
     RuleExpired "rule_expired" "The rule that allowed it has ended."
     ArgsNotMet "args_not_met" "A rule is about it, but its conditions on arguments are not proved."

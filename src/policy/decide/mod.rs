@@ -8,6 +8,8 @@ mod explain;
 mod files;
 mod grant;
 mod judge;
+#[cfg(test)]
+mod peer_tests;
 mod peers;
 mod rules;
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod tests;
 
 pub use code::Code;
 pub use explain::{Explanation, explain};
+pub use peers::{DialRefused, dial};
 
 use jiff::Timestamp;
 
@@ -22,6 +25,7 @@ use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::limits::Limits;
 use crate::model::{RunPlace, Verdict};
+use crate::net::Terms;
 use crate::reading::Refusal;
 use crate::word::Word;
 
@@ -82,6 +86,9 @@ pub struct Decision {
     pub policy: String,
     /// Its digest.
     pub digest: String,
+    /// On what terms a request is let through; only of a request that is not denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
     /// What a sandbox for it needs.
     #[serde(skip)]
     pub grant: Grant,
@@ -137,8 +144,11 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
         let (policy, digest) = (own.policy.clone(), own.digest.clone());
         // What one of them would have said is evidence, whoever decides.
         let would = own.would.max(other.would);
+        let (mut own, mut other) = (own, other);
+        let terms = own.terms.take().zip(other.terms.take()).map(|(own, other)| own.within(other));
         let stricter = if other.decision > own.decision { other } else { own };
-        Decision { policy, digest, would, grant: Grant { classes, limits, place }, ..stricter }
+        let grant = Grant { classes, limits, place };
+        Decision { policy, digest, would, terms, grant, ..stricter }
     })
 }
 
@@ -182,6 +192,7 @@ impl Decision {
             owner: policy.owner().map(str::to_owned),
             approvable: false,
             would: None,
+            terms: None,
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
             grant: Grant {

@@ -1,4 +1,8 @@
-//! Peers: which requests and connections the `net` rules allow.
+//! Peers: which requests and connections the `net` rules allow, and on what terms.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -6,7 +10,7 @@ use super::{Code, Decision, Query, RuleRef};
 use crate::effect::Peer;
 use crate::effective::Effective;
 use crate::model::{NetRule, Policy, Verdict};
-use crate::net::{self, Target};
+use crate::net::{self, Count, FigureKey, Kind, Reach, Target, Terms};
 
 /// What the rules say of a peer.
 pub(super) struct Answer {
@@ -14,7 +18,12 @@ pub(super) struct Answer {
     pub message: String,
     pub rule: Option<RuleRef>,
     pub reason: Option<String>,
+    /// On what terms; for what is not denied.
+    pub terms: Option<Terms>,
 }
+
+/// A rule and the policy it stands in.
+type Found<'p> = (&'p Arc<Policy>, &'p NetRule);
 
 /// A question about one peer.
 pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Decision {
@@ -36,9 +45,23 @@ pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Dec
         Verdict::Deny => Code::NetDenied,
     };
     let mut decision = Decision::new(policy, answer.verdict, code, answer.message);
-    decision.approvable = answer.verdict == Verdict::Ask;
     decision.rule = answer.rule;
     decision.reason = answer.reason;
+    if let Peer::Request { method, url } = &peer {
+        decision.terms = answer.terms;
+        // An address in the URL needs no resolving: what dialling would refuse is refused here already.
+        let target = net::request(method, url);
+        if let (Some(target), Some(terms)) = (target, &decision.terms)
+            && let Some(address) = target.address()
+            && let Err(refused) = dial_alone(policy, query.now, &target, terms, address)
+        {
+            decision.decision = Verdict::Deny;
+            decision.code = Code::NetAddress;
+            decision.message = refused.to_string();
+            decision.terms = None;
+        }
+    }
+    decision.approvable = decision.decision == Verdict::Ask;
     decision
 }
 
@@ -49,15 +72,13 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         Peer::Connect(host) => (net::connection(host), format!("connect {host}")),
         Peer::Any => (None, "a peer that is not known before it runs".to_owned()),
     };
-    let rules =
-        || policy.layers.iter().flat_map(|layer| layer.net.iter().map(move |rule| (layer, rule)));
-    let answer =
-        |verdict, message: String, found: Option<(&std::sync::Arc<Policy>, &NetRule)>| Answer {
-            verdict,
-            message,
-            rule: found.map(|(layer, rule)| reference(layer, rule)),
-            reason: found.and_then(|(_, rule)| rule.reason.clone()),
-        };
+    let answer = |verdict, message: String, found: Option<Found<'_>>| Answer {
+        verdict,
+        message,
+        rule: found.map(|(layer, rule)| reference(layer, rule)),
+        reason: found.and_then(|(_, rule)| rule.reason.clone()),
+        terms: None,
+    };
     let Some(target) = target else {
         // Not known: proof is impossible, and any deny is in doubt.
         let message = if *peer == Peer::Any {
@@ -68,37 +89,148 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         return answer(
             Verdict::Deny,
             message,
-            rules().filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
+            rules(policy).filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
         );
     };
-    let covering = |verb: Verdict| {
-        rules().filter(|(_, rule)| rule.verb == verb && covers(rule, &target, now)).min_by_key(key)
-    };
-    if let Some(found) = covering(Verdict::Deny) {
+    if let Some(found) = denying(policy, now, &target) {
         return answer(Verdict::Deny, format!("`{shown}` is denied"), Some(found));
     }
-    if let Some(found) = covering(Verdict::Ask) {
-        return answer(Verdict::Ask, format!("`{shown}` needs approval"), Some(found));
+    let granted = |verb: Verdict, words: &str| {
+        let covering = rules(policy).filter(|(_, rule)| rule.verb == verb);
+        let found = covering
+            .filter_map(|found| Some((exact(found.1, &target, now)?, found)))
+            .min_by_key(|(exact, found)| (Reverse(exact.exactness()), key(found)));
+        found.map(|(exact, found)| Answer {
+            terms: Some(terms(found, exact)),
+            ..answer(verb, format!("`{shown}` {words}"), Some(found))
+        })
+    };
+    granted(Verdict::Ask, "needs approval")
+        .or_else(|| granted(Verdict::Allow, "is allowed"))
+        .unwrap_or_else(|| {
+            answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None)
+        })
+}
+
+/// Why an address is not dialled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DialRefused {
+    /// The address.
+    pub address: IpAddr,
+    /// What it is.
+    pub kind: Kind,
+    /// The rule that denies it, if one does.
+    pub rule: Option<RuleRef>,
+    why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Kind,
+    Denied,
+    Readable,
+}
+
+impl std::fmt::Display for DialRefused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, kind, .. } = self;
+        match self.why {
+            Why::Kind if kind.can_be_named() => {
+                write!(f, "{address} is {}, and no rule names it", kind.words())
+            }
+            Why::Kind => write!(f, "{address} is {}, which is never dialled", kind.words()),
+            Why::Denied => write!(f, "{address} is denied"),
+            Why::Readable => {
+                write!(f, "what the rule sends would be readable on its way to {address}")
+            }
+        }
     }
-    match covering(Verdict::Allow) {
-        Some(found) => answer(Verdict::Allow, format!("`{shown}` is allowed"), Some(found)),
-        None => answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None),
+}
+
+/// Whether the address to which a request's host resolved may be dialled. `terms` are those of the decision
+/// about the request; every policy that had a say is asked about the address too.
+///
+/// # Errors
+/// It may not.
+pub fn dial(
+    policy: &Effective,
+    now: Timestamp,
+    asked: &Target,
+    terms: &Terms,
+    address: IpAddr,
+) -> Result<(), DialRefused> {
+    dial_alone(policy, now, asked, terms, address)?;
+    policy.within.iter().try_for_each(|other| dial(other, now, asked, terms, address))
+}
+
+fn dial_alone(
+    policy: &Effective,
+    now: Timestamp,
+    asked: &Target,
+    terms: &Terms,
+    address: IpAddr,
+) -> Result<(), DialRefused> {
+    let kind = net::kind(address);
+    let refused = |why, rule| Err(DialRefused { address, kind, rule, why });
+    if !terms.reach.admits(kind) {
+        return refused(Why::Kind, None);
+    }
+    // A deny of an address holds by whatever name one gets there.
+    if let Some((layer, rule)) = denying(policy, now, &asked.at(address)) {
+        return refused(Why::Denied, Some(reference(layer, rule)));
+    }
+    if !terms.send.is_empty() && asked.scheme.as_deref() != Some("https") && kind != Kind::Loopback
+    {
+        return refused(Why::Readable, None);
+    }
+    Ok(())
+}
+
+fn rules(policy: &Effective) -> impl Iterator<Item = Found<'_>> {
+    policy.layers.iter().flat_map(|layer| layer.net.iter().map(move |rule| (layer, rule)))
+}
+
+/// The rule that denies a target, by proof or by doubt.
+fn denying<'p>(policy: &'p Effective, now: Timestamp, asked: &Target) -> Option<Found<'p>> {
+    let denies = |(_, rule): &Found<'_>| {
+        rule.verb == Verdict::Deny
+            && in_force(rule, now)
+            && rule.targets.iter().any(|target| doubts(target, asked))
+    };
+    rules(policy).filter(denies).min_by_key(key)
+}
+
+/// The most exact target by which a rule covers what is asked.
+fn exact<'r>(rule: &'r NetRule, asked: &Target, now: Timestamp) -> Option<&'r Target> {
+    if !in_force(rule, now) {
+        return None;
+    }
+    rule.targets.iter().filter(|target| target.covers(asked)).max_by_key(|one| one.exactness())
+}
+
+fn in_force(rule: &NetRule, now: Timestamp) -> bool {
+    rule.until.is_none_or(|end| now < end)
+}
+
+/// What a rule grants by one of its targets.
+fn terms((layer, rule): Found<'_>, target: &Target) -> Terms {
+    // A rule that names an address means it.
+    let named = if target.address().is_some() { Reach::Named } else { Reach::Public };
+    Terms {
+        size: rule.figures.get(FigureKey::Size),
+        time: rule.figures.get(FigureKey::Time),
+        counts: vec![Count {
+            rule: reference(layer, rule).id,
+            most: rule.figures.get(FigureKey::Count),
+        }],
+        reach: rule.reach.max(named),
+        send: rule.send.clone(),
     }
 }
 
 /// What tells rules apart wherever they stand, to report the same one in any order.
-fn key<'p>(
-    (layer, rule): &(&'p std::sync::Arc<Policy>, &'p NetRule),
-) -> (&'p str, Option<&'p str>, &'p str) {
+fn key<'p>((layer, rule): &Found<'p>) -> (&'p str, Option<&'p str>, &'p str) {
     (&layer.name, rule.id.as_deref(), &rule.text)
-}
-
-fn covers(rule: &NetRule, asked: &Target, now: Timestamp) -> bool {
-    rule.until.is_none_or(|end| now < end)
-        && rule.targets.iter().any(|target| match rule.verb {
-            Verdict::Deny => doubts(target, asked),
-            Verdict::Allow | Verdict::Ask => target.covers(asked),
-        })
 }
 
 /// A deny needs only doubt: a connection to a host of which some path is denied could ask for that path.

@@ -5,6 +5,7 @@
 
 mod commands;
 mod net;
+mod secrets;
 mod sections;
 
 use crate::finding::{Finding, Report};
@@ -36,6 +37,20 @@ pub enum Origin {
     Project,
     /// Named by its path.
     Path,
+    /// A tool's own permissions: they only narrow what the others grant.
+    Tool,
+}
+
+impl Origin {
+    /// Whether its rules may send secrets. They are read outside of every workspace and leave the host, so
+    /// only whoever owns the host may say which and where to: neither a repository nor a tool.
+    #[must_use]
+    pub fn may_send(self) -> bool {
+        match self {
+            Self::Shipped | Self::Managed | Self::User | Self::Path => true,
+            Self::Project | Self::Tool => false,
+        }
+    }
 }
 
 /// Reads one policy.

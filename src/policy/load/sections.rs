@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::{Origin, Source, commands, net};
+use super::{Origin, Source, commands, net, secrets};
 use crate::finding::{At, Report};
 use crate::grammar;
 use crate::limits::{Isolation, Limit, TABLE};
@@ -28,6 +28,7 @@ const KEYS: &[&str] = &[
     "commands",
     "programs",
     "net",
+    "secrets",
     "env",
     "tests",
 ];
@@ -146,8 +147,13 @@ pub(super) fn policy(root: &Node, source: Source<'_>, report: &mut Report<'_>) -
     let programs = find("programs").map(|entry| programs(&entry.value, report)).unwrap_or_default();
     let commands =
         find("commands").map(|entry| commands::rules(&entry.value, report)).unwrap_or_default();
-    let net = find("net").map(|entry| net::rules(&entry.value, report)).unwrap_or_default();
     let env = find("env").map(|entry| env(&entry.value, report)).unwrap_or_default();
+    let secrets = find("secrets")
+        .map(|entry| secrets::declared(entry, source.origin, &env.pass, report))
+        .unwrap_or_default();
+    let net = find("net")
+        .map(|entry| net::rules(&entry.value, source.origin, &secrets, report))
+        .unwrap_or_default();
     let tests = find("tests").map(|entry| tests(&entry.value, report)).unwrap_or_default();
     Some(Policy {
         name,
@@ -164,6 +170,7 @@ pub(super) fn policy(root: &Node, source: Source<'_>, report: &mut Report<'_>) -
         programs,
         net,
         env,
+        secrets,
         tests,
         digest: blake3::hash(source.text.as_bytes()),
     })

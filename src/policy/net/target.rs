@@ -1,8 +1,8 @@
-//! The net: targets as written in rules and in commands, normalised once and compared.
+//! Targets as written in rules and in commands, normalised once and compared.
 //!
 //! Only names are judged here. Which address a name leads to is checked where it is dialled.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a rule names, or a command asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,6 +184,49 @@ fn authority(text: &str) -> Option<(String, Option<u16>)> {
 }
 
 impl Target {
+    /// The address, if the host is one and not a name.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match self.host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
+            None => self.host.parse().ok().map(IpAddr::V4),
+        }
+    }
+
+    /// The same target at an address.
+    #[must_use]
+    pub fn at(&self, address: IpAddr) -> Self {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        Self { host, ..self.clone() }
+    }
+
+    /// Whether the host is this very machine, by its name or address.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self.address() {
+            Some(address) => super::kind(address) == super::Kind::Loopback,
+            None => self.host == "localhost",
+        }
+    }
+
+    /// Whether the host is one name or address, without a star.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        !self.host.contains('*')
+    }
+
+    /// How exactly a rule speaks: a request before a connection, a fixed host before a star, a longer path
+    /// before a shorter one, a port before any. Where several rules allow a request, the most exact counts.
+    #[must_use]
+    pub fn exactness(&self) -> (bool, bool, usize, bool) {
+        let path = self.path.as_deref().unwrap_or_default();
+        let literal = path.find(['*', '?', '[', '{']).map_or(usize::MAX, |at| at);
+        (!self.connect, self.is_fixed(), if self.connect { 0 } else { literal }, self.port.is_some())
+    }
+
     /// Whether a request or connection is within this rule.
     #[must_use]
     pub fn covers(&self, asked: &Self) -> bool {
