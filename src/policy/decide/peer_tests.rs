@@ -131,7 +131,11 @@ fn an_address_in_a_url_is_judged_at_once() {
         "GET http://0.0.0.0/",
     ] {
         let decision = ask(&own, target);
-        assert_eq!((decision.decision, decision.code), (Verdict::Deny, Code::NetAddress), "{target}");
+        assert_eq!(
+            (decision.decision, decision.code),
+            (Verdict::Deny, Code::NetAddress),
+            "{target}"
+        );
     }
     assert_eq!(ask(&own, "GET http://8.8.8.8/").decision, Verdict::Allow);
     assert_eq!(ask(&own, "GET http://[::ffff:127.0.0.1]:8080/x").decision, Verdict::Allow);

@@ -107,9 +107,7 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
     };
     granted(Verdict::Ask, "needs approval")
         .or_else(|| granted(Verdict::Allow, "is allowed"))
-        .unwrap_or_else(|| {
-            answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None)
-        })
+        .unwrap_or_else(|| answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None))
 }
 
 /// Why an address is not dialled.

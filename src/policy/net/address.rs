@@ -86,12 +86,10 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
         [0, 0, 0, 0, 0, 0, 0, 0] => Kind::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Loopback,
         // Networks without IPv4 reach it by this prefix: then what is carried counts, if it is public.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            match kind(IpAddr::V4(carried(high, low))) {
-                Kind::Public => Kind::Public,
-                _ => Kind::Translated,
-            }
-        }
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => match kind(IpAddr::V4(carried(high, low))) {
+            Kind::Public => Kind::Public,
+            _ => Kind::Translated,
+        },
         // Mapped, compatible and translated IPv4, NAT64 of one's own, Teredo, 6to4.
         [0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] | [0x2002, ..] => {
             Kind::Translated

@@ -180,7 +180,9 @@ mod tests {
 
     #[test]
     fn templates_inject_nothing() {
-        for text in ["", " x", "x ", "a\r\nb: c", "a\0", "é", "${secret:A", "${env:A}", "${secret:}"] {
+        for text in
+            ["", " x", "x ", "a\r\nb: c", "a\0", "é", "${secret:A", "${env:A}", "${secret:}"]
+        {
             assert!(Template::parse(text).is_err(), "{text:?}");
         }
     }
@@ -190,9 +192,17 @@ mod tests {
         for text in ["env:API_TOKEN", "file:/run/secrets/api"] {
             assert_eq!(SecretSource::parse(text).unwrap().to_string(), text);
         }
-        for text in
-            ["API", "env:", "env:A B", "file:x", "file:/", "file:/a/../b", "file:/a//b", "sh:x", "file:/a/"]
-        {
+        for text in [
+            "API",
+            "env:",
+            "env:A B",
+            "file:x",
+            "file:/",
+            "file:/a/../b",
+            "file:/a//b",
+            "sh:x",
+            "file:/a/",
+        ] {
             assert_eq!(SecretSource::parse(text), None, "{text}");
         }
     }

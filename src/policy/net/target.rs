@@ -224,7 +224,12 @@ impl Target {
     pub fn exactness(&self) -> (bool, bool, usize, bool) {
         let path = self.path.as_deref().unwrap_or_default();
         let literal = path.find(['*', '?', '[', '{']).map_or(usize::MAX, |at| at);
-        (!self.connect, self.is_fixed(), if self.connect { 0 } else { literal }, self.port.is_some())
+        (
+            !self.connect,
+            self.is_fixed(),
+            if self.connect { 0 } else { literal },
+            self.port.is_some(),
+        )
     }
 
     /// Whether a request or connection is within this rule.

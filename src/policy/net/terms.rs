@@ -71,7 +71,8 @@ impl Figures {
     /// As a rule writes them.
     #[must_use]
     pub fn show(&self) -> String {
-        let shown = FIGURES.map(|row| format!("{}: {}", row.key, row.unit.show(self.get(row.figure))));
+        let shown =
+            FIGURES.map(|row| format!("{}: {}", row.key, row.unit.show(self.get(row.figure))));
         shown.join(", ")
     }
 }
