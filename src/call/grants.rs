@@ -5,12 +5,13 @@ use std::path::Path;
 use runner_policy::Effective;
 use runner_policy::lists::FileList;
 
-use crate::sandbox::grants::{Code, FileGrants, PathSet, Writes};
+use crate::sandbox::grants::{Code, Companion, FileGrants, PathSet, Writes};
 
-/// The four lists of one policy.
+/// The lists of one policy.
 pub(super) struct Lists<'p> {
     read: Set<'p>,
     write: Set<'p>,
+    create: Vec<Companion>,
     readonly: Set<'p>,
     deny: Set<'p>,
 }
@@ -26,6 +27,11 @@ impl<'p> Lists<'p> {
         Self {
             read: set(FileList::Read),
             write: set(FileList::Write),
+            create: policy
+                .created()
+                .into_iter()
+                .map(|own| Companion { file: (&own.file).into(), beside: (&own.beside).into() })
+                .collect(),
             readonly: set(FileList::Readonly),
             deny: set(FileList::Deny),
         }
@@ -36,6 +42,7 @@ impl<'p> Lists<'p> {
         FileGrants {
             read: &self.read,
             write: &self.write,
+            create: &self.create,
             readonly: &self.readonly,
             deny: &self.deny,
             writes,

@@ -15,7 +15,7 @@ use crate::policies::Places;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
-use crate::sandbox::planner::{ImageFacts, PlanRequest, SharedMemory, View, plan};
+use crate::sandbox::planner::{ImageFacts, PlanRequest, View, plan};
 use crate::sandbox::protection::RuntimeKind;
 use crate::sandbox::user::UserMapping;
 use crate::sandbox::workspace::{Owner, Workspace};
@@ -88,7 +88,6 @@ pub(super) async fn make_plan(
         isolation: policy.isolation(),
         limits: setting.limits,
         env: environment(policy),
-        shared_memory: SharedMemory::None,
         mapping: match facts.user_namespace {
             UserNamespace::Host => UserMapping::Rootful,
             UserNamespace::Rootless => UserMapping::Rootless,

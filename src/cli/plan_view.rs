@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use runner_policy::limits::Unit;
+
 use super::style;
 use super::visible::visible;
 use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
@@ -46,7 +48,9 @@ impl fmt::Display for PlanView<'_> {
         }
         let mut label = "scratch";
         for tmpfs in &plan.tmpfs {
-            writeln!(f, "  {label:<10}  {}", visible(&tmpfs.target.to_string_lossy()))?;
+            let target = tmpfs.target.to_string_lossy();
+            let size = Unit::Bytes.show(tmpfs.size);
+            writeln!(f, "  {label:<10}  {}  {faint}{size}{faint:#}", visible(&target))?;
             label = "";
         }
         let mut label = "variables";

@@ -18,6 +18,7 @@ pub enum Limit {
     FileSize,
     Scratch,
     Inodes,
+    SharedMemory,
     Output,
     OutputMax,
     FreeSpace,
@@ -30,6 +31,8 @@ pub enum Limit {
 pub enum Unit {
     /// Bytes, written `256MiB`.
     Bytes,
+    /// Bytes, or 0 for nothing at all, written `64MiB` or `none`.
+    BytesOrNone,
     /// Milliseconds, written `30s`, `20m`, `1h`.
     Time,
     /// A plain count, written `128`.
@@ -82,7 +85,7 @@ const HOUR: u64 = 60 * MINUTE;
 
 /// Every limit. A test holds the README's copy of this table equal to it.
 #[rustfmt::skip]
-pub const TABLE: [Row; 14] = [
+pub const TABLE: [Row; 15] = [
     Row { limit: Limit::Memory,      key: "memory",       unit: Unit::Bytes,      basic: 4 * GIB,   strict: 256 * MIB, paranoid: 128 * MIB, ceiling: 256 * GIB,  about: "memory of all processes together; no swap" },
     Row { limit: Limit::Cpus,        key: "cpus",         unit: Unit::Processors, basic: 4_000,     strict: 1_000,     paranoid: 500,       ceiling: 256_000,    about: "processors" },
     Row { limit: Limit::Pids,        key: "pids",         unit: Unit::Count,      basic: 2_048,     strict: 128,       paranoid: 64,        ceiling: 65_536,     about: "processes and threads at once" },
@@ -92,6 +95,7 @@ pub const TABLE: [Row; 14] = [
     Row { limit: Limit::FileSize,    key: "file-size",    unit: Unit::Bytes,      basic: 4 * GIB,   strict: 256 * MIB, paranoid: 64 * MIB,  ceiling: 1024 * GIB, about: "size of one written file" },
     Row { limit: Limit::Scratch,     key: "scratch",      unit: Unit::Bytes,      basic: GIB,       strict: 64 * MIB,  paranoid: 16 * MIB,  ceiling: 64 * GIB,   about: "bytes in /tmp and HOME" },
     Row { limit: Limit::Inodes,      key: "inodes",       unit: Unit::Count,      basic: 262_144,   strict: 16_384,    paranoid: 4_096,     ceiling: 16_777_216, about: "files in /tmp and HOME" },
+    Row { limit: Limit::SharedMemory, key: "shared-memory", unit: Unit::BytesOrNone, basic: GIB,     strict: 0,         paranoid: 0,         ceiling: 64 * GIB,   about: "bytes in /dev/shm, on top of scratch; none: there is no shared memory" },
     Row { limit: Limit::Output,      key: "output",       unit: Unit::Bytes,      basic: MIB,       strict: MIB,       paranoid: 256 * KIB, ceiling: 256 * MIB,  about: "output kept of each stream: head and tail" },
     Row { limit: Limit::OutputMax,   key: "output-max",   unit: Unit::Bytes,      basic: GIB,       strict: 64 * MIB,  paranoid: 16 * MIB,  ceiling: 64 * GIB,   about: "output of both streams at which the call ends" },
     Row { limit: Limit::FreeSpace,   key: "free-space",   unit: Unit::Bytes,      basic: 512 * MIB, strict: 512 * MIB, paranoid: GIB,       ceiling: 16 * MIB,   about: "free space of a writable workspace below which the call ends" },
@@ -205,6 +209,10 @@ impl Unit {
         match self {
             Self::Bytes => scaled(text, &[("KiB", KIB), ("MiB", MIB), ("GiB", GIB), ("B", 1)])
                 .ok_or_else(|| "a size with its unit, such as 256MiB or 4GiB".to_owned()),
+            Self::BytesOrNone if text == "none" => Ok(0),
+            Self::BytesOrNone => Self::Bytes
+                .parse(text)
+                .map_err(|_| "`none`, or a size with its unit, such as 64MiB".to_owned()),
             Self::Time => scaled(text, &[("ms", 1), ("s", SECOND), ("m", MINUTE), ("h", HOUR)])
                 .ok_or_else(|| "a time with its unit, such as 500ms, 30s, 20m or 1h".to_owned()),
             Self::Count => match text.parse() {
@@ -235,7 +243,10 @@ impl Unit {
                 .map(|(name, size)| format!("{}{name}", figure / size))
         };
         match self {
-            Self::Bytes => largest(&[("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)]),
+            Self::BytesOrNone if figure == 0 => Some("none".to_owned()),
+            Self::Bytes | Self::BytesOrNone => {
+                largest(&[("GiB", GIB), ("MiB", MIB), ("KiB", KIB), ("B", 1)])
+            }
             Self::Time => largest(&[("h", HOUR), ("m", MINUTE), ("s", SECOND), ("ms", 1)]),
             Self::Count => None,
             #[expect(clippy::cast_precision_loss, reason = "figures are far below 2^52")]
@@ -293,6 +304,8 @@ mod tests {
             assert!(Unit::Time.parse(text).is_err(), "{text}");
         }
         assert!(Unit::Count.parse("0").is_err());
+        assert!(Unit::Bytes.parse("none").is_err());
+        assert!(Unit::BytesOrNone.parse("0").is_err() && Unit::BytesOrNone.parse("0MiB").is_err());
         assert!(Unit::Processors.parse("NaN").is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! (`readonly`, `deny`) hold where any of them says so.
 
 use crate::effective::Effective;
-use crate::model::Policy;
+use crate::model::{Companion, Policy};
 use crate::paths::List;
 
 /// Which list.
@@ -45,6 +45,20 @@ impl Effective {
         } else {
             own || self.within.iter().any(|other| other.holds(list, relative))
         }
+    }
+
+    /// Files that may be made where nothing is: own ones that everything the policy stays within lets
+    /// be made or written too.
+    #[must_use]
+    pub fn created(&self) -> Vec<&Companion> {
+        let own = self.layers.iter().flat_map(|layer| &layer.files.create);
+        own.filter(|companion| self.within.iter().all(|other| other.may_create(companion)))
+            .collect()
+    }
+
+    fn may_create(&self, wanted: &Companion) -> bool {
+        let same = |own: &&Companion| own.file == wanted.file && own.beside == wanted.beside;
+        self.holds(FileList::Write, &wanted.file) || self.created().iter().any(same)
     }
 
     /// The relative patterns of a list as written, `!` included. For a grant they are what is left
@@ -104,6 +118,30 @@ fn lies_below(pattern: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::intersection;
+    use crate::{Origin, PolicySet, Source, parse};
+
+    /// What `p` may make, within `q`.
+    fn created(p: &str, q: &str) -> Vec<String> {
+        let mut set = PolicySet::default();
+        for (name, files) in [("p", p), ("q", q)] {
+            let within = if name == "p" { "within: [q]\n" } else { "" };
+            let text = format!("policy: 1\nname: {name}\n{within}files: {files}\n");
+            set.add(parse(Source { file: name, text: &text, origin: Origin::User }).unwrap())
+                .unwrap();
+        }
+        let effective = set.effective("p").unwrap();
+        effective.created().iter().map(|own| own.file.clone()).collect()
+    }
+
+    #[test]
+    fn a_file_is_made_only_if_every_bound_lets_it_be_made_or_written() {
+        let own = "{ create: { Cargo.lock: Cargo.toml } }";
+        assert_eq!(created(own, own), ["Cargo.lock"]);
+        assert_eq!(created(own, "{ write: [\"**\"] }"), ["Cargo.lock"]);
+        assert_eq!(created(own, "{ create: { Cargo.lock: other } }"), [""; 0]);
+        assert_eq!(created(own, "{ write: [\"**\", \"!Cargo.lock\"] }"), [""; 0]);
+        assert_eq!(created(own, "{ read: [\"**\"] }"), [""; 0]);
+    }
 
     #[test]
     fn patterns_meet_where_one_lies_below_the_other() {

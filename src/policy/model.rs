@@ -71,10 +71,23 @@ pub struct Files {
     pub read: List,
     /// Writable.
     pub write: List,
+    /// May be made where nothing is; what is there stays as it is.
+    pub create: Vec<Companion>,
     /// Readable, never writable.
     pub readonly: List,
     /// Neither.
     pub deny: List,
+}
+
+/// A file that may be made beside another: a lock file beside its manifest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Companion {
+    /// The file, below the workspace.
+    pub file: String,
+    /// What must be there, below the workspace.
+    pub beside: String,
+    /// Where it stands.
+    pub at: At,
 }
 
 /// Which variables.

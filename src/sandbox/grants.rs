@@ -82,6 +82,8 @@ pub struct FileGrants<'a> {
     pub read: &'a dyn PathSet,
     /// Writable.
     pub write: &'a dyn PathSet,
+    /// Files that may be made where nothing is, and stay as they are where something is.
+    pub create: &'a [Companion],
     /// Readable, never writable: the policy's list, and what holds for everyone.
     pub readonly: &'a dyn PathSet,
     /// Neither: the policy's list, and key material.
@@ -90,6 +92,15 @@ pub struct FileGrants<'a> {
     pub writes: Writes,
     /// Whether it runs code.
     pub code: Code,
+}
+
+/// A file that may be made beside another, relative to the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Companion {
+    /// The file.
+    pub file: PathBuf,
+    /// What must be there.
+    pub beside: PathBuf,
 }
 
 /// What a pattern of a write list is to a mount.

@@ -11,6 +11,7 @@ pub mod claims;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;
+mod hardlinks;
 mod identity;
 pub mod kept;
 pub mod materials;

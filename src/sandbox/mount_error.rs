@@ -16,6 +16,8 @@ pub enum MountError {
     Scattered(String),
     /// A link stands where a writable mount is planned.
     Link(PathBuf),
+    /// A file that would be writable has another name elsewhere.
+    Shared(PathBuf),
     /// More than [`MAX_MOUNTS`].
     TooMany,
     /// A missing write folder cannot be made.
@@ -42,6 +44,12 @@ impl fmt::Display for MountError {
                 f,
                 "{} is a link, and a writable mount there would lead elsewhere; \
                  replace it by a real folder, or take it out of files.write",
+                path.display()
+            ),
+            Self::Shared(path) => write!(
+                f,
+                "{} is a hard link: the same file has another name where this call may not write, and writing it here \
+                 would change it there; make it a file of its own (cp it aside and mv the copy back), or remove it",
                 path.display()
             ),
             Self::TooMany => write!(

@@ -14,6 +14,7 @@
 //! - Where another protected name does not exist, its folder is *sealed*: read-only, with each existing
 //!   entry mounted writable by itself. Only a git folder cannot be sealed (git makes its lock files
 //!   there): what must not appear there is *guarded*, looked for when the call ends.
+//! - A file in a writable folder that has another name elsewhere (a hard link) stops the plan.
 //! - Every source is opened without following links, and its identity goes into the plan.
 //! - No target is named that does not exist: runc would make it on the host.
 
@@ -22,11 +23,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use super::claims::Claim;
 use super::grants::{FileGrants, Shape, shapes};
+use super::hardlinks;
 pub use super::mount_error::MountError;
 use super::mount_error::link_or;
 use super::mountinfo;
@@ -70,10 +72,12 @@ pub fn plan_mounts(
     claims: &Path,
 ) -> Result<WorkspaceMounts, MountError> {
     let roots = WriteRoots::prepare(workspace, grants, missing, owner, claims)?;
+    let mut survey = survey(workspace, grants, &roots.trees, owner)?;
+    hardlinks::close(workspace, &roots.trees, &mut survey)?;
     let mut layout = Layout {
         workspace,
         grants,
-        survey: survey(workspace, grants, &roots.trees, owner)?,
+        survey,
         roots,
         sealed: BTreeSet::new(),
         between: BTreeSet::new(),
@@ -194,8 +198,7 @@ impl Layout<'_> {
 
     /// Whether the path is read-only or hidden as part of something larger.
     fn is_closed(&self, path: &Path) -> bool {
-        self.survey.is_hidden(path)
-            || path.ancestors().any(|above| self.survey.protected.contains(above))
+        self.survey.is_closed(path)
     }
 
     fn find_between(&mut self) {
@@ -223,7 +226,9 @@ impl Layout<'_> {
             }
         }
         for file in std::mem::take(&mut self.roots.files) {
-            if self.roots.in_tree(&file) || self.survey.is_hidden(&file) {
+            let promised = self.roots.created.contains(&self.workspace.root().join(&file))
+                && self.workspace.open(&file).is_err();
+            if self.roots.in_tree(&file) || self.survey.is_hidden(&file) || promised {
                 continue;
             }
             if protected::guard(&file) != Guard::Open || self.grants.readonly.matches(&file) {
@@ -234,6 +239,9 @@ impl Layout<'_> {
                 continue;
             }
             match self.workspace.open(&file) {
+                Ok(found) if found.kind == FileType::RegularFile && found.links > 1 => {
+                    return Err(MountError::Shared(self.workspace.root().join(file)));
+                }
                 Ok(found) if found.kind == FileType::RegularFile => {
                     self.push(&file, Access::ReadWrite, MountRole::Write)?;
                 }
@@ -300,15 +308,10 @@ impl Layout<'_> {
     fn entries(&self, folder: &Path) -> Result<Vec<(OsString, FileType)>, MountError> {
         let fail =
             |error: Errno| MountError::Open(self.workspace.root().join(folder), error.into());
-        let path: &Path = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let handle = openat2(
-            self.workspace.handle(),
-            path,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-        )
-        .map_err(fail)?;
+        let handle = self
+            .workspace
+            .open_folder(folder)
+            .map_err(|error| MountError::Open(self.workspace.root().join(folder), error))?;
         let mut entries = Vec::new();
         for entry in Dir::read_from(&handle).map_err(fail)? {
             let entry = entry.map_err(fail)?;

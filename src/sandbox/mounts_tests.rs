@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sandbox::grants::tests::globs;
-use crate::sandbox::grants::{Code, Writes};
+use crate::sandbox::grants::{Code, Companion, Writes};
 use std::os::unix::fs::symlink;
 
 struct Case {
@@ -36,12 +36,19 @@ struct Lists<'a> {
     write: &'a [&'a str],
     readonly: &'a [&'a str],
     deny: &'a [&'a str],
+    create: &'a [Companion],
     code: Code,
     missing: Missing,
 }
 
-const NOTHING: Lists<'static> =
-    Lists { write: &[], readonly: &[], deny: &[], code: Code::Granted, missing: Missing::Make };
+const NOTHING: Lists<'static> = Lists {
+    write: &[],
+    readonly: &[],
+    deny: &[],
+    create: &[],
+    code: Code::Granted,
+    missing: Missing::Make,
+};
 
 fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
     let (read, write) = (globs(&["**"]), globs(lists.write));
@@ -51,6 +58,7 @@ fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
         write: &write,
         readonly: &readonly,
         deny: &deny,
+        create: lists.create,
         writes: if lists.write.is_empty() { Writes::None } else { Writes::Some },
         code: lists.code,
     };
@@ -213,6 +221,79 @@ fn single_files_are_writable_and_made_if_they_are_missing() {
 }
 
 #[test]
+fn a_companion_is_made_where_missing_and_closed_where_it_is() {
+    let companion = |file: &str| Companion { file: file.into(), beside: "Cargo.toml".into() };
+    let create = &[companion("Cargo.lock")];
+    let lists = Lists { write: &["target/**"], create, ..NOTHING };
+    // Nothing that it goes with.
+    let without = case(&["target/"]);
+    assert_eq!(shown(&without, &plan(&without, lists).unwrap()), ["ro ", "rw target"]);
+    assert!(!without.workspace.root().join("Cargo.lock").exists());
+    // Missing, then empty as a call beside this one would leave it, then with content.
+    let case = case(&["target/", "Cargo.toml"]);
+    let lock = case.workspace.root().join("Cargo.lock");
+    let told = plan(&case, Lists { missing: Missing::Describe, ..lists }).unwrap();
+    assert_eq!((told.created, lock.exists()), (vec![lock.clone()], false));
+    assert_eq!(told.notes.iter().map(|note| note.code).collect::<Vec<_>>(), ["would_make"]);
+    let made = plan(&case, lists).unwrap();
+    assert_eq!(shown(&case, &made), ["ro ", "rw Cargo.lock", "rw target"]);
+    let beside = plan(&case, lists).unwrap();
+    assert_eq!(shown(&case, &beside), ["ro ", "rw Cargo.lock", "rw target"]);
+    std::fs::write(&lock, "version = 4\n").unwrap();
+    assert_eq!(shown(&case, &plan(&case, lists).unwrap()), ["ro ", "rw target"]);
+    // A link is not followed, wherever it leads, and a denied name stays closed.
+    std::fs::remove_file(&lock).unwrap();
+    symlink("target/x", &lock).unwrap();
+    assert_eq!(shown(&case, &plan(&case, lists).unwrap()), ["ro ", "rw target"]);
+    std::fs::remove_file(&lock).unwrap();
+    let denied = plan(&case, Lists { deny: &["*.lock"], ..lists }).unwrap();
+    assert_eq!(
+        (shown(&case, &denied), lock.exists()),
+        (vec!["ro ".to_owned(), "rw target".to_owned()], false)
+    );
+}
+
+#[test]
+fn a_file_with_a_name_elsewhere_stops_the_plan() {
+    let case = case(&["src/a", "target/debug/x", ".runner/config.yml", "lock"]);
+    let root = case.workspace.root();
+    let outside = tempfile::tempdir_in(root.parent().unwrap()).unwrap();
+    std::fs::write(outside.path().join("secret"), "x").unwrap();
+    let lists = Lists { write: &["target/**", "lock"], ..NOTHING };
+    // A build's own names are all where it may write.
+    std::fs::hard_link(root.join("target/debug/x"), root.join("target/x")).unwrap();
+    assert_eq!(shown(&case, &plan(&case, lists).unwrap()), ["ro ", "rw lock", "rw target"]);
+    for (other, name) in [
+        (outside.path().join("secret"), "target/debug/out"),
+        (root.join("src/a"), "target/in"),
+        (root.join("src/a"), "lock"),
+    ] {
+        let name = root.join(name);
+        std::fs::remove_file(&name).ok();
+        std::fs::hard_link(&other, &name).unwrap();
+        let error = plan(&case, lists).unwrap_err();
+        assert!(matches!(&error, MountError::Shared(path) if *path == name), "{error}");
+        std::fs::remove_file(&name).unwrap();
+    }
+    // Where the whole workspace is writable, only what is protected and what is outside is elsewhere.
+    let all = Lists { write: &["**"], ..NOTHING };
+    std::fs::hard_link(root.join("src/a"), root.join("target/in")).unwrap();
+    plan(&case, all).unwrap();
+    std::fs::hard_link(root.join(".runner/config.yml"), root.join("target/ours")).unwrap();
+    assert!(matches!(plan(&case, all), Err(MountError::Shared(_))));
+}
+
+#[test]
+fn objects_that_clones_share_are_closed_and_not_refused() {
+    let case = case(&[".git/HEAD", ".git/config", ".git/hooks/", ".git/objects/ab/cd"]);
+    let root = case.workspace.root();
+    let other = tempfile::tempdir_in(root.parent().unwrap()).unwrap();
+    std::fs::hard_link(root.join(".git/objects/ab/cd"), other.path().join("cd")).unwrap();
+    let plan = plan(&case, Lists { write: &["**"], ..NOTHING }).unwrap();
+    assert!(shown(&case, &plan).contains(&"ro .git/objects/ab/cd".to_owned()));
+}
+
+#[test]
 fn a_scattered_pattern_is_an_error_with_code_and_a_note_without() {
     let case = case(&["a.rs"]);
     let lists = Lists { write: &["**/*.rs"], ..NOTHING };
@@ -258,6 +339,7 @@ fn a_hidden_start_is_told() {
         write: &none,
         readonly: &none,
         deny: &deny,
+        create: &[],
         writes: Writes::None,
         code: Code::NotGranted,
     };

@@ -48,8 +48,6 @@ pub struct PlanRequest<'a> {
     pub limits: Limits,
     /// The policy's variables, with their values. They win over ours, but for `HOME`.
     pub env: Environment,
-    /// Whether there is a `/dev/shm`, counted as scratch.
-    pub shared_memory: SharedMemory,
     /// How the daemon maps users.
     pub mapping: UserMapping,
     /// The caller's ids.
@@ -84,14 +82,8 @@ pub struct ImageFacts {
     pub volumes: Vec<PathBuf>,
 }
 
-/// Whether a sandbox has shared memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedMemory {
-    /// None.
-    None,
-    /// `/dev/shm`, as large as scratch.
-    Counted,
-}
+/// Where programs look for shared memory.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Why there is no plan.
 #[derive(Debug)]
@@ -131,7 +123,7 @@ impl Failure for PlanError {
             Self::User(_) => "no_user",
             Self::TooLittle(_) => "too_little_protection",
             Self::Mounts(MountError::Scattered(_)) => "write_pattern",
-            Self::Mounts(MountError::Link(_)) => "path_escape",
+            Self::Mounts(MountError::Link(_) | MountError::Shared(_)) => "path_escape",
             Self::Mounts(_) => "mounts",
             Self::Material(_) => "local_error",
             Self::Variable(_) => "bad_variable",
@@ -355,9 +347,9 @@ fn environment(
 }
 
 fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
-    let entry = |target: &Path, mode: u32, exec: TmpfsExec| Tmpfs {
+    let entry = |target: &Path, size: Limit, mode: u32, exec: TmpfsExec| Tmpfs {
         target: target.to_owned(),
-        size: request.limits.get(Limit::Scratch),
+        size: request.limits.get(size),
         inodes: request.limits.get(Limit::Inodes),
         uid: user.uid,
         gid: user.gid,
@@ -365,16 +357,18 @@ fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
         exec,
     };
     let mut all = vec![
-        entry(Path::new("/tmp"), 0o1777, TmpfsExec::Exec),
-        entry(Path::new(HOME), 0o700, TmpfsExec::Exec),
+        entry(Path::new("/tmp"), Limit::Scratch, 0o1777, TmpfsExec::Exec),
+        entry(Path::new(HOME), Limit::Scratch, 0o700, TmpfsExec::Exec),
     ];
-    if request.shared_memory == SharedMemory::Counted {
-        all.push(entry(Path::new("/dev/shm"), 0o1777, TmpfsExec::NoExec));
+    // The engine's own would have no owner and no count of files; without a figure there is none.
+    if request.limits.get(Limit::SharedMemory) > 0 {
+        let folder = Path::new(SHARED_MEMORY);
+        all.push(entry(folder, Limit::SharedMemory, 0o1777, TmpfsExec::NoExec));
     }
     for volume in &request.image_facts.volumes {
         let taken = all.iter().any(|entry| entry.target == *volume);
         if !taken && volume.is_absolute() && !volume.starts_with(request.workspace.root()) {
-            all.push(entry(volume, 0o755, TmpfsExec::Exec));
+            all.push(entry(volume, Limit::Scratch, 0o755, TmpfsExec::Exec));
         }
     }
     all

@@ -49,6 +49,7 @@ impl Case {
                 write: &self.write,
                 readonly: &self.none,
                 deny: &self.deny,
+                create: &[],
                 writes,
                 code: Code::Granted,
             },
@@ -58,7 +59,6 @@ impl Case {
             isolation: Isolation::Strict,
             limits: Limits::preset(Isolation::Strict),
             env: Environment::new(),
-            shared_memory: SharedMemory::None,
             mapping: UserMapping::Rootful,
             caller: Owner { uid: 1000, gid: 1000 },
             home: Some(home),
@@ -186,12 +186,13 @@ fn volumes_of_an_image_become_scratch() {
                 path: Some("/opt/bin:/bin".into()),
                 volumes: vec!["/data".into(), "/tmp".into(), "relative".into()],
             };
-            request.shared_memory = SharedMemory::Counted;
+            request.limits.set(Limit::SharedMemory, 1 << 20);
         })
         .unwrap();
     let targets: Vec<&str> =
         plan.tmpfs.iter().map(|entry| entry.target.to_str().unwrap()).collect();
     assert_eq!(targets, ["/tmp", HOME, "/dev/shm", "/data"]);
+    assert_eq!(plan.tmpfs[2].size, 1 << 20);
     assert_eq!(plan.env[OsStr::new("PATH")], "/opt/bin:/bin");
     assert!(plan.mounts.iter().all(|mount| mount.role != MountRole::System));
     assert_eq!(plan.synthetic.len(), 1);

@@ -137,6 +137,7 @@ const TABLE: &[Row] = &[
     Row { name: "file-size",     shared: holds("rlimit"), gvisor: holds("rlimit"), kata: holds("rlimit"), demanded_by: Basic },
     Row { name: "cpu-time",      shared: holds("rlimit"), gvisor: holds("rlimit"), kata: holds("rlimit"), demanded_by: Basic },
     Row { name: "scratch",       shared: holds("tmpfs size"), gvisor: holds("tmpfs size"), kata: holds("tmpfs size"), demanded_by: Basic },
+    Row { name: "shared-memory", shared: holds("no /dev/shm, or a tmpfs of the policy's size"), gvisor: holds("no /dev/shm, or a tmpfs of the policy's size"), kata: holds("no /dev/shm, or a tmpfs of the policy's size"), demanded_by: Basic },
     Row { name: "inodes",        shared: holds("tmpfs nr_inodes"), gvisor: absent("gVisor ignores nr_inodes; memory bounds them"), kata: holds("tmpfs nr_inodes"), demanded_by: Nobody },
     Row { name: "wall",          shared: holds("host clock and guest lease"), gvisor: holds("host clock and guest lease"), kata: holds("host clock and guest lease"), demanded_by: Basic },
     Row { name: "workspace-space", shared: partly("watched free space and file size", "folders of the host have no quota"), gvisor: partly("watched free space and file size", "folders of the host have no quota"), kata: partly("watched free space and file size", "folders of the host have no quota"), demanded_by: Nobody },

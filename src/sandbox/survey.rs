@@ -221,6 +221,12 @@ impl Survey {
         path.ancestors().any(|above| self.hidden.contains_key(above))
     }
 
+    /// Whether the path is read-only or hidden, by itself or as part of something larger.
+    #[must_use]
+    pub fn is_closed(&self, path: &Path) -> bool {
+        self.is_hidden(path) || path.ancestors().any(|above| self.protected.contains(above))
+    }
+
     /// Hides folders that the command's user cannot enter, where something below them is of interest: what
     /// stands there could not be compared from inside.
     fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) {

@@ -35,6 +35,7 @@ fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey
         write: &write_set,
         readonly: &readonly,
         deny: &deny,
+        create: &[],
         writes: if write.is_empty() { Writes::None } else { Writes::Some },
         code: Code::Granted,
     };
@@ -154,6 +155,7 @@ fn what_the_read_list_leaves_out_is_hidden() {
         write: &none,
         readonly: &none,
         deny: &none,
+        create: &[],
         writes: Writes::None,
         code: Code::NotGranted,
     };
@@ -177,6 +179,7 @@ fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
         write: &none,
         readonly: &none,
         deny: &deny,
+        create: &[],
         writes: Writes::None,
         code: Code::NotGranted,
     };

@@ -261,6 +261,23 @@ impl Workspace {
         self.handle.as_fd()
     }
 
+    /// Opens a folder for reading, following no link and never leaving the workspace.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_folder(&self, relative: &Path) -> io::Result<OwnedFd> {
+        let path: &OsStr =
+            if relative.as_os_str().is_empty() { ".".as_ref() } else { relative.as_os_str() };
+        let handle = openat2(
+            &self.handle,
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+        )?;
+        Ok(handle)
+    }
+
     /// Opens what lies at `relative`, following no link and never leaving the workspace. A link at the end
     /// is itself what is opened. The handle names the object (`O_PATH`), it does not read it.
     ///
@@ -293,6 +310,8 @@ pub struct Found {
     pub owner: Owner,
     /// Names it has.
     pub links: u64,
+    /// Its bytes.
+    pub size: u64,
     mode: u32,
 }
 
@@ -305,6 +324,7 @@ impl Found {
             kind: FileType::from_raw_mode(stat.st_mode),
             owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
             links: stat.st_nlink,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: stat.st_mode,
         })
     }

@@ -108,6 +108,21 @@ impl<'a> WriteRoots<'a> {
         }
         self.trees.sort();
         self.trees.dedup();
+        // What is only made stays closed where something is: it is another's work. An empty file is
+        // nothing yet; a call beside this one may have made it a moment ago.
+        for companion in self.grants.create {
+            let nothing_yet = match self.workspace.open(&companion.file) {
+                Ok(found) => found.kind == FileType::RegularFile && found.size == 0,
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+            };
+            let wanted = self
+                .workspace
+                .open(&companion.beside)
+                .is_ok_and(|found| found.kind == FileType::RegularFile);
+            if wanted && nothing_yet && !self.files.contains(&companion.file) {
+                self.files.push(companion.file.clone());
+            }
+        }
         Ok(())
     }
 

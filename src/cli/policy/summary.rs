@@ -103,6 +103,13 @@ fn files(policy: &Effective) -> Vec<Line> {
                 line: at.line,
             })
         })
+        .chain(files.create.iter().map(|companion| Line {
+            id: "create".to_owned(),
+            text: companion.file.clone(),
+            about: Some(format!("where {} is and it is missing", companion.beside)),
+            file: layer.file.clone(),
+            line: companion.at.line,
+        }))
         .collect()
     })
 }

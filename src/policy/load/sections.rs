@@ -8,7 +8,7 @@ use super::{Origin, Source, commands, net, secrets};
 use crate::finding::{At, Report};
 use crate::grammar;
 use crate::limits::{Isolation, Limit, TABLE};
-use crate::model::{Env, Expectation, Expected, Files, Policy, Sandbox, Verdict};
+use crate::model::{Companion, Env, Expectation, Expected, Files, Policy, Sandbox, Verdict};
 use crate::paths::{List, Meaning, check_pattern};
 use crate::yaml::{Entry, Node};
 use crate::{catalog, variables};
@@ -356,9 +356,14 @@ pub(super) fn limits(node: &Node, report: &mut Report<'_>) -> Vec<(Limit, u64)> 
 
 fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
     let mut lists: [Vec<(String, At)>; 4] = Default::default();
-    let keys = ["read", "write", "readonly", "deny"];
+    let mut create = Vec::new();
+    let keys = ["read", "write", "readonly", "deny", "create"];
     if let Some(node) = node {
         for entry in report.keys(node, &keys).unwrap_or_default() {
+            if entry.key == "create" {
+                create = companions(&entry.value, report);
+                continue;
+            }
             let Some(at) = keys.iter().position(|key| *key == entry.key) else { continue };
             for (text, place) in report.one_or_more(&entry.value).unwrap_or_default() {
                 if let Err(why) = check_pattern(text) {
@@ -382,9 +387,38 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
     Files {
         read: List::new(Meaning::Grants, read),
         write: List::new(Meaning::Grants, write),
+        create,
         readonly: List::new(Meaning::Refuses, readonly),
         deny: List::new(Meaning::Refuses, deny),
     }
+}
+
+/// `create: { Cargo.lock: Cargo.toml }`: the file, and what it goes with.
+fn companions(node: &Node, report: &mut Report<'_>) -> Vec<Companion> {
+    let mut found = Vec::new();
+    for entry in report.map(node).unwrap_or_default() {
+        let Some(beside) = report.text(&entry.value) else { continue };
+        for (text, at) in [(entry.key.as_str(), entry.at), (beside, entry.value.at)] {
+            if !is_single_name(text) {
+                report.add(
+                    "bad_pattern",
+                    at,
+                    format!("`{text}` in `files.create` is no single file of the workspace"),
+                    "write `create: { Cargo.lock: Cargo.toml }`; patterns belong in `files.write`"
+                        .to_owned(),
+                );
+            }
+        }
+        found.push(Companion { file: entry.key.clone(), beside: beside.to_owned(), at: entry.at });
+    }
+    found
+}
+
+/// A path below the workspace that stands for itself alone.
+fn is_single_name(text: &str) -> bool {
+    !text.starts_with(['/', '!'])
+        && !text.contains(['*', '?', '[', ']', '{', '}', '\\'])
+        && text.split('/').all(|part| !["", ".", ".."].contains(&part))
 }
 
 /// Absolute patterns name folders of the image; these would be more than that.

@@ -9,7 +9,7 @@ use runner::sandbox::grants::{Code, FileGrants, PathSet, Writes};
 use runner::sandbox::mounts::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::plan::{Environment, Image, Runtime, SandboxPlan};
-use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, SharedMemory, View, plan};
+use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, View, plan};
 use runner::sandbox::quarantine::{Appeared, sweep};
 use runner::sandbox::user::UserMapping;
 use runner::sandbox::workspace::{Owner, Workspace};
@@ -131,6 +131,7 @@ impl Case {
                 write: &write,
                 readonly: &readonly,
                 deny: &deny,
+                create: &[],
                 writes: if rules.write.is_empty() { Writes::None } else { Writes::Some },
                 code: Code::Granted,
             },
@@ -144,7 +145,6 @@ impl Case {
                 .iter()
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect::<Environment>(),
-            shared_memory: SharedMemory::None,
             mapping: UserMapping::Rootful,
             caller: Owner {
                 uid: rustix::process::geteuid().as_raw(),

@@ -95,6 +95,63 @@ fn a_rust_project_passes_its_tests() {
 }
 
 #[test]
+fn a_rust_project_without_a_lock_file_gets_one_and_keeps_the_one_it_has() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let files: Vec<_> = RUST.iter().copied().filter(|(name, _)| *name != "Cargo.lock").collect();
+    let project = caller.project("rust", &files);
+    let lock = project.join("Cargo.lock");
+    let develop = ["exec", "--policy", "develop", "--"];
+    let cargo = |words: &[&str]| caller.run(&project, &[&develop[..], words].concat());
+    // What changes nothing makes nothing.
+    assert_eq!(cargo(&["git", "--version"]).code, Some(0));
+    assert!(!lock.exists());
+    let ran = cargo(&["cargo", "test"]);
+    assert!(ran.out.contains("it_is_two ... ok"), "{}{}", ran.out, ran.err);
+    assert_owned(&lock, caller.uid());
+    let made = fs::read_to_string(&lock).expect("a lock file");
+    assert!(made.contains("name = \"small\""), "{made}");
+    // From now on it is a source: neither cargo nor the project's own code changes it.
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
+    fs::write(project.join("Cargo.toml"), manifest.replace("0.1.0", "0.2.0")).expect("a file");
+    let ran = cargo(&["cargo", "test"]);
+    assert!(ran.code != Some(0) && ran.err.contains("Cargo.lock"), "{}", ran.err);
+    let ran = cargo(&["python3", "-c", "open('Cargo.lock', 'a').write('x')"]);
+    assert!(ran.err.contains("Read-only file system"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&lock).expect("a lock file"), made);
+}
+
+#[test]
+fn a_project_of_another_kind_gets_no_lock_file() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project("python", PYTHON);
+    let code = "import os; print(os.path.lexists('Cargo.lock'))";
+    let out = caller.works(&project, &["exec", "--policy", "develop", "--", "python3", "-c", code]);
+    assert_eq!(out, "False\n");
+}
+
+#[test]
+fn pythons_multiprocessing_has_its_shared_memory() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::ourselves("/var/tmp");
+    let code = "import multiprocessing as m\nfrom multiprocessing import shared_memory\n\
+        def f(x): return x * x\n\
+        if __name__ == '__main__':\n\
+        \x20   with m.Pool(2) as pool: print(sum(pool.map(f, range(10))))\n\
+        \x20   s = shared_memory.SharedMemory(create=True, size=1 << 20); s.buf[0] = 7; print(s.buf[0]); s.close(); s.unlink()\n";
+    let project = caller.project("python", &[("pool.py", code)]);
+    let out = caller.works(&project, &["exec", "--policy", "develop", "--", "python3", "pool.py"]);
+    assert_eq!(out, "285\n7\n");
+}
+
+#[test]
 fn node_and_python_projects_pass_their_tests() {
     if containers() {
         let caller = Caller::ourselves("/var/tmp");
