@@ -12,6 +12,8 @@
 
 mod event;
 mod ledger;
+mod redact;
 
 pub use event::{Ended, Event, Kind, Started};
 pub use ledger::{Filter, Ledger, Row, Summary};
+pub use redact::{MASK, Redactor, SHORTEST, Scrubber};

@@ -1,0 +1,174 @@
+//! Redaction: what looks like a secret, or is one that we know, does not stand in logs, errors and records.
+//!
+//! Duty: text in, text out, with [`MASK`] where a secret stood. Three ways to know one: the exact values that the
+//! host itself sent (plain and in the encodings in which servers repeat them), names of keys (`password`), and
+//! shapes (tokens of well-known services, keys, credentials in URLs). Non-goals: finding every secret there is, and
+//! changing what a command or tool was given. Pure but for the values that a [`Redactor`] has learned; linear in the
+//! text; the result is never longer than twice the text and a mask, and redacting it again changes nothing.
+
+mod known;
+mod names;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::{Map, Value};
+
+use known::Known;
+pub use known::Scrubber;
+
+/// What stands where a secret stood.
+pub const MASK: &str = "[redacted]";
+
+/// Shortest value that can be learned: a shorter one stands in too much innocent text.
+pub const SHORTEST: usize = 8;
+
+/// Deepest JSON that is walked; what is below is masked. Parsers stop at 128.
+const DEEPEST: usize = 256;
+
+/// Redacts. Clones share what was learned.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    known: Arc<RwLock<Arc<Known>>>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor(..)")
+    }
+}
+
+impl Redactor {
+    /// One that knows no exact values yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Learns a value that must not be seen from now on. Gives back whether it can be kept out of a text: what
+    /// is too short, too long or part of the mask itself cannot.
+    #[must_use]
+    pub fn learn(&self, value: &str) -> bool {
+        if !Known::can_learn(value) {
+            return false;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if !known.knows(value) {
+            *known = Arc::new(known.with(value));
+        }
+        true
+    }
+
+    /// Whether any exact value was learned.
+    #[must_use]
+    pub fn has_learned(&self) -> bool {
+        !self.current().is_empty()
+    }
+
+    fn current(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A text without secrets.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.values(text) {
+            Cow::Borrowed(text) => shapes::redact(text),
+            Cow::Owned(text) => Cow::Owned(shapes::redact(&text).into_owned()),
+        }
+    }
+
+    /// A text without the exact values that were learned; shapes and names are left alone. For what a tool is
+    /// given: it may have tokens of its own.
+    #[must_use]
+    pub fn values<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let known = self.current();
+        if known.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        match known.scrub(text.as_bytes()) {
+            None => Cow::Borrowed(text),
+            // Whole characters are replaced by whole characters.
+            Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// The same for bytes that come piece by piece.
+    #[must_use]
+    pub fn stream(&self) -> Scrubber {
+        Scrubber::new(self.current())
+    }
+
+    /// The words of a command without secrets. Options that are named like secrets hide the word after them.
+    #[must_use]
+    pub fn argv(&self, argv: &[String]) -> Vec<String> {
+        let mut hides = false;
+        argv.iter()
+            .map(|word| {
+                let hidden = std::mem::replace(&mut hides, names::is_secret_option(word));
+                if hidden && !word.starts_with('-') && !word.is_empty() {
+                    MASK.to_owned()
+                } else {
+                    self.text(word).into_owned()
+                }
+            })
+            .collect()
+    }
+
+    /// A value without secrets: what stands under a key that is named like one, and texts like [`Self::text`].
+    #[must_use]
+    pub fn json(&self, value: &Value) -> Value {
+        self.walk(value, Under::Plain, 0)
+    }
+
+    fn walk(&self, value: &Value, under: Under, depth: usize) -> Value {
+        let masked = || Value::String(MASK.to_owned());
+        match value {
+            Value::Array(_) | Value::Object(_) if depth >= DEEPEST => masked(),
+            Value::Array(values) => {
+                values.iter().map(|value| self.walk(value, under, depth + 1)).collect()
+            }
+            Value::Object(map) => {
+                let mut redacted = Map::with_capacity(map.len());
+                for (key, value) in map {
+                    let shown = self.text(key).into_owned();
+                    let secret = names::is_secret_key(key) || names::is_secret_key(&shown);
+                    let below = if secret { Under::Secret } else { under };
+                    let key = unused(&redacted, shown);
+                    redacted.insert(key, self.walk(value, below, depth + 1));
+                }
+                Value::Object(redacted)
+            }
+            Value::String(text) if under == Under::Secret && !text.is_empty() => masked(),
+            Value::Number(_) if under == Under::Secret => masked(),
+            Value::String(text) => Value::String(self.text(text).into_owned()),
+            Value::Number(_) | Value::Bool(_) | Value::Null => value.clone(),
+        }
+    }
+}
+
+/// What a value stands under.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Plain,
+    Secret,
+}
+
+/// Two keys that become the same by redaction stay two.
+fn unused(map: &Map<String, Value>, key: String) -> String {
+    if !map.contains_key(&key) {
+        return key;
+    }
+    let mut number = map.len();
+    loop {
+        let other = format!("{key}#{number}");
+        if !map.contains_key(&other) {
+            return other;
+        }
+        number += 1;
+    }
+}
