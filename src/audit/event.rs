@@ -1,9 +1,12 @@
-//! What is recorded.
+//! What is recorded. Commands are recorded as they were asked for, but for secrets in them: programs, options, paths
+//! and rules stay, so that a record is found by what was done.
 
 use runner_policy::decide::{Decision, RuleRef};
 use runner_policy::model::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::Redactor;
 
 use crate::engine::CallId;
 
@@ -82,7 +85,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// From a decision.
+    /// From a decision. Secrets in the command are masked.
     #[must_use]
     pub fn new(
         command: String,
@@ -92,11 +95,13 @@ impl Started {
         decision: &Decision,
         parent: Option<&CallId>,
     ) -> Self {
+        let redactor = Redactor::new();
+        let hidden = |text: &str| redactor.text(text).into_owned();
         Self {
             kind: "exec",
             parent: parent.map(ToString::to_string),
-            command,
-            argv,
+            command: hidden(&command),
+            argv: argv.map(|argv| redactor.argv(&argv)),
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
             uid: rustix::process::getuid().as_raw(),
@@ -104,13 +109,13 @@ impl Started {
             digest: decision.digest.clone(),
             decision: decision.decision.word(),
             code: decision.code.word(),
-            message: decision.message.clone(),
+            message: hidden(&decision.message),
             rule: decision.rule.clone(),
             would: decision.would.map(|(verdict, _)| verdict).map(Verdict::word),
             effects: decision
                 .effects
                 .iter()
-                .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
+                .map(|line| hidden(format!("{} {}", line.effect, line.object).trim_end()))
                 .collect(),
         }
     }
@@ -142,4 +147,31 @@ pub enum Event<'a> {
     Refused(&'a Started),
     /// See [`Kind::End`].
     End(&'a Ended),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runner_policy::{Origin, PolicySet, Query, Source, What, decide, parse};
+
+    #[test]
+    fn a_record_of_a_command_holds_no_secret_and_is_found_by_the_rest() {
+        let text = "policy: 1\nname: p\n";
+        let mut set = PolicySet::default();
+        set.add(parse(Source { file: "p.yml", text, origin: Origin::User }).unwrap()).unwrap();
+        let policy = set.effective("p").unwrap();
+        let argv =
+            ["mytool", "--password", "hunter2", "--url=https://u:hunter2@h.example/x", "src/a"]
+                .map(str::to_owned);
+        let now = "2026-06-01T00:00:00Z".parse().unwrap();
+        let query = Query { workspace: "/w", cwd: "/w", now, what: What::Argv(&argv) };
+        let decision = decide(&policy, &query);
+        let started =
+            Started::new(argv.join(" "), Some(argv.to_vec()), "/w", "/w", &decision, None);
+        let written = serde_json::to_string(&started).unwrap();
+        assert!(!written.contains("hunter2"), "{written}");
+        for kept in ["mytool", "--password", "h.example/x", "src/a", "unknown_program"] {
+            assert!(written.contains(kept), "{kept} {written}");
+        }
+    }
 }

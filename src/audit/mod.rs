@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Duty: append, list, show, and find what was aborted. Nothing runs before its `start` is written: if it
-//! cannot be, the call fails. Text in a record is JSON, so one event is one line whatever it holds.
+//! cannot be, the call fails. What looks like a secret is masked ([`Redactor`]) before it is written. Text in a record is JSON, so one event is one line whatever it holds.
 
 mod event;
 mod ledger;
