@@ -314,8 +314,13 @@ export function open(events) {
     cancelAll,
     flush,
     finish,
-    /** Requests that have no answer yet. */
-    open: () => safe.tableSize(requests) + waiting.length - waitingHead,
+    /** Requests that have no answer yet and that somebody may still wait for. */
+    open() {
+      let count = 0;
+      safe.tableForEach(requests, (one) => (count += one.isDropped ? 0 : 1));
+      for (let i = waitingHead; i < waiting.length; i += 1) count += waiting[i].isDropped ? 0 : 1;
+      return count;
+    },
   };
 }
 

@@ -17,7 +17,6 @@ export const ownKeys = Object.keys;
 export const hasOwn = uncurry(Object.prototype.hasOwnProperty);
 export const freeze = Object.freeze;
 export const define = Object.defineProperty;
-export const prototypeOf = Object.getPrototypeOf;
 export const isArray = Array.isArray;
 export const isView = ArrayBuffer.isView;
 export const captureTrace = Error.captureStackTrace;
@@ -27,14 +26,12 @@ export const stringify = JSON.stringify;
 export const text = String;
 export const isInteger = Number.isSafeInteger;
 export const isFinite = Number.isFinite;
-export const floor = Math.floor;
 export const min = Math.min;
 export const max = Math.max;
 
 export const Bytes = Uint8Array;
 export const Later = Promise;
 export const Table = Map;
-export const Refused = TypeError;
 export const Fault = Error;
 export const Memory = ArrayBuffer;
 
@@ -42,7 +39,6 @@ export const tableGet = uncurry(Map.prototype.get);
 export const tableSet = uncurry(Map.prototype.set);
 export const tableDelete = uncurry(Map.prototype.delete);
 export const tableForEach = uncurry(Map.prototype.forEach);
-export const tableSize = uncurry(Object.getOwnPropertyDescriptor(Map.prototype, "size").get);
 
 export const slice = uncurry(String.prototype.slice);
 export const includes = uncurry(String.prototype.includes);
@@ -54,7 +50,6 @@ export const upper = uncurry(String.prototype.toUpperCase);
 export const split = uncurry(String.prototype.split);
 export const join = uncurry(Array.prototype.join);
 export const sliceArray = uncurry(Array.prototype.slice);
-export const shift = uncurry(Array.prototype.shift);
 
 export const view = uncurry(Uint8Array.prototype.subarray);
 export const copyInto = uncurry(Uint8Array.prototype.set);

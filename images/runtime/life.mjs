@@ -6,14 +6,19 @@
 
 import * as safe from "./intrinsics.mjs";
 import { RunnerError, codeIsBelow, describe, display, peek } from "./errors.mjs";
-import { metadata } from "./metadata.mjs";
-import { check, sentence } from "./schema.mjs";
 
 /** How long `cleanup` may take: the result is known by then and somebody waits for it. */
 const CLEANUP_MS = 5_000;
 /** The longest pause between two attempts; a call has a time limit anyway. */
 const MAX_BACKOFF_MS = 60_000;
 const MAX_ATTEMPTS = 100;
+
+// Loaded when they are needed: most runs need neither, and each file costs start-up time.
+const metadata = async (tool, job) => (await import("./metadata.mjs")).metadata(tool, job);
+const isSchemaObject = (schema) => schema !== undefined && schema !== null && peek(schema, "~standard") !== undefined;
+async function check(schema, value) {
+  return isSchemaObject(schema) ? (await import("./schema.mjs")).check(schema, value) : { __proto__: null, value };
+}
 
 /** Writes the code where it can be imported, and imports it. */
 async function load(job, code) {
@@ -103,6 +108,16 @@ export class Settled {
 
 /** Any thrown value in its final form. */
 export const failure = (thrown, code) => (thrown instanceof Settled ? thrown : new Settled(describe(thrown, code)));
+
+/** One line for a list of issues. */
+function sentence(issues) {
+  let out = "";
+  for (let i = 0; i < issues.length; i += 1) {
+    const { pointer, message } = issues[i];
+    out += `${i > 0 ? "; " : ""}${pointer === "" ? "" : `${pointer}: `}${message}`;
+  }
+  return out;
+}
 
 async function validated(tool, given, context, state) {
   const checked = await check(tool.parameters, given);

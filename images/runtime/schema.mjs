@@ -57,13 +57,3 @@ function pointer(path) {
   }
   return out;
 }
-
-/** One line for a list of issues. */
-export function sentence(issues) {
-  let out = "";
-  for (let i = 0; i < issues.length; i += 1) {
-    const { pointer: place, message } = issues[i];
-    out += `${i > 0 ? "; " : ""}${place === "" ? "" : `${place}: `}${message}`;
-  }
-  return out;
-}
