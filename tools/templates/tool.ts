@@ -1,0 +1,49 @@
+/// <reference path="./runner.d.ts" />
+
+interface Args {
+  path: string;
+}
+
+interface Result {
+  path: string;
+  lines: number;
+  words: number;
+}
+
+export const tool: Tool<Args, Result> = {
+  name: {{name}},
+  version: "0.1.0",
+  description: {{description}},
+  category: "custom",
+  securityTier: "read_only",
+
+  // What it takes, checked before anything starts. `import { z } from "zod"` works here, too, with nothing to
+  // install: then parameters can be z.object({ … }).
+  parameters: {
+    type: "object",
+    properties: {
+      path: { type: "string", description: "The file to look at, relative to the workspace", default: "README.md" },
+    },
+    additionalProperties: false,
+  },
+  returnType: {
+    type: "object",
+    properties: { path: { type: "string" }, lines: { type: "integer" }, words: { type: "integer" } },
+    required: ["path", "lines", "words"],
+    additionalProperties: false,
+  },
+
+  // What it may touch; never more than the policy allows. Nothing can be written and no command be run unless
+  // it is listed: files.write, permissions.allowlist, net.
+  files: { read: ["**"] },
+
+  async execute({ path }, { platform, logger }) {
+    logger.info(`reading ${path}`);
+    const text = await platform.fs.readFile(path);
+    return {
+      path,
+      lines: text.split("\n").length,
+      words: text.split(/\s+/).filter(Boolean).length,
+    };
+  },
+};
