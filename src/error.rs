@@ -16,6 +16,7 @@ use crate::exit::{Ending, Kind};
 use crate::policies::PolicyError;
 use crate::sandbox::workspace::WorkspaceError;
 use crate::sys::HardenError;
+use crate::tool::ToolError;
 
 /// Who has to change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -85,6 +86,8 @@ pub enum Error {
     Trust(TrustRefused),
     /// A call did not come to an outcome.
     Call(Box<CallError>),
+    /// A tool cannot be used.
+    Tool(Box<ToolError>),
     /// This program panicked.
     Bug(Bug),
 }
@@ -101,6 +104,7 @@ impl Error {
             Self::Workspace(error) => error,
             Self::Trust(error) => error,
             Self::Call(error) => error.as_ref(),
+            Self::Tool(error) => error.as_ref(),
             Self::Bug(error) => error,
         }
     }
@@ -193,5 +197,11 @@ impl From<WorkspaceError> for Error {
 impl From<TrustRefused> for Error {
     fn from(error: TrustRefused) -> Self {
         Self::Trust(error)
+    }
+}
+
+impl From<ToolError> for Error {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(Box::new(error))
     }
 }

@@ -57,3 +57,4 @@ pub mod policies;
 pub mod sandbox;
 pub mod store;
 pub mod sys;
+pub mod tool;

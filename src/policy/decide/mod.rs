@@ -146,10 +146,18 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
         let would = own.would.max(other.would);
         let (mut own, mut other) = (own, other);
         let terms = own.terms.take().zip(other.terms.take()).map(|(own, other)| own.within(other));
-        let stricter = if other.decision > own.decision { other } else { own };
+        let stricter = if other.decision > own.decision { said_by(other) } else { own };
         let grant = Grant { classes, limits, place };
         Decision { policy, digest, would, terms, grant, ..stricter }
     })
+}
+
+/// An answer without a rule says whose it is: the policy that was asked for may well allow it.
+fn said_by(mut answer: Decision) -> Decision {
+    if answer.rule.is_none() {
+        answer.message = format!("`{}` says: {}", answer.policy, answer.message);
+    }
+    answer
 }
 
 fn decide_alone(policy: &Effective, query: &Query<'_>) -> Decision {

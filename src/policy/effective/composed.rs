@@ -132,6 +132,25 @@ impl Effective {
         })
     }
 
+    /// The same policy, never more than the other one too: a tool's permissions, for example.
+    #[must_use]
+    pub fn narrowed(&self, other: Arc<Policy>) -> Self {
+        // One policy alone has nothing to conflict with.
+        let other = Self::new(vec![(other, 0)], Vec::new(), &mut Vec::new());
+        let mut narrowed = self.clone();
+        narrowed.within.push(other);
+        narrowed.digest = digest(&narrowed.layers, &narrowed.within);
+        narrowed
+    }
+
+    /// Figures of a sandbox that no rule speaks for: the tightest of all that it stays within.
+    #[must_use]
+    pub fn tightest_limits(&self) -> Limits {
+        self.within
+            .iter()
+            .fold(self.figures, |limits, other| limits.tightest(&other.tightest_limits()))
+    }
+
     /// The same lists, with this one rule of the policy itself and nothing that it stays within.
     #[must_use]
     pub fn alone(&self, rule: usize) -> Self {

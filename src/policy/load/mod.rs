@@ -10,7 +10,7 @@ mod sections;
 
 use crate::finding::{Finding, Report};
 use crate::model::Policy;
-use crate::yaml;
+use crate::yaml::{self, Node};
 
 /// A policy as text.
 #[derive(Debug, Clone, Copy)]
@@ -65,4 +65,10 @@ pub fn parse(source: Source<'_>) -> Result<Policy, Vec<Finding>> {
         Some(policy) if report.is_clean() => Ok(policy),
         _ => Err(report.finish()),
     }
+}
+
+/// Reads a policy from a tree that another format made, such as the permissions of a tool. The tree
+/// keeps the places of that format's file, so findings and rules point there.
+pub fn from_tree(root: &Node, source: Source<'_>, report: &mut Report<'_>) -> Option<Policy> {
+    sections::policy(root, source, report)
 }

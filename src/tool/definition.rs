@@ -1,0 +1,134 @@
+//! A tool as it is known: what it is, what it takes, what it gives, and what it asks for.
+//!
+//! Only the readers make one ([`read`](super::read) from YAML, [`describe`](super::describe) from what a module says of
+//! itself), so every name, figure and schema in it was checked.
+
+use serde_json::{Value, json};
+
+use super::code::Code;
+use super::name::ToolName;
+use super::permissions::Permissions;
+use super::schema::Schema;
+use super::words::{Category, Risk, Runtime, Tier};
+
+/// A valid tool.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name; the name of its file too.
+    pub name: ToolName,
+    /// What it does, for people and agents.
+    pub description: String,
+    /// Whether its author wants it used.
+    pub enabled: bool,
+    /// What its description and schema cost in an agent's context.
+    pub tokens: Tokens,
+    /// Its version, by the rules of semantic versions.
+    pub version: Option<String>,
+    /// What it is about.
+    pub category: Category,
+    /// How far it reaches; never less than its permissions need.
+    pub tier: Tier,
+    /// How much harm its author sees in a call.
+    pub risk: Risk,
+    /// Whether a call needs nobody's approval, as far as the tool is concerned.
+    pub auto_accept: bool,
+    /// What it takes.
+    pub schema: Schema,
+    /// What it gives, if it says so.
+    pub returns: Option<Schema>,
+    /// What it asks for.
+    pub permissions: Permissions,
+    /// How long a call may take, in milliseconds.
+    pub timeout: Option<u64>,
+    /// What runs.
+    pub body: Body,
+}
+
+/// What runs.
+#[derive(Debug)]
+pub enum Body {
+    /// The code in a YAML file.
+    Yaml {
+        /// What it is written in.
+        runtime: Runtime,
+        /// The code and its place.
+        code: Code,
+    },
+    /// A module, which the file is.
+    Module(Described),
+}
+
+/// What a module says of itself beyond what both forms have.
+#[derive(Debug, Default)]
+pub struct Described {
+    /// The optional functions that it has.
+    pub hooks: Vec<String>,
+    /// Where its documentation is.
+    pub documentation: Option<String>,
+    /// What it can do, what it costs, how it authenticates and retries: shown, never obeyed here.
+    pub notes: Value,
+}
+
+/// Tokens in an agent's context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tokens {
+    /// As its author says.
+    Said(u32),
+    /// As we estimate.
+    Estimated(u32),
+}
+
+/// Characters of English and JSON that make a token, as a rule of thumb.
+const CHARACTERS_A_TOKEN: usize = 4;
+
+impl Tokens {
+    /// An estimate from what an agent is shown.
+    #[must_use]
+    pub fn estimate(name: &ToolName, description: &str, schema: &Schema) -> Self {
+        let shown = name.as_str().len() + description.len() + schema.json().to_string().len();
+        Self::Estimated(u32::try_from(shown.div_ceil(CHARACTERS_A_TOKEN)).unwrap_or(u32::MAX))
+    }
+
+    /// The figure.
+    #[must_use]
+    pub fn figure(self) -> u32 {
+        match self {
+            Self::Said(figure) | Self::Estimated(figure) => figure,
+        }
+    }
+}
+
+impl Definition {
+    /// Everything about it, for machines.
+    #[must_use]
+    pub fn record(&self) -> Value {
+        let mut record = json!({
+            "name": self.name,
+            "description": self.description,
+            "enabled": self.enabled,
+            "version": self.version,
+            "category": self.category,
+            "securityTier": self.tier,
+            "riskLevel": self.risk,
+            "autoAccept": self.auto_accept,
+            "tokenCost": self.tokens.figure(),
+            "tokenCostEstimated": matches!(self.tokens, Tokens::Estimated(_)),
+            "timeoutMs": self.timeout,
+            "schema": self.schema.json(),
+            "returns": self.returns.as_ref().map(Schema::json),
+            "permissions": self.permissions,
+        });
+        match (&self.body, record.as_object_mut()) {
+            (Body::Yaml { runtime, .. }, Some(record)) => {
+                record.insert("runtime".to_owned(), json!(runtime));
+            }
+            (Body::Module(described), Some(record)) => {
+                record.insert("hooks".to_owned(), json!(described.hooks));
+                record.insert("documentation".to_owned(), json!(described.documentation));
+                record.insert("notes".to_owned(), described.notes.clone());
+            }
+            (_, None) => {}
+        }
+        record
+    }
+}

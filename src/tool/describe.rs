@@ -1,0 +1,292 @@
+//! From what a module says of itself to a [`Definition`].
+//!
+//! A module's metadata is known only after its code ran, in a sandbox. What it answered is untrusted
+//! JSON: it goes through the same reader as the YAML form, so both mean the same and neither can
+//! ask for more.
+
+use std::fmt;
+
+use runner_policy::finding::{At, Finding, Report};
+use runner_policy::yaml::Entry;
+use serde_json::{Map, Value};
+
+use super::data::to_tree;
+use super::definition::{Body, Definition, Described};
+use super::json;
+use super::name::ToolName;
+use super::read;
+
+/// Largest description, as JSON text. Nobody shows more to an agent.
+const MAX_BYTES: usize = 1 << 20;
+/// Most capabilities and hooks.
+const MAX_ITEMS: usize = 100;
+
+/// What a description may hold.
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "enabled",
+    "tokenCost",
+    "permissions",
+    "version",
+    "category",
+    "securityTier",
+    "files",
+    "net",
+    "env",
+    "limits",
+    "timeout",
+    "parameters",
+    "returnType",
+    "hooks",
+    "documentation",
+    "capabilities",
+    "requiredAuth",
+    "costInfo",
+    "retry",
+    "health",
+];
+/// What is kept to be shown and means nothing here.
+const NOTES: &[&str] = &["capabilities", "requiredAuth", "costInfo", "retry", "health"];
+/// What a module may do besides `execute`.
+const HOOKS: &[&str] = &["initialize", "validate", "handleError", "cleanup", "healthCheck"];
+
+/// Why a description cannot be used.
+#[derive(Debug)]
+pub enum DescribeError {
+    /// It is no JSON object.
+    NotAnObject,
+    /// It is larger or deeper than any description.
+    TooLarge,
+    /// Something in it is wrong.
+    Refused(Vec<Finding>),
+}
+
+impl DescribeError {
+    /// What is wrong in it.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Refused(findings) => findings,
+            Self::NotAnObject | Self::TooLarge => &[],
+        }
+    }
+}
+
+impl fmt::Display for DescribeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("it is no JSON object"),
+            Self::TooLarge => write!(f, "it is larger than {MAX_BYTES} bytes, or too deep"),
+            Self::Refused(findings) => match findings.as_slice() {
+                [one] => one.fmt(f),
+                many => write!(f, "{} findings", many.len()),
+            },
+        }
+    }
+}
+
+impl std::error::Error for DescribeError {}
+
+/// Reads a description. `stem` is the name that the file has, `text` the module itself, where findings point.
+///
+/// # Errors
+/// It is no description of a tool, with everything that is wrong.
+pub fn from_description(
+    description: &Value,
+    file: &str,
+    text: &str,
+    stem: &ToolName,
+) -> Result<Definition, DescribeError> {
+    let Value::Object(map) = description else { return Err(DescribeError::NotAnObject) };
+    if !json::is_bounded(description) || description.to_string().len() > MAX_BYTES {
+        return Err(DescribeError::TooLarge);
+    }
+    let mut report = Report::new(file, text);
+    let entries = entries(map, text, &mut report);
+    let described = described(map, text, &mut report);
+    let common = read::common(&entries, At::default(), stem, (file, text), &mut report);
+    let definition = common.zip(described).map(|(common, described)| {
+        let confirms = needs_confirmation(map);
+        let mut definition = common.with(Body::Module(described));
+        // Explicit words stand; a capability that asks for confirmation takes a default back.
+        let said = map.get("permissions").and_then(|it| it.get("autoAccept")).is_some();
+        definition.auto_accept &= said || !confirms;
+        definition
+    });
+    read::finish(definition, report).map_err(DescribeError::Refused)
+}
+
+/// The entries that both forms have, under the names of the YAML form.
+fn entries(map: &Map<String, Value>, text: &str, report: &mut Report<'_>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (key, value) in map {
+        let at = place(text, key);
+        let key = match key.as_str() {
+            "parameters" => "schema",
+            "returnType" => "returns",
+            key => key,
+        };
+        let entry = Entry { key: key.to_owned(), at, value: to_tree(value, at) };
+        if !KEYS.contains(&key) && key != "schema" && key != "returns" {
+            report.unknown_key(&entry, KEYS);
+        }
+        entries.push(entry);
+    }
+    entries
+}
+
+/// Where a module seems to say something: the first `key:` or `key =` of its text.
+fn place(text: &str, key: &str) -> At {
+    let small = |figure: usize| u32::try_from(figure).unwrap_or(u32::MAX);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    for (number, line) in text.lines().enumerate() {
+        for (start, _) in line.match_indices(key) {
+            let after = line[start + key.len()..].trim_start();
+            let alone = !line[..start].ends_with(is_word);
+            if alone && (after.starts_with(':') || after.starts_with('=')) {
+                let column = line[..start].chars().count() + 1;
+                let width = small(key.chars().count());
+                return At { line: small(number + 1), column: small(column), width };
+            }
+        }
+    }
+    At::default()
+}
+
+fn described(map: &Map<String, Value>, text: &str, report: &mut Report<'_>) -> Option<Described> {
+    let mut wrong = |key: &str, form: &str| {
+        report.add("wrong_type", place(text, key), format!("`{key}` is {form}"), None);
+    };
+    let hooks = match map.get("hooks") {
+        None => Some(Vec::new()),
+        Some(Value::Array(items)) if items.len() <= MAX_ITEMS => items
+            .iter()
+            .map(|item| item.as_str().filter(|hook| HOOKS.contains(hook)).map(str::to_owned))
+            .collect(),
+        Some(_) => None,
+    };
+    if hooks.is_none() {
+        wrong("hooks", "a list of names of hooks");
+    }
+    let documentation = match map.get("documentation") {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => None,
+    };
+    if documentation.is_none() {
+        wrong("documentation", "the address of a page");
+    }
+    let capabilities = match map.get("capabilities") {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.len() <= MAX_ITEMS && items.iter().all(is_capability),
+        Some(_) => false,
+    };
+    if !capabilities {
+        wrong("capabilities", "a list of `{action, description, requiresConfirmation}`");
+    }
+    let kept = NOTES.iter().filter_map(|key| Some(((*key).to_owned(), map.get(*key)?.clone())));
+    let notes = Value::Object(kept.collect());
+    let described = Described { hooks: hooks?, documentation: documentation?, notes };
+    capabilities.then_some(described)
+}
+
+fn is_capability(value: &Value) -> bool {
+    let text = |key: &str, needed: bool| match value.get(key) {
+        Some(value) => value.is_string(),
+        None => !needed,
+    };
+    let flag = value.get("requiresConfirmation").is_none_or(Value::is_boolean);
+    value.is_object() && text("action", true) && text("description", false) && flag
+}
+
+fn needs_confirmation(map: &Map<String, Value>) -> bool {
+    let capabilities = map.get("capabilities").and_then(Value::as_array);
+    let asks = |value: &Value| value.get("requiresConfirmation") == Some(&Value::Bool(true));
+    capabilities.is_some_and(|items| items.iter().any(asks))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::words::Tier;
+
+    const TEXT: &str =
+        "export const tool = {\n  name: 'probe',\n  description: 'x',\n  permissions: {},\n};\n";
+
+    fn read(description: &Value) -> Result<Definition, DescribeError> {
+        from_description(description, "probe.tool.ts", TEXT, &"probe".parse().unwrap())
+    }
+
+    fn full() -> Value {
+        json!({
+            "name": "probe", "version": "1.0.0", "category": "api", "securityTier": "external_api",
+            "description": "Asks a service.", "documentation": "https://example.org/",
+            "capabilities": [{"action": "ask", "description": "asks", "requiresConfirmation": false}],
+            "permissions": {"allowlist": ["git log*"], "riskLevel": "low"}, "net": ["GET https://api.example/**"],
+            "parameters": {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {"id": {"type": "string"}}},
+            "returnType": {"type": "object"}, "hooks": ["validate", "cleanup"], "retry": {"maxAttempts": 3}, "timeout": 5000
+        })
+    }
+
+    #[test]
+    fn a_description_is_the_same_definition() {
+        let definition = read(&full()).map_err(|error| format!("{error:?}")).unwrap();
+        assert_eq!((definition.tier, definition.timeout), (Tier::ExternalApi, Some(5000)));
+        assert_eq!(definition.permissions.net, ["GET https://api.example/**"]);
+        assert!(definition.returns.is_some() && !definition.auto_accept);
+        let Body::Module(described) = &definition.body else { panic!("a module") };
+        assert_eq!(described.hooks, ["validate", "cleanup"]);
+        assert_eq!(described.notes["retry"]["maxAttempts"], 3);
+    }
+
+    #[test]
+    fn a_capability_that_wants_confirmation_is_asked_about() {
+        let with = |confirm: bool| {
+            json!({"name": "probe", "description": "x", "parameters": {"type": "object"},
+                "capabilities": [{"action": "a", "requiresConfirmation": confirm}]})
+        };
+        assert!(read(&with(false)).unwrap().auto_accept);
+        assert!(!read(&with(true)).unwrap().auto_accept);
+    }
+
+    #[test]
+    fn what_is_wrong_points_into_the_module() {
+        let cases = [
+            ("name", json!("other"), "name_differs", 2),
+            ("description", json!(["x"]), "wrong_type", 3),
+            ("permissions", json!({"allowlist": ["rm; ls"]}), "bad_pattern", 4),
+            ("permissions", json!({"privileged": true}), "unknown_key", 4),
+            ("hooks", json!(["eval"]), "wrong_type", 0),
+            ("capabilities", json!({"a": 1}), "wrong_type", 0),
+            ("parameters", json!({"type": "array"}), "bad_schema", 0),
+            ("__proto__", json!({}), "unknown_key", 0),
+        ];
+        for (key, value, code, line) in cases {
+            let mut description = full();
+            description[key] = value;
+            let Err(DescribeError::Refused(findings)) = read(&description) else { panic!("{key}") };
+            assert_eq!(
+                (findings[0].code, findings[0].at.line),
+                (code, line),
+                "{key}: {findings:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_description_is_an_error() {
+        for value in [json!(null), json!([]), json!("x"), json!(1)] {
+            assert!(matches!(read(&value), Err(DescribeError::NotAnObject)));
+        }
+        let mut deep = json!(1);
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        assert!(matches!(read(&json!({"retry": deep})), Err(DescribeError::TooLarge)));
+        let long = json!({"description": "x".repeat(MAX_BYTES)});
+        assert!(matches!(read(&long), Err(DescribeError::TooLarge)));
+    }
+}

@@ -1,0 +1,163 @@
+//! Why a tool cannot be used, or its arguments or result not taken.
+
+use std::fmt;
+
+use runner_policy::finding::{Finding, did_you_mean};
+
+use super::describe::DescribeError;
+use super::name::ToolName;
+use super::schema::Violation;
+use crate::error::{Failure, Fault};
+use crate::exit::Kind;
+
+/// A tool cannot be used.
+#[derive(Debug)]
+pub enum ToolError {
+    /// No source has a tool of this name.
+    Unknown {
+        /// What was asked for.
+        name: ToolName,
+        /// What there is.
+        known: Vec<String>,
+        /// Folders that could not be looked into.
+        findings: Vec<Finding>,
+    },
+    /// Two sources have the name.
+    Twice {
+        /// The name.
+        name: ToolName,
+        /// Both files.
+        places: Vec<String>,
+    },
+    /// It is not a valid tool.
+    Broken {
+        /// Its name.
+        name: ToolName,
+        /// Everything that is wrong.
+        findings: Vec<Finding>,
+    },
+    /// Its author switched it off.
+    Disabled {
+        /// Its name.
+        name: ToolName,
+        /// Its file.
+        file: String,
+    },
+    /// What a module says of itself cannot be used.
+    Description {
+        /// Its name.
+        name: ToolName,
+        /// Why.
+        error: DescribeError,
+    },
+    /// The arguments are not those that it takes.
+    Arguments {
+        /// Its name.
+        name: ToolName,
+        /// Everything that does not fit.
+        violations: Vec<Violation>,
+    },
+    /// Its result is not what it says it gives.
+    Result {
+        /// Its name.
+        name: ToolName,
+        /// Everything that does not fit.
+        violations: Vec<Violation>,
+    },
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, .. } => write!(f, "there is no tool {name}"),
+            Self::Twice { name, places } => {
+                write!(f, "{name} is the name of {} tools: {}", places.len(), places.join(" and "))
+            }
+            Self::Broken { name, findings } => match findings.as_slice() {
+                [one] => write!(f, "tool {name} cannot be used: {one}"),
+                many => write!(f, "tool {name} cannot be used: {} findings", many.len()),
+            },
+            Self::Disabled { name, file } => write!(f, "tool {name} is switched off in {file}"),
+            Self::Description { name, error } => {
+                write!(f, "what tool {name} says of itself cannot be used: {error}")
+            }
+            Self::Arguments { name, violations } => {
+                write!(f, "these are not arguments of tool {name}:")?;
+                violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
+            }
+            Self::Result { name, violations } => {
+                write!(f, "the result of tool {name} is not what it says it returns:")?;
+                violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl Failure for ToolError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "tool_not_found",
+            Self::Twice { .. } => "tool_name_taken",
+            Self::Broken { .. } => "tool_refused",
+            Self::Disabled { .. } => "tool_disabled",
+            Self::Description { .. } => "tool_description",
+            Self::Arguments { .. } => "invalid_arguments",
+            Self::Result { .. } => "invalid_result",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unknown { .. } | Self::Arguments { .. } => Kind::Usage,
+            Self::Disabled { .. } => Kind::Denied,
+            Self::Twice { .. }
+            | Self::Broken { .. }
+            | Self::Description { .. }
+            | Self::Result { .. } => Kind::Broken,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Unknown { .. } | Self::Arguments { .. } | Self::Twice { .. } => Fault::Usage,
+            Self::Broken { .. }
+            | Self::Disabled { .. }
+            | Self::Description { .. }
+            | Self::Result { .. } => Fault::Command,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { name, known, .. } => {
+                Some(match did_you_mean(name.as_str(), known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean {near}? runner tool list shows all"),
+                    None => "runner tool list shows all; runner tool new makes one".to_owned(),
+                })
+            }
+            Self::Twice { .. } => Some("rename or remove one of them".to_owned()),
+            Self::Broken { name, .. } => Some(format!("mend it, then: runner tool check {name}")),
+            Self::Disabled { .. } => Some("write `enabled: true` in it".to_owned()),
+            Self::Description { name, .. } => Some(format!("runner tool check {name} shows more")),
+            Self::Arguments { name, .. } => {
+                Some(format!("runner tool info {name} shows its schema"))
+            }
+            Self::Result { .. } => {
+                Some("mend the tool's code, or the schema under `returns`".to_owned())
+            }
+        }
+    }
+
+    fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Unknown { findings, .. } | Self::Broken { findings, .. } => findings,
+            Self::Description { error, .. } => error.findings(),
+            Self::Twice { .. }
+            | Self::Disabled { .. }
+            | Self::Arguments { .. }
+            | Self::Result { .. } => &[],
+        }
+    }
+}

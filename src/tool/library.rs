@@ -1,0 +1,258 @@
+//! Every tool that can be found, and which of them can be used.
+//!
+//! One broken tool does not hide the others: it is kept as broken, with its findings, and using it
+//! fails. A name that two sources give is refused for both, because it would mean different things
+//! to different people; only the tools that we ship give way to one of the caller's own.
+
+use std::path::{Path, PathBuf};
+
+use runner_policy::finding::Finding;
+
+use super::definition::Definition;
+use super::error::ToolError;
+use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
+use super::name::ToolName;
+use super::{read, shipped};
+use crate::policies::{Layer, Places};
+
+/// A tool that was found.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name, by its file.
+    pub name: ToolName,
+    /// Where it comes from.
+    pub layer: Layer,
+    /// Its file, as shown in messages.
+    pub file: String,
+    /// The folder that it was found in; nothing for one that we ship.
+    pub folder: Option<PathBuf>,
+    /// Its form.
+    pub form: Form,
+    /// Its text, as it was read once. Whatever runs is made from this.
+    pub text: String,
+    /// Digest of the text.
+    pub digest: blake3::Hash,
+    /// What it says, if it is YAML: a module says it only when it runs.
+    definition: Option<Result<Definition, Vec<Finding>>>,
+    /// Whether it stands in for one that we ship.
+    pub replaces_shipped: bool,
+}
+
+/// A file that is no tool.
+#[derive(Debug)]
+pub struct Broken {
+    /// The name, if the file's name gives one.
+    pub name: Option<ToolName>,
+    /// Where it comes from.
+    pub layer: Layer,
+    /// The file, as shown in messages.
+    pub file: String,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub struct Library {
+    /// The tools that can be looked at, by name and then by layer. A name may stand twice.
+    pub tools: Vec<Tool>,
+    /// Files that could not be read as tools.
+    pub broken: Vec<Broken>,
+    /// What is wrong with whole folders.
+    pub findings: Vec<Finding>,
+}
+
+impl Tool {
+    fn new(found: ToolFile, layer: Layer, folder: Option<&Path>) -> Self {
+        let ToolFile { name, form, file, text } = found;
+        let shown = match folder {
+            Some(folder) => folder.join(&file).display().to_string(),
+            None => format!("tools/{file}"),
+        };
+        let definition = (form == Form::Yaml).then(|| read::parse(&shown, &text, &name));
+        Self {
+            name,
+            layer,
+            file: shown,
+            folder: folder.map(Path::to_owned),
+            form,
+            digest: blake3::hash(text.as_bytes()),
+            text,
+            definition,
+            replaces_shipped: false,
+        }
+    }
+
+    /// What a YAML tool says; `None` for a module, which is asked by running it.
+    ///
+    /// # Errors
+    /// It is broken.
+    pub fn definition(&self) -> Result<Option<&Definition>, ToolError> {
+        match &self.definition {
+            None => Ok(None),
+            Some(Ok(definition)) => Ok(Some(definition)),
+            Some(Err(findings)) => Err(self.broken(findings)),
+        }
+    }
+
+    /// The same, to keep.
+    ///
+    /// # Errors
+    /// It is broken.
+    pub fn into_definition(self) -> Result<Option<Definition>, ToolError> {
+        match self.definition {
+            None => Ok(None),
+            Some(Ok(definition)) => Ok(Some(definition)),
+            Some(Err(findings)) => Err(ToolError::Broken { name: self.name, findings }),
+        }
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        match &self.definition {
+            Some(Err(findings)) => findings,
+            Some(Ok(_)) | None => &[],
+        }
+    }
+
+    fn broken(&self, findings: &[Finding]) -> ToolError {
+        ToolError::Broken { name: self.name.clone(), findings: findings.to_vec() }
+    }
+}
+
+impl Library {
+    /// Looks in every place: what we ship, the user's folder, the workspace's, and the named ones.
+    #[must_use]
+    pub fn find(places: &Places, given: &[PathBuf]) -> Self {
+        let mut library = Self::default();
+        library.add_shipped();
+        let mut seen: Vec<Identity> = Vec::new();
+        if let Some(base) = &places.user {
+            library.add_folder(Layer::User, base, "runner/tools", &mut seen);
+        }
+        if let Some(base) = &places.workspace {
+            library.add_folder(Layer::Project, base, ".runner/tools", &mut seen);
+        }
+        for folder in given {
+            library.add_folder(Layer::Given, folder, "", &mut seen);
+        }
+        library.settle();
+        library
+    }
+
+    /// One file, named by the caller.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Self {
+        let mut library = Self::default();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = parent.unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default();
+        match Folder::open(folder, "") {
+            Ok(Some(open)) => {
+                let outcome = open.tool(std::os::unix::ffi::OsStrExt::as_bytes(name), path);
+                library.add(Layer::Given, folder, outcome);
+            }
+            Ok(None) => library.findings.push(super::folder::missing(path)),
+            Err(finding) => library.findings.push(*finding),
+        }
+        library
+    }
+
+    /// The one tool of this name.
+    ///
+    /// # Errors
+    /// There is none, it is broken, or two have the name.
+    pub fn tool(&self, name: &ToolName) -> Result<&Tool, ToolError> {
+        let mut named = self.tools.iter().filter(|tool| tool.name == *name);
+        let broken: Vec<&Broken> =
+            self.broken.iter().filter(|broken| broken.name.as_ref() == Some(name)).collect();
+        let (first, second) = (named.next(), named.next());
+        let places = || {
+            let tools = self.tools.iter().filter(|tool| tool.name == *name).map(|tool| &tool.file);
+            tools.chain(broken.iter().map(|broken| &broken.file)).cloned().collect()
+        };
+        match (first, second, broken.as_slice()) {
+            (Some(tool), None, []) => Ok(tool),
+            (None, None, [one]) => {
+                Err(ToolError::Broken { name: name.clone(), findings: one.findings.clone() })
+            }
+            (None, None, []) => Err(ToolError::Unknown {
+                name: name.clone(),
+                known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
+                findings: self.findings.clone(),
+            }),
+            _ => Err(ToolError::Twice { name: name.clone(), places: places() }),
+        }
+    }
+
+    /// Whether another source has the same name.
+    #[must_use]
+    pub fn is_twice(&self, name: &ToolName) -> bool {
+        matches!(self.tool(name), Err(ToolError::Twice { .. }))
+    }
+
+    fn add_shipped(&mut self) {
+        for (file, text) in shipped::TOOLS {
+            if let Some(found) = super::folder::shipped(file, text) {
+                self.tools.push(Tool::new(found, Layer::Shipped, None));
+            }
+        }
+    }
+
+    fn add_folder(&mut self, layer: Layer, base: &Path, below: &str, seen: &mut Vec<Identity>) {
+        let shown = if below.is_empty() { base.to_owned() } else { base.join(below) };
+        let folder = match Folder::open(base, below) {
+            Ok(Some(folder)) => folder,
+            Ok(None) if layer == Layer::Given => {
+                self.findings.push(super::folder::missing(&shown));
+                return;
+            }
+            Ok(None) => return,
+            Err(finding) => {
+                self.findings.push(*finding);
+                return;
+            }
+        };
+        // The same folder by another way is no second source.
+        if seen.contains(&folder.identity) {
+            return;
+        }
+        seen.push(folder.identity);
+        match folder.read(&shown) {
+            Ok(found) => found.into_iter().for_each(|it| self.add(layer, &shown, it)),
+            Err(finding) => self.findings.push(*finding),
+        }
+    }
+
+    fn add(&mut self, layer: Layer, folder: &Path, outcome: Outcome) {
+        match outcome {
+            Ok(found) => self.tools.push(Tool::new(found, layer, Some(folder))),
+            Err(failed) => {
+                let (name, finding) = *failed;
+                let file = finding.file.clone();
+                self.broken.push(Broken { name, layer, file, findings: vec![finding] });
+            }
+        }
+    }
+
+    /// What we ship gives way to the caller's own; the rest is put in order.
+    fn settle(&mut self) {
+        let own = |tool: &Tool| tool.layer != Layer::Shipped;
+        let shipped: Vec<ToolName> =
+            self.tools.iter().filter(|tool| !own(tool)).map(|tool| tool.name.clone()).collect();
+        let mut taken: Vec<ToolName> = Vec::new();
+        for tool in self.tools.iter_mut().filter(|tool| own(tool)) {
+            tool.replaces_shipped = shipped.contains(&tool.name);
+            taken.push(tool.name.clone());
+        }
+        taken.extend(self.broken.iter().filter_map(|broken| broken.name.clone()));
+        self.tools.retain(|tool| own(tool) || !taken.contains(&tool.name));
+        self.tools.sort_by(|a, b| (&a.name, a.layer).cmp(&(&b.name, b.layer)));
+        self.broken.sort_by(|a, b| a.file.cmp(&b.file));
+    }
+}
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;

@@ -1,0 +1,42 @@
+//! Tools: what they are, where they are found, what they take and give, and what they ask for.
+//!
+//! ```text
+//! places --find--> library --> tool --read (YAML) or describe (module)--> definition
+//!                                                     |        |       |
+//!                                              permissions   schema   code --compile--> module
+//!                                                  |            |
+//!                              policy --narrow--> policy     arguments, result: checked
+//! ```
+//!
+//! Duty: read what somebody else wrote into types that carry their checks. Non-goals: running
+//! ([`crate::call`]), requests of a running tool (the broker). Trust boundary: tools of a workspace
+//! are the adversary's. Nothing of a tool runs here; what it asks for only narrows the policy that
+//! whoever calls it has chosen; sizes, depths and work are bounded before they are spent.
+
+pub mod arguments;
+mod code;
+mod data;
+mod definition;
+mod describe;
+mod error;
+mod folder;
+pub mod json;
+mod library;
+mod name;
+mod permissions;
+mod read;
+pub mod schema;
+mod shipped;
+mod words;
+
+pub use code::Code;
+pub use definition::{Body, Definition, Described, Tokens};
+pub use describe::{DescribeError, from_description};
+pub use error::ToolError;
+pub use folder::Form;
+pub use library::{Broken, Library, Tool};
+pub use name::{NameError, ToolName};
+pub use permissions::Permissions;
+pub use read::parse;
+pub use schema::{Schema, Violation};
+pub use words::{Category, Risk, Runtime, Tier};

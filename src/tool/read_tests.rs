@@ -1,0 +1,161 @@
+//! Definitions in YAML: what loads, what does not, and where the finding points.
+
+use serde_json::json;
+
+use super::*;
+
+const RUN_TESTS: &str = r#"
+name: run_tests
+description: Runs the project's tests and tells which of them failed.
+enabled: true
+tokenCost: 450  # a guess
+
+schema:
+  type: object
+  properties:
+    pattern:
+      type: string
+      description: Which test files, such as "*.test.ts"
+    coverage:
+      type: boolean
+  required: [pattern]
+
+runtime: typescript
+
+permissions:
+  # the commands that it may run
+  allowlist:
+    - "yarn test*"
+    - "npm test*"
+    - "vitest*"
+  autoAccept: false  # somebody is asked
+  riskLevel: medium
+
+code: |
+  export async function execute(args: { pattern: string }, context: ToolContext): Promise<string> {
+    return args.pattern;
+  }
+"#;
+
+fn read(text: &str) -> Result<Definition, Vec<Finding>> {
+    parse("run_tests.yml", text, &"run_tests".parse().unwrap())
+}
+
+fn found(text: &str) -> Vec<(&'static str, u32, u32)> {
+    match read(text) {
+        Ok(_) => Vec::new(),
+        Err(findings) => findings.iter().map(|it| (it.code, it.at.line, it.at.column)).collect(),
+    }
+}
+
+/// The smallest tool, with more lines.
+fn with(lines: &str) -> String {
+    format!("name: run_tests\ndescription: x\ncode: export const execute = 1\n{lines}\n")
+}
+
+#[test]
+fn a_tool_of_the_known_form_loads_unchanged() {
+    let tool = read(RUN_TESTS).unwrap();
+    assert_eq!(tool.name.as_str(), "run_tests");
+    assert_eq!((tool.enabled, tool.auto_accept), (true, false));
+    assert_eq!(tool.tokens, Tokens::Said(450));
+    assert_eq!((tool.tier, tool.risk), (Tier::Execute, Risk::Medium));
+    assert_eq!(tool.permissions.allowlist, ["yarn test*", "npm test*", "vitest*"]);
+    assert_eq!(tool.permissions.read, None);
+    let Body::Yaml { runtime: Runtime::TypeScript, code } = &tool.body else { panic!("YAML") };
+    assert_eq!((code.line, code.indent), (29, 2));
+    assert!(code.text.starts_with("export async function execute"));
+    assert!(tool.schema.check(json!({"pattern": "a"})).is_ok());
+    assert!(tool.schema.check(json!({})).is_err());
+}
+
+#[test]
+fn the_smallest_tool_gets_what_is_safe() {
+    let tool = read(&with("")).unwrap();
+    assert!(tool.enabled && tool.auto_accept);
+    assert_eq!((tool.tier, tool.risk), (Tier::ReadOnly, Risk::Low));
+    assert!(matches!(tool.tokens, Tokens::Estimated(1..)));
+    assert!(tool.schema.check(json!({})).is_ok() && tool.schema.check(json!({"a": 1})).is_err());
+    // Whatever does more than look is asked about, unless its author says otherwise.
+    assert!(!read(&with("files: {write: ['out/**']}")).unwrap().auto_accept);
+    assert!(
+        read(&with("net: ['GET https://a.example/**']\npermissions: {autoAccept: true}"))
+            .unwrap()
+            .auto_accept
+    );
+}
+
+#[test]
+fn every_part_is_read() {
+    let tool = read(&with(
+        "version: 1.2.3-rc.1+b5\ncategory: search\nsecurityTier: external_api\nreturns: {type: string}\nfiles: {read: 'src/**', write: [out/x]}\n\
+         net: ['GET https://a.example/**']\nenv: [CI, 'LC_*']\nlimits: {memory: 128MiB}\ntimeout: 90s\nenabled: false\nruntime: node",
+    ))
+    .unwrap();
+    assert_eq!(tool.version.as_deref(), Some("1.2.3-rc.1+b5"));
+    assert_eq!((tool.category, tool.tier), (Category::Search, Tier::ExternalApi));
+    assert_eq!((tool.timeout, tool.enabled), (Some(90_000), false));
+    assert_eq!(tool.permissions.read.as_deref(), Some(&["src/**".to_owned()][..]));
+    assert_eq!(tool.permissions.write, ["out/x"]);
+    assert_eq!(tool.permissions.env, ["CI", "LC_*"]);
+    let limits = [("memory", "128MiB".to_owned()), ("wall", "90s".to_owned())];
+    assert_eq!(tool.permissions.limits, limits);
+    assert!(matches!(tool.body, Body::Yaml { runtime: Runtime::Node, .. }));
+    assert_eq!(read(&with("timeout: 1500")).unwrap().timeout, Some(1500));
+    assert_eq!(read(&with("timeout: 1m\nlimits: {wall: 2s}")).unwrap().timeout, Some(2_000));
+}
+
+#[test]
+fn mistakes_are_findings_at_their_place() {
+    let cases: &[(&str, (&str, u32, u32))] = &[
+        ("nmae: x", ("unknown_key", 4, 1)),
+        ("description: y", ("duplicate_key", 4, 1)),
+        ("enabled: yes", ("wrong_type", 4, 10)),
+        ("tokenCost: many", ("bad_figure", 4, 12)),
+        ("version: 1.2", ("bad_version", 4, 10)),
+        ("category: serch", ("unknown_value", 4, 11)),
+        ("securityTier: readonly", ("unknown_value", 4, 15)),
+        ("runtime: python", ("unknown_value", 4, 10)),
+        ("permissions: {alowlist: []}", ("unknown_key", 4, 15)),
+        ("permissions: {riskLevel: none}", ("unknown_value", 4, 26)),
+        ("permissions: {autoAccept: maybe}", ("wrong_type", 4, 27)),
+        ("permissions:\n  allowlist:\n    - \"ls; rm\"", ("bad_pattern", 6, 7)),
+        ("permissions: {allowlist: [5]}", ("ambiguous_scalar", 4, 27)),
+        ("permissions: {allowlist: 'ls'}", ("wrong_type", 4, 26)),
+        ("files: {read: ['../x']}", ("bad_pattern", 4, 16)),
+        ("files: {write: ['/etc/x']}", ("forbidden_setting", 4, 17)),
+        ("files: {deny: [a]}", ("unknown_key", 4, 9)),
+        ("net: ['https://a.example/']", ("bad_target", 4, 7)),
+        ("env: ['a-b']", ("bad_name", 4, 7)),
+        ("limits: {memory: lots}", ("bad_figure", 4, 18)),
+        ("limits: {memori: 1MiB}", ("unknown_key", 4, 10)),
+        ("limits: 5", ("wrong_type", 4, 9)),
+        ("timeout: soon", ("bad_figure", 4, 10)),
+        ("timeout: 99h", ("over_ceiling", 4, 10)),
+        ("schema:\n  type: object\n  properties:\n    a: {type: strng}", ("bad_schema", 7, 9)),
+        ("schema: {type: object, default: no}", ("ambiguous_scalar", 4, 33)),
+        ("returns: 7", ("wrong_type", 4, 10)),
+        ("securityTier: read_only\nfiles: {write: [a]}", ("tier_too_low", 4, 15)),
+        ("privileged: true", ("unknown_key", 4, 1)),
+    ];
+    for (lines, expected) in cases {
+        assert_eq!(found(&with(lines)).first(), Some(expected), "{lines}");
+    }
+}
+
+#[test]
+fn the_name_of_the_file_is_the_name_of_the_tool() {
+    assert_eq!(found("name: other\ndescription: x\ncode: a\n"), [("name_differs", 1, 7)]);
+    assert_eq!(found("name: 'a b'\ndescription: x\ncode: a\n"), [("bad_name", 1, 7)]);
+    let missing = found("version: 1.0.0\n");
+    assert_eq!(missing.iter().map(|it| it.0).collect::<Vec<_>>(), ["missing_key"; 3]);
+}
+
+#[test]
+fn yaml_tricks_are_refused() {
+    for text in ["a: &x [1]\nb: *x", "--- a\n--- b", "", "[]", "a: !!str b", "<<: {a: b}"] {
+        assert!(read(text).is_err(), "{text}");
+    }
+    let deep = format!("a: {}", "[".repeat(1000));
+    assert!(read(&deep).is_err());
+}

@@ -1,0 +1,172 @@
+//! Schemas of arguments and results: JSON Schema 2020-12, without surprises.
+//!
+//! Duty: read a schema that somebody else wrote, fill in its defaults, check values, and say every
+//! violation with its JSON pointer. Non-goals: other drafts, references that leave the schema.
+//! Trust boundary: schema and value both come from the adversary (a repository's tool, an agent's
+//! arguments, a tool's result). So references stay inside, patterns match in linear time, sizes
+//! are bounded before anything is compiled, and the work that a value makes is counted before
+//! it is done: nested alternatives could otherwise double it level by level.
+
+mod cost;
+mod defaults;
+mod keywords;
+mod references;
+mod review;
+mod sentence;
+mod spans;
+
+pub use sentence::Violation;
+pub use spans::Spans;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use runner_policy::finding::Report;
+use serde_json::{Map, Value};
+
+use super::json;
+
+/// Largest compiled form of one pattern, in bytes.
+const PATTERN_BYTES: usize = 512 << 10;
+/// Most violations that are listed; nobody mends more at once.
+const MAX_VIOLATIONS: usize = 100;
+/// Recursion of the compiler up to which its caller's stack is surely enough.
+const SHALLOW: usize = 60;
+/// Stack for compiling what is nested deeper, and still within the bounds of [`review`].
+const DEEP_STACK: usize = 64 << 20;
+
+/// What a schema is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Named arguments: an object.
+    Arguments,
+    /// A result: anything.
+    Result,
+}
+
+/// A schema that can check.
+#[derive(Debug)]
+pub struct Schema {
+    json: Value,
+    validator: Validator,
+}
+
+impl Schema {
+    /// Compiles a schema. Everything that is wrong with it becomes a finding at its place.
+    #[must_use]
+    pub fn compile(
+        mut json: Value,
+        role: Role,
+        spans: &Spans,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
+        let depth = review::review(&mut json, role, spans, report)?;
+        let validator = match build(&json, depth) {
+            Ok(validator) => validator,
+            Err(Refused { pointer, why }) => {
+                let at = spans.at(&pointer);
+                report.add("bad_schema", at, format!("not a valid schema: {why}"), None);
+                return None;
+            }
+        };
+        Some(Self { json, validator })
+    }
+
+    /// A schema for tools that take no arguments.
+    #[must_use]
+    pub fn nothing() -> Option<Self> {
+        let json = serde_json::json!({
+            "type": "object", "properties": {}, "additionalProperties": false
+        });
+        let validator = build(&json, 1).ok()?;
+        Some(Self { json, validator })
+    }
+
+    /// The schema itself.
+    #[must_use]
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// The named properties of the value it describes.
+    #[must_use]
+    pub fn properties(&self) -> Option<&Map<String, Value>> {
+        self.json.get("properties").and_then(Value::as_object)
+    }
+
+    /// The schema of one named property, references followed.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<&Value> {
+        let schema = self.properties()?.get(name)?;
+        Some(references::followed(&self.json, schema))
+    }
+
+    /// Whether names beyond [`properties`](Self::properties) are spoken of.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let closed =
+            |key: &str| self.json.get(key).is_none_or(|value| *value == Value::Bool(false));
+        !closed("additionalProperties") || self.json.get("patternProperties").is_some()
+    }
+
+    /// Fills in the defaults and checks what comes of it.
+    ///
+    /// # Errors
+    /// Everything that does not fit, each with its place.
+    pub fn check(&self, mut value: Value) -> Result<Value, Vec<Violation>> {
+        let whole = |message: &str| vec![Violation::of_the_whole("bounds", message)];
+        if !json::is_bounded(&value) {
+            return Err(whole("is nested too deep or has too many values to be checked"));
+        }
+        if !defaults::fill(&self.json, &mut value) {
+            return Err(whole("has defaults in defaults without an end"));
+        }
+        if !cost::is_affordable(&self.json, &value) {
+            return Err(whole("takes too many steps to be checked against its schema"));
+        }
+        if self.validator.is_valid(&value) {
+            return Ok(value);
+        }
+        let errors = self.validator.iter_errors(&value).take(MAX_VIOLATIONS);
+        let mut violations: Vec<_> =
+            errors.map(|error| sentence::violation(&error, &self.json)).collect();
+        violations.dedup();
+        Err(violations)
+    }
+}
+
+/// Why the library refuses a schema.
+struct Refused {
+    pointer: String,
+    why: String,
+}
+
+fn build(json: &Value, depth: usize) -> Result<Validator, Refused> {
+    if depth <= SHALLOW {
+        return compile(json);
+    }
+    // The compiler recurses along references; a long chain of them must not end the process.
+    let failed = |why: &str| Refused { pointer: String::new(), why: why.to_owned() };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(DEEP_STACK);
+        let thread = builder.spawn_scoped(scope, || compile(json));
+        let joined = thread.map_err(|_| failed("it is nested too deep to be read here"))?.join();
+        joined.unwrap_or_else(|_| Err(failed("it cannot be read")))
+    })
+}
+
+fn compile(json: &Value) -> Result<Validator, Refused> {
+    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .offline()
+        .with_pattern_options(patterns)
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(true)
+        .build(json)
+        .map_err(|error| Refused {
+            pointer: error.instance_path().to_string(),
+            why: sentence::of_schema(&error),
+        })
+}
+
+#[cfg(test)]
+mod tests;

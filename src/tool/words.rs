@@ -1,0 +1,110 @@
+//! The closed sets of words in a tool's definition: runtime, category, tier and risk.
+
+use serde::Serialize;
+
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $word:literal),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$doc])* $variant),* }
+
+        impl $name {
+            /// Every word, in order.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// The word it is written as.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),* }
+            }
+
+            /// What this word means.
+            #[must_use]
+            pub fn by_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+    };
+}
+
+words! {
+    /// What the code of a tool is written in.
+    Runtime {
+        /// TypeScript, which we compile.
+        TypeScript "typescript",
+        /// JavaScript for Node.
+        Node "node",
+    }
+}
+
+words! {
+    /// What a tool is about.
+    Category {
+        /// Files and folders.
+        FileSystem "filesystem",
+        /// Parsing, linting, checking of types.
+        CodeAnalysis "code_analysis",
+        /// Schemas and formats.
+        Validation "validation",
+        /// Searching code and text.
+        Search "search",
+        /// Requests to other programs' interfaces.
+        Api "api",
+        /// Databases.
+        Database "database",
+        /// Services of others.
+        Service "service",
+        /// Hosting platforms.
+        Deployment "deployment",
+        /// Tools of development.
+        Development "development",
+        /// Anything else.
+        Custom "custom",
+    }
+}
+
+words! {
+    /// How far a tool reaches, the harmless first.
+    Tier {
+        /// It looks and changes nothing.
+        ReadOnly "read_only",
+        /// It writes files.
+        Write "write",
+        /// It runs commands.
+        Execute "execute",
+        /// It reaches the net.
+        ExternalApi "external_api",
+    }
+}
+
+words! {
+    /// How much harm its author sees in a call.
+    Risk {
+        /// None to speak of.
+        Low "low",
+        /// It can be undone.
+        Medium "medium",
+        /// It can hurt.
+        High "high",
+        /// It can hurt others, or cost money.
+        Critical "critical",
+    }
+}
+
+impl Tier {
+    /// The risk of a tool that does not say its own.
+    #[must_use]
+    pub fn default_risk(self) -> Risk {
+        match self {
+            Self::ReadOnly => Risk::Low,
+            Self::Write => Risk::Medium,
+            Self::Execute | Self::ExternalApi => Risk::High,
+        }
+    }
+}
