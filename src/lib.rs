@@ -28,6 +28,7 @@
 //!   streams, and the only program that we start in it.
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
+//! - [`tool`]: custom tools; their TypeScript becomes one module in a confined child process.
 //! - [`exit`], [`error`]: how a run ends; one table of codes, one top error.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
@@ -40,6 +41,8 @@
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
+//! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
+//! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |

@@ -6,6 +6,6 @@ mod fd;
 mod harden;
 mod random;
 
-pub use fd::{StatusFdError, claim_status_fd};
+pub use fd::{StatusFdError, claim_status_fd, close_descriptors};
 pub use harden::{HardenError, harden};
 pub use random::random;

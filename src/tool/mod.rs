@@ -15,6 +15,7 @@
 
 pub mod arguments;
 mod code;
+pub mod compile;
 mod data;
 mod definition;
 mod describe;

@@ -1,0 +1,106 @@
+//! The life of a compiler: this program, started again by [`Compiler`](super::Compiler).
+//!
+//! It confines itself before it reads its job, and ends with one answer. A panic aborts it: half a compiler must not go on
+//! waiting for the other half.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Instant;
+
+use super::bundle::{Bundled, bundle};
+use super::confine::{confine, die_with_parent};
+use super::folder::{Folder, Identity};
+use super::job::{Answer, Confinement, Done, Job};
+use super::limits::{ANSWER_BYTES, JOB_BYTES, STACK};
+use crate::sys;
+
+/// The first argument of a compiler: not an option that a person would type.
+pub const ARGUMENT: &str = "--internal-compile";
+
+/// The whole life of a compiler, if these are the words of one.
+#[must_use]
+pub fn main(words: &[OsString]) -> Option<ExitCode> {
+    let [_, argument, folder, dev, ino] = words else {
+        return None;
+    };
+    if argument != ARGUMENT {
+        return None;
+    }
+    let number = |word: &OsString| word.to_str().and_then(|word| word.parse().ok());
+    let answer = match number(dev).zip(number(ino)) {
+        Some((dev, ino)) => answer(Path::new(folder), Identity { dev, ino }),
+        None => Answer::Folder("no identity was given".to_owned()),
+    };
+    Some(match tell(&answer) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn answer(folder: &Path, expected: Identity) -> Answer {
+    if let Err(error) = sys::close_descriptors() {
+        return Answer::Unconfined(format!("closing inherited descriptors: {error}"));
+    }
+    if let Err(error) = die_with_parent() {
+        return Answer::Unconfined(error.to_string());
+    }
+    let folder = match Folder::open(folder) {
+        Ok(folder) if folder.identity() == expected => folder,
+        Ok(_) => return Answer::Folder("another folder is there now".to_owned()),
+        Err(error) => return Answer::Folder(error.to_string()),
+    };
+    let confinement = match confine(folder.handle()) {
+        Ok(confinement) => confinement,
+        Err(error) => return Answer::Unconfined(error.to_string()),
+    };
+    // From here on, and not before, foreign bytes are read.
+    std::panic::set_hook(Box::new(|info| {
+        // The parent keeps the beginning of it.
+        let _ = writeln!(io::stderr(), "{info}");
+        std::process::abort();
+    }));
+    // A thread of our own: the stack of the first one is as large as our caller likes it.
+    let work = thread::Builder::new()
+        .name("compile".to_owned())
+        .stack_size(STACK)
+        .spawn(move || work(folder, confinement));
+    match work.map(thread::JoinHandle::join) {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Answer::Broken("the compiler panicked".to_owned()),
+        Err(error) => Answer::Broken(format!("the compiler cannot start a thread: {error}")),
+    }
+}
+
+fn work(folder: Folder, confinement: Confinement) -> Answer {
+    let mut text = Vec::new();
+    if let Err(error) = io::stdin().take(JOB_BYTES).read_to_end(&mut text) {
+        return Answer::Broken(format!("the job cannot be read: {error}"));
+    }
+    let job: Job = match serde_json::from_slice(&text) {
+        Ok(job) => job,
+        Err(error) => return Answer::Broken(format!("the job cannot be read: {error}")),
+    };
+    drop(text);
+    let started = Instant::now();
+    match bundle(folder, &job) {
+        Ok(Bundled { code, exports, files }) => {
+            let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let (observed, repeatable) = files.observed();
+            Answer::Done(Done { code, exports, observed, repeatable, micros, confinement })
+        }
+        Err(findings) => Answer::Findings(findings),
+    }
+}
+
+fn tell(answer: &Answer) -> io::Result<()> {
+    let mut text = serde_json::to_vec(answer)?;
+    if text.len() > ANSWER_BYTES {
+        text = serde_json::to_vec(&Answer::Broken("the answer is too long".to_owned()))?;
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(&text)?;
+    out.flush()
+}

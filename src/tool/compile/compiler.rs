@@ -1,0 +1,97 @@
+//! Compiling a tool: remembered if everything is as it was, else in a child process.
+
+use std::path::{Path, PathBuf};
+
+use super::cache::{Cache, Key};
+use super::compiled::{Compiled, Origin, digest_of, inputs, own, verify};
+use super::error::CompileError;
+use super::folder::Folder;
+use super::job::{Answer, Done, Job, Observation};
+use super::process;
+use super::source::Source;
+
+/// Compiles tools.
+#[derive(Debug, Clone)]
+pub struct Compiler {
+    program: PathBuf,
+    cache: Cache,
+}
+
+impl Compiler {
+    /// One that starts `program` (this program) as its child, and remembers results below the state folder if there is one.
+    #[must_use]
+    pub fn new(program: &Path, state: Option<&Path>) -> Self {
+        Self { program: program.to_owned(), cache: Cache::new(state) }
+    }
+
+    /// Compiles a tool. It blocks until the result is there.
+    ///
+    /// # Errors
+    /// See [`CompileError`].
+    pub fn compile(&self, source: &Source) -> Result<Compiled, CompileError> {
+        let folder = Folder::open(&source.folder).map_err(|error| CompileError::Unreadable {
+            path: source.folder.clone(),
+            source: error,
+        })?;
+        // What was read must be what is there: a file of this name, no link, with this content.
+        let own = own(source);
+        verify(&folder, std::slice::from_ref(&own)).map_err(CompileError::Changed)?;
+        let key = Key::of(source);
+        if let Some(kept) = self.cache.get(&key) {
+            let observed = with_own(own.clone(), kept.observed);
+            if verify(&folder, &observed).is_ok() {
+                return Ok(compiled(folder, kept.code, kept.exports, observed, Origin::Remembered));
+            }
+        }
+        let done = self.ask(source, &folder)?;
+        let observed = with_own(own, done.observed.clone());
+        // What the child says it has read is believed only where it is there.
+        verify(&folder, &observed).map_err(CompileError::Changed)?;
+        if done.repeatable {
+            self.cache.put(&key, &done);
+        }
+        let Done { code, exports, micros, confinement, .. } = done;
+        let origin = Origin::Fresh { micros, confinement };
+        Ok(compiled(folder, code, exports, observed, origin))
+    }
+
+    fn ask(&self, source: &Source, folder: &Folder) -> Result<Done, CompileError> {
+        let job = Job {
+            file: source.file.clone(),
+            shown: source.shown.clone(),
+            text: source.text().to_owned(),
+            language: source.language(),
+            place: source.place(),
+        };
+        match process::run(&self.program, folder, &job)? {
+            Answer::Done(done) => Ok(done),
+            Answer::Findings(told) => {
+                Err(CompileError::Source(told.into_iter().map(Into::into).collect()))
+            }
+            Answer::Unconfined(why) => Err(CompileError::Unconfined { why }),
+            Answer::Folder(why) => {
+                let source = std::io::Error::other(why);
+                Err(CompileError::Unreadable { path: folder.path().to_owned(), source })
+            }
+            Answer::Broken(how) => Err(CompileError::Crashed { file: source.shown.clone(), how }),
+        }
+    }
+}
+
+fn with_own(own: Observation, others: Vec<Observation>) -> Vec<Observation> {
+    let mut observed = vec![own];
+    observed.extend(others);
+    observed
+}
+
+fn compiled(
+    folder: Folder,
+    code: String,
+    exports: Vec<String>,
+    observed: Vec<Observation>,
+    origin: Origin,
+) -> Compiled {
+    let inputs = inputs(&observed);
+    let digest = digest_of(&code, &inputs);
+    Compiled { code, exports, inputs, digest, origin, folder, observed }
+}

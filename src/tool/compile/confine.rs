@@ -1,0 +1,122 @@
+//! What a compiler may do: read one folder, for a while, with so much memory. Everything else is denied by the kernel.
+//!
+//! Landlock is a must: without it nothing is compiled. Which of its later rights a kernel has is reported, so that it can be
+//! said aloud. Not limited: the number of processes of the user (the count is of all processes of that user, not of
+//! ours); the address space bounds threads, and starting another program is denied by Landlock.
+
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    Scope,
+};
+use rustix::process::{
+    Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit,
+};
+
+use super::job::Confinement;
+use super::limits::{ADDRESS_SPACE, CPU_SECONDS, DESCRIPTORS};
+
+/// What every kernel with Landlock can deny.
+const REQUIRED: ABI = ABI::V1;
+
+/// What is denied where the kernel can.
+const WANTED: ABI = ABI::V6;
+
+/// What later versions of Landlock deny, and what it is called.
+const LATER: [(ABI, &str); 4] = [
+    (ABI::V3, "truncating files that the user may write"),
+    (ABI::V4, "TCP connections"),
+    (ABI::V5, "device controls"),
+    (ABI::V6, "signals and abstract sockets of other processes"),
+];
+
+/// Why a process could not be confined.
+#[derive(Debug)]
+pub enum ConfineError {
+    /// A limit or a setting was refused.
+    Call(&'static str, io::Error),
+    /// Our parent is gone already.
+    Orphan,
+    /// Landlock refused.
+    Landlock(RulesetError),
+    /// Landlock is not in force.
+    NotEnforced(LandlockStatus),
+}
+
+impl fmt::Display for ConfineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(what, error) => write!(f, "{what}: {error}"),
+            Self::Orphan => f.write_str("its parent has ended"),
+            Self::Landlock(error) => write!(f, "Landlock: {error}"),
+            Self::NotEnforced(LandlockStatus::NotEnabled) => {
+                f.write_str("this kernel has Landlock, but it is not enabled")
+            }
+            Self::NotEnforced(_) => f.write_str("this kernel has no Landlock"),
+        }
+    }
+}
+
+/// Ends this process when its parent ends.
+///
+/// # Errors
+/// The kernel refused, or the parent is gone.
+pub fn die_with_parent() -> Result<(), ConfineError> {
+    let parent = getppid();
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|errno| ConfineError::Call("prctl(PR_SET_PDEATHSIG)", errno.into()))?;
+    if getppid() == parent { Ok(()) } else { Err(ConfineError::Orphan) }
+}
+
+/// Limits this process and denies it everything but reading below `folder`.
+///
+/// # Errors
+/// Anything could not be enforced: nothing foreign may be read then.
+pub fn confine(folder: BorrowedFd<'_>) -> Result<Confinement, ConfineError> {
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|errno| ConfineError::Call("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))?;
+    limit(Resource::Core, 0, "setrlimit(core)")?;
+    limit(Resource::Fsize, 0, "setrlimit(fsize)")?;
+    limit(Resource::Nofile, DESCRIPTORS, "setrlimit(nofile)")?;
+    limit(Resource::As, ADDRESS_SPACE, "setrlimit(as)")?;
+    // The soft limit ends the process with a signal that tells why; the hard one cannot be caught.
+    let cpu = Rlimit { current: Some(CPU_SECONDS), maximum: Some(CPU_SECONDS + 1) };
+    setrlimit(Resource::Cpu, cpu)
+        .map_err(|errno| ConfineError::Call("setrlimit(cpu)", errno.into()))?;
+    let status = deny(folder).map_err(ConfineError::Landlock)?;
+    let LandlockStatus::Available { effective_abi, .. } = status.landlock else {
+        return Err(ConfineError::NotEnforced(status.landlock));
+    };
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(ConfineError::NotEnforced(status.landlock));
+    }
+    let missing = LATER.iter().filter(|(abi, _)| *abi > effective_abi);
+    Ok(Confinement {
+        landlock: effective_abi as u32,
+        missing: missing.map(|(_, what)| (*what).to_owned()).collect(),
+    })
+}
+
+fn limit(resource: Resource, figure: u64, what: &'static str) -> Result<(), ConfineError> {
+    let limit = Rlimit { current: Some(figure), maximum: Some(figure) };
+    setrlimit(resource, limit).map_err(|errno| ConfineError::Call(what, errno.into()))
+}
+
+fn deny(folder: BorrowedFd<'_>) -> Result<RestrictionStatus, RulesetError> {
+    let may = AccessFs::ReadFile | AccessFs::ReadDir;
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(REQUIRED))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(WANTED))?
+        .handle_access(AccessNet::from_all(WANTED))?
+        .scope(Scope::from_all(WANTED))?
+        .create()?
+        .set_compatibility(CompatLevel::HardRequirement)
+        .add_rule(PathBeneath::new(folder, may))?
+        .restrict_self()
+}

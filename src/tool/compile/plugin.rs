@@ -1,0 +1,144 @@
+//! What we add to rolldown: where the tool's own code comes from, where `zod` goes, what may not be imported.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rolldown_common::{ModuleType, ResolvedExternal};
+use rolldown_plugin::{
+    HookLoadArgs, HookLoadOutput, HookLoadReturn, HookResolveIdArgs, HookResolveIdOutput,
+    HookResolveIdReturn, HookUsage, Plugin, PluginContext, SharedLoadPluginContext,
+};
+
+use super::files::{Files, ROOT};
+use super::source::Language;
+
+/// The runtime's own `zod`, inside a sandbox.
+pub const ZOD: &str = "file:///.runner-guest/runtime/zod.mjs";
+
+/// The names by which it is imported.
+const ZOD_NAMES: [&str; 2] = ["zod", "zod/v4"];
+
+/// Endings of files that cannot become a part of a module, with what to do instead.
+const UNUSABLE: [(&str, &str); 3] = [
+    ("node", "native add-ons do not run in a tool's sandbox; use a package in plain JavaScript"),
+    ("wasm", "embed it as a base64 string in a module"),
+    ("css", "a tool has no page to style"),
+];
+
+/// An import that is refused whatever is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The module that imports it, as rolldown calls it.
+    pub importer: String,
+    /// What it imports.
+    pub specifier: String,
+}
+
+/// The plugin of one job.
+#[derive(Debug)]
+pub struct Tool {
+    /// Where files come from.
+    pub files: Files,
+    /// The id of the tool's own file.
+    pub entry: String,
+    /// Its code.
+    pub text: String,
+    /// What it is written in.
+    pub language: Language,
+    /// What was refused.
+    pub refused: Arc<Mutex<Vec<Refused>>>,
+}
+
+impl Tool {
+    /// Whether a folder on the way from an importer up to the root has its own package of this name.
+    fn has_package(&self, importer: &str, name: &str) -> bool {
+        Path::new(importer)
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| folder.starts_with(ROOT))
+            .any(|folder| self.files.is_folder(&folder.join("node_modules").join(name)))
+    }
+}
+
+/// Whether it names something on a network. Other schemes are not found like any missing package.
+fn is_remote(specifier: &str) -> bool {
+    ["http://", "https://", "//"].iter().any(|scheme| {
+        specifier.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
+}
+
+impl Plugin for Tool {
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("tool")
+    }
+
+    fn register_hook_usage(&self) -> HookUsage {
+        HookUsage::ResolveId | HookUsage::Load
+    }
+
+    async fn resolve_id(
+        &self,
+        _: &PluginContext,
+        args: &HookResolveIdArgs<'_>,
+    ) -> HookResolveIdReturn {
+        if args.is_entry {
+            return Ok(Some(HookResolveIdOutput::from_id(self.entry.as_str())));
+        }
+        let importer = args.importer.unwrap_or(&self.entry);
+        if is_remote(args.specifier) {
+            let refused =
+                Refused { importer: importer.to_owned(), specifier: args.specifier.to_owned() };
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refused);
+        }
+        if ZOD_NAMES.contains(&args.specifier) && !self.has_package(importer, "zod") {
+            return Ok(Some(HookResolveIdOutput {
+                id: ZOD.into(),
+                external: Some(ResolvedExternal::Bool(true)),
+                ..HookResolveIdOutput::default()
+            }));
+        }
+        Ok(None)
+    }
+
+    async fn load(&self, _: SharedLoadPluginContext, args: &HookLoadArgs<'_>) -> HookLoadReturn {
+        if args.id == self.entry {
+            let module_type = match self.language {
+                Language::TypeScript => ModuleType::Ts,
+                Language::JavaScript => ModuleType::Js,
+            };
+            return Ok(Some(HookLoadOutput {
+                code: self.text.as_str().into(),
+                module_type: Some(module_type),
+                ..HookLoadOutput::default()
+            }));
+        }
+        let path = Path::new(args.id);
+        // Virtual modules are rolldown's own; a type that an import asks for is its matter, through the same files.
+        if Files::relative(path).is_none() || args.asserted_module_type.is_some() {
+            return Ok(None);
+        }
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if let Some((_, instead)) = UNUSABLE.iter().find(|(unusable, _)| *unusable == ending) {
+            let message = format!("a .{ending} file cannot be a part of a tool: {instead}");
+            return Err(std::io::Error::other(message).into());
+        }
+        let code = self.files.text(path)?;
+        Ok(Some(HookLoadOutput { code: code.into(), ..HookLoadOutput::default() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remote_imports_are_known_by_their_scheme() {
+        for remote in ["https://x.example/a.js", "HTTP://x", "//x.example/a.js"] {
+            assert!(is_remote(remote), "{remote}");
+        }
+        for local in ["./a", "/a", "a", "node:fs", "h", "data:text/javascript,1", "é//"] {
+            assert!(!is_remote(local), "{local}");
+        }
+    }
+}
