@@ -69,7 +69,7 @@ pub fn close_descriptors() -> io::Result<()> {
         #[expect(unsafe_code, reason = "inherited descriptors have no owner in this program")]
         // SAFETY: the number is positive; nobody else in this process owns it, as the caller promises.
         unsafe {
-            rustix::io::try_close(fd).ok();
+            rustix::io::close(fd);
         }
     }
     Ok(())

@@ -10,6 +10,7 @@
 mod aborted;
 mod cases;
 mod cli;
+mod compile;
 mod crowd;
 mod death;
 mod docs;

@@ -64,7 +64,7 @@ pub fn bundle(folder: Folder, job: &Job) -> Result<Bundled, Vec<Told>> {
     }
     let chunk = only_chunk(&output.assets)
         .map_err(|found| vec![reporter.whole(format!("one module was expected, found {found}"))])?;
-    finish(job, chunk, files).map_err(|message| vec![reporter.whole(message)])
+    finish(job, chunk, files.clone()).map_err(|message| vec![reporter.whole(message)])
 }
 
 async fn build(

@@ -1,0 +1,129 @@
+//! The compiler's process: what it tells, and that it reads nothing where it cannot be confined.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+
+use runner::tool::compile::{Compiler, Origin};
+use serde_json::json;
+
+use super::support::Bench;
+use crate::support::runner;
+
+/// Starts a compiler as its parent does, with these arguments and this job.
+fn child(arguments: &[&str], job: &str) -> serde_json::Value {
+    let mut command = runner();
+    command.arg("--internal-compile").args(arguments).env_clear();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may have answered before it read.
+    let _ = child.stdin.take().unwrap().write_all(job.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn job(text: &str) -> String {
+    json!({"file": "a.ts", "shown": "a.ts", "text": text, "language": "type_script", "place": null})
+        .to_string()
+}
+
+#[test]
+fn it_tells_its_time_and_what_confines_it() {
+    let bench = Bench::new();
+    let compiled = bench.tool_of("export const execute = () => 1").unwrap();
+    let Origin::Fresh { micros, confinement } = &compiled.origin else { panic!("not fresh") };
+    assert!(*micros > 0);
+    assert!(confinement.landlock >= 1);
+    println!("bundled in {micros} µs, Landlock {}", confinement.landlock);
+}
+
+#[test]
+fn another_folder_in_its_place_is_refused() {
+    let bench = Bench::new();
+    bench.write("a.ts", "");
+    let meta = fs::metadata(bench.tool("")).unwrap();
+    let folder = bench.tool("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let (dev, ino) = (meta.dev().to_string(), meta.ino().to_string());
+    let text = job("export const a = 1");
+    assert!(child(&[&folder, &dev, &ino], &text).get("done").is_some());
+    let other = (meta.ino() + 1).to_string();
+    assert!(child(&[&folder, &dev, &other], &text).get("folder").is_some());
+    assert!(child(&[&folder, "x", "y"], &text).get("folder").is_some());
+    std::os::unix::fs::symlink(&folder, bench.outside("alias")).unwrap();
+    let alias = bench.outside("alias");
+    assert!(child(&[alias.to_str().unwrap(), &dev, &ino], &text).get("folder").is_some());
+}
+
+#[test]
+fn a_job_that_is_none_is_an_answer() {
+    let bench = Bench::new();
+    let meta = fs::metadata(bench.tool("")).unwrap();
+    let folder = bench.tool("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let arguments = [folder.as_str(), &meta.dev().to_string(), &meta.ino().to_string()];
+    for text in ["", "{}", "[", "{\"file\":1}"] {
+        assert!(child(&arguments, text).get("broken").is_some(), "{text}");
+    }
+}
+
+/// strace shows the order: everything that confines comes before the first byte of the job, and nothing but the tool's folder
+/// is opened after that.
+#[test]
+fn it_confines_itself_before_it_reads() {
+    let bench = Bench::new();
+    bench.write("b.ts", "export const b = 1");
+    if Command::new("strace").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: needs strace");
+        return;
+    }
+    let meta = fs::metadata(bench.tool("")).unwrap();
+    let log = bench.outside("strace.log");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o"]).arg(&log).arg(env!("CARGO_BIN_EXE_runner"));
+    command.arg("--internal-compile").arg(bench.tool("").components().as_path());
+    command.arg(meta.dev().to_string()).arg(meta.ino().to_string()).env_clear();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let text = job("import { b } from './b'; export const a = b");
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"done\""), "{output:?}");
+    let log = fs::read_to_string(log).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    let first = |what: &str| {
+        lines
+            .iter()
+            .position(|line| line.contains(what))
+            .unwrap_or_else(|| panic!("no {what} in\n{log}"))
+    };
+    let read = first("read(0, \"{");
+    for before in [
+        "PR_SET_PDEATHSIG",
+        "PR_SET_NO_NEW_PRIVS",
+        "RLIMIT_AS",
+        "RLIMIT_CPU",
+        "RLIMIT_FSIZE",
+        "RLIMIT_NOFILE",
+        "landlock_restrict_self",
+    ] {
+        assert!(first(before) < read, "{before} comes too late");
+    }
+    let opened =
+        lines[read..].iter().filter(|line| line.contains("open") && !line.contains("ENOENT"));
+    for line in opened {
+        // Relative to the folder's handle; what the allocator and the scheduler ask of the kernel is denied or harmless.
+        let own = line.contains("openat2(") && line.contains("RESOLVE_BENEATH");
+        assert!(own || line.contains("EACCES"), "{line}");
+    }
+}
+
+#[test]
+fn without_a_state_folder_nothing_is_remembered() {
+    let bench = Bench::new();
+    bench.write("a.tool.ts", "export const execute = () => 1");
+    let compiler: Compiler = Bench::compiler();
+    for _ in 0..2 {
+        let compiled = compiler.compile(&bench.source("a.tool.ts")).unwrap();
+        assert_ne!(compiled.origin, Origin::Remembered);
+    }
+}
