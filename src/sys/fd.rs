@@ -1,9 +1,9 @@
 //! Descriptors that the caller hands over by number.
 
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::{fmt, io};
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 /// Why a descriptor cannot carry the status line.
@@ -60,14 +60,16 @@ pub fn claim_status_fd(fd: RawFd) -> Result<OwnedFd, StatusFdError> {
 /// # Errors
 /// The kernel's list of open descriptors cannot be read.
 pub fn close_descriptors() -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = openat(CWD, "/proc/self/fd", flags, Mode::empty())?;
+    let own = listing.as_raw_fd();
     let mut open = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")? {
-        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    for entry in Dir::new(listing)? {
+        open.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<RawFd>().ok()));
     }
-    // The one of the listing is closed by now; a number that is closed stays so, nothing else runs here.
-    for fd in open.into_iter().filter(|fd| *fd > 2) {
+    for fd in open.into_iter().filter(|fd| *fd > 2 && *fd != own) {
         #[expect(unsafe_code, reason = "inherited descriptors have no owner in this program")]
-        // SAFETY: the number is positive; nobody else in this process owns it, as the caller promises.
+        // SAFETY: the number is from the kernel's list of what is open; nobody else in this process owns it, as the caller promises.
         unsafe {
             rustix::io::close(fd);
         }

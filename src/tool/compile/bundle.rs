@@ -19,7 +19,7 @@ use super::folder::Folder;
 use super::job::{Job, Told};
 use super::limits::CODE_BYTES;
 use super::map;
-use super::plugin::{Refused, Tool};
+use super::plugin::{Tool, Trouble};
 use super::report::Reporter;
 
 /// What syntax is lowered to. Sandboxes have Node 20; naming its predecessor, which differs in one thing that matters
@@ -43,24 +43,23 @@ pub struct Bundled {
 /// What is wrong in the source, in order.
 pub fn bundle(folder: Folder, job: &Job) -> Result<Bundled, Vec<Told>> {
     let files = Files::new(folder, &job.file, &job.text);
-    let refused = Arc::new(Mutex::new(Vec::new()));
+    let trouble = Arc::new(Mutex::new(Trouble::default()));
     let reporter = Reporter::new(job, &files);
     let built = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(1)
         .build()
         .map_err(|error| vec![reporter.whole(format!("the compiler cannot start: {error}"))])?
-        .block_on(build(job, &files, &refused));
-    let refused: Vec<Refused> =
-        std::mem::take(&mut refused.lock().unwrap_or_else(PoisonError::into_inner));
-    let output = built.map_err(|errors| reporter.all(&errors.into_vec(), &refused))?;
+        .block_on(build(job, &files, &trouble));
+    let trouble = std::mem::take(&mut *trouble.lock().unwrap_or_else(PoisonError::into_inner));
+    let output = built.map_err(|errors| reporter.all(&errors.into_vec(), &trouble))?;
     // An import that is not found would be left for Node to find: there is nothing to find in a sandbox.
     let unresolved: Vec<BuildDiagnostic> = output
         .warnings
         .into_iter()
         .filter(|warning| matches!(warning.kind(), EventKind::UnresolvedImport))
         .collect();
-    if !unresolved.is_empty() || !refused.is_empty() {
-        return Err(reporter.all(&unresolved, &refused));
+    if !unresolved.is_empty() || !trouble.refused.is_empty() {
+        return Err(reporter.all(&unresolved, &trouble));
     }
     let chunk = only_chunk(&output.assets)
         .map_err(|found| vec![reporter.whole(format!("one module was expected, found {found}"))])?;
@@ -70,7 +69,7 @@ pub fn bundle(folder: Folder, job: &Job) -> Result<Bundled, Vec<Told>> {
 async fn build(
     job: &Job,
     files: &Files,
-    refused: &Arc<Mutex<Vec<Refused>>>,
+    trouble: &Arc<Mutex<Trouble>>,
 ) -> BuildResult<BundleOutput> {
     let root = PathBuf::from(ROOT);
     let entry = format!("{ROOT}/{}", job.file);
@@ -79,7 +78,7 @@ async fn build(
         entry: entry.clone(),
         text: job.text.clone(),
         language: job.language,
-        refused: Arc::clone(refused),
+        trouble: Arc::clone(trouble),
     };
     let mut factory = BundleFactory::new(BundleFactoryOptions {
         bundler_options: options(&root, entry),
@@ -124,9 +123,11 @@ fn options(root: &std::path::Path, entry: String) -> BundlerOptions {
     }
 }
 
-/// The one chunk of the output, or how many parts it has.
+/// The one chunk of the output, or how many parts it has. Its map comes a second time, as a file of its own.
 fn only_chunk(assets: &[Output]) -> Result<&OutputChunk, usize> {
-    match assets {
+    let is_map = |output: &Output| matches!(output, Output::Asset(asset) if asset.filename.ends_with(".map"));
+    let parts: Vec<&Output> = assets.iter().filter(|output| !is_map(output)).collect();
+    match parts.as_slice() {
         [Output::Chunk(chunk)] => Ok(chunk),
         other => Err(other.len()),
     }

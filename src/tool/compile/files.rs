@@ -198,8 +198,12 @@ impl ResolverFiles for Files {
     }
 
     fn read_link(&self, path: &Path) -> Result<PathBuf, ResolveError> {
-        match self.look(path, Follow::No)? {
-            Seen::Link(target) => Ok(PathBuf::from(target)),
+        // The resolver follows by name: one that the kernel would not follow must not begin.
+        match (self.look(path, Follow::No)?, self.look(path, Follow::Yes)?) {
+            (Seen::Link(_), Seen::Outside | Seen::Absent | Seen::Other) => {
+                Err(ResolveError::from(absent()))
+            }
+            (Seen::Link(target), _) => Ok(PathBuf::from(target)),
             _ => Err(ResolveError::from(absent())),
         }
     }

@@ -8,12 +8,12 @@ pub const CPU_SECONDS: u64 = 10;
 /// Wall-clock time of a compiler: processor time and a machine that is busy with something else.
 pub const WALL: Duration = Duration::from_secs(30);
 
-/// Address space of a compiler, and so the most memory it can take. Stacks and the allocator reserve about a third of it
-/// without using it.
-pub const ADDRESS_SPACE: u64 = 1536 << 20;
+/// Address space of a compiler, and so the most memory it can take. The program and its stacks reserve 200 MiB of it; a
+/// megabyte of source takes some thirty more.
+pub const ADDRESS_SPACE: u64 = 1 << 30;
 
 /// Stack of each thread of a compiler. Recursion of the parser ends here: some ten thousand nested brackets.
-pub const STACK: usize = 128 << 20;
+pub const STACK: usize = 64 << 20;
 
 /// Open files of a compiler: streams, the folder, one file at a time, and room.
 pub const DESCRIPTORS: u64 = 32;

@@ -57,9 +57,10 @@ pub fn shown_name(source: &str, job: &Job) -> String {
     }
 }
 
-/// A name as the reference to a file that a source map has: characters with a meaning in it are escaped.
+/// A name as the reference to a file that a source map has: characters with a meaning in it are escaped. Node takes an
+/// absolute path as it is.
 fn url(name: &str) -> String {
-    if name == HELPERS {
+    if name == HELPERS || name.starts_with('/') {
         return name.to_owned();
     }
     let mut text = String::with_capacity(name.len());
@@ -120,7 +121,7 @@ mod tests {
     fn names_survive_as_references() {
         assert_eq!(url("a b/50%#?.ts"), "a b/50%25%23%3F.ts");
         assert_eq!(url("c:d.ts"), "./c:d.ts");
-        assert_eq!(url("/abs/c:d.ts"), "/abs/c:d.ts");
+        assert_eq!(url("/abs/c:d#%.ts"), "/abs/c:d#%.ts");
     }
 
     #[test]

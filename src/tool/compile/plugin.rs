@@ -1,6 +1,7 @@
 //! What we add to rolldown: where the tool's own code comes from, where `zod` goes, what may not be imported.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,10 +20,10 @@ pub const ZOD: &str = "file:///.runner-guest/runtime/zod.mjs";
 /// The names by which it is imported.
 const ZOD_NAMES: [&str; 2] = ["zod", "zod/v4"];
 
-/// Endings of files that cannot become a part of a module, with what to do instead.
+/// Endings of files that cannot become a part of a module, with the reason.
 const UNUSABLE: [(&str, &str); 3] = [
-    ("node", "native add-ons do not run in a tool's sandbox; use a package in plain JavaScript"),
-    ("wasm", "embed it as a base64 string in a module"),
+    ("node", "a native add-on cannot be a part of a module; use a package in plain JavaScript"),
+    ("wasm", "WebAssembly cannot be a part of a module; embed it as a base64 string"),
     ("css", "a tool has no page to style"),
 ];
 
@@ -33,6 +34,15 @@ pub struct Refused {
     pub importer: String,
     /// What it imports.
     pub specifier: String,
+}
+
+/// What went wrong on our side of rolldown.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    /// What may not be imported.
+    pub refused: Vec<Refused>,
+    /// What could not be loaded: its path below the folder, and why.
+    pub unloaded: Vec<(String, String)>,
 }
 
 /// The plugin of one job.
@@ -46,8 +56,8 @@ pub struct Tool {
     pub text: String,
     /// What it is written in.
     pub language: Language,
-    /// What was refused.
-    pub refused: Arc<Mutex<Vec<Refused>>>,
+    /// What went wrong.
+    pub trouble: Arc<Mutex<Trouble>>,
 }
 
 impl Tool {
@@ -58,6 +68,18 @@ impl Tool {
             .skip(1)
             .take_while(|folder| folder.starts_with(ROOT))
             .any(|folder| self.files.is_folder(&folder.join("node_modules").join(name)))
+    }
+}
+
+impl Tool {
+    /// The text of a module.
+    fn text_of(&self, id: &str) -> io::Result<String> {
+        let path = Path::new(id);
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match UNUSABLE.iter().find(|(unusable, _)| *unusable == ending) {
+            Some((_, why)) => Err(io::Error::other(*why)),
+            None => self.files.text(path),
+        }
     }
 }
 
@@ -89,7 +111,7 @@ impl Plugin for Tool {
         if is_remote(args.specifier) {
             let refused =
                 Refused { importer: importer.to_owned(), specifier: args.specifier.to_owned() };
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refused);
+            self.trouble.lock().unwrap_or_else(PoisonError::into_inner).refused.push(refused);
         }
         if ZOD_NAMES.contains(&args.specifier) && !self.has_package(importer, "zod") {
             return Ok(Some(HookResolveIdOutput {
@@ -113,18 +135,19 @@ impl Plugin for Tool {
                 ..HookLoadOutput::default()
             }));
         }
-        let path = Path::new(args.id);
         // Virtual modules are rolldown's own; a type that an import asks for is its matter, through the same files.
-        if Files::relative(path).is_none() || args.asserted_module_type.is_some() {
+        let Some(path) = Files::relative(Path::new(args.id)) else { return Ok(None) };
+        if args.asserted_module_type.is_some() {
             return Ok(None);
         }
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if let Some((_, instead)) = UNUSABLE.iter().find(|(unusable, _)| *unusable == ending) {
-            let message = format!("a .{ending} file cannot be a part of a tool: {instead}");
-            return Err(std::io::Error::other(message).into());
+        match self.text_of(args.id) {
+            Ok(code) => Ok(Some(HookLoadOutput { code: code.into(), ..HookLoadOutput::default() })),
+            Err(error) => {
+                let trouble = (path, error.to_string());
+                self.trouble.lock().unwrap_or_else(PoisonError::into_inner).unloaded.push(trouble);
+                Err(error.into())
+            }
         }
-        let code = self.files.text(path)?;
-        Ok(Some(HookLoadOutput { code: code.into(), ..HookLoadOutput::default() }))
     }
 }
 

@@ -11,7 +11,7 @@ use super::files::{Files, ROOT};
 use super::job::{CODES, Job, Told};
 use super::limits::FINDINGS;
 use super::map::shown_name;
-use super::plugin::Refused;
+use super::plugin::{Refused, Trouble};
 use super::source::Place;
 
 /// Longest excerpt kept, in characters.
@@ -49,11 +49,11 @@ impl<'j> Reporter<'j> {
     }
 
     /// All findings: what rolldown says and what we refused.
-    pub fn all(&self, found: &[BuildDiagnostic], refused: &[Refused]) -> Vec<Told> {
-        let refused = refused.iter().map(|import| self.refusal(import));
+    pub fn all(&self, found: &[BuildDiagnostic], trouble: &Trouble) -> Vec<Told> {
+        let refused = trouble.refused.iter().map(|import| self.refusal(import));
         let mut told: Vec<Told> = found
             .iter()
-            .map(|diagnostic| self.one(diagnostic))
+            .map(|diagnostic| self.one(diagnostic, trouble))
             .chain(refused)
             .take(FINDINGS)
             .collect();
@@ -62,7 +62,7 @@ impl<'j> Reporter<'j> {
         told
     }
 
-    fn one(&self, diagnostic: &BuildDiagnostic) -> Told {
+    fn one(&self, diagnostic: &BuildDiagnostic, trouble: &Trouble) -> Told {
         let options = DiagnosticOptions { cwd: ROOT.into() };
         let full = diagnostic.to_diagnostic_with(&options);
         let kind = diagnostic.kind();
@@ -81,8 +81,7 @@ impl<'j> Reporter<'j> {
                 (cause(&diagnostic.to_message_with(&options)), None)
             }
             (None, EventKind::UnloadableDependencyError) => {
-                let message = diagnostic.to_message_with(&options);
-                (self.without_root(&unloadable(&message)), None)
+                (self.unloadable(&diagnostic.to_message_with(&options), trouble), None)
             }
             (None, EventKind::MissingExportError) => {
                 let message = diagnostic.to_message_with(&options);
@@ -183,6 +182,12 @@ impl<'j> Reporter<'j> {
             let help = "import files by their path relative to this one";
             return (message, Some(help.to_owned()));
         }
+        if specifier.starts_with('#') {
+            return (
+                message,
+                Some("no package.json in the tool's folder defines it under `imports`".to_owned()),
+            );
+        }
         let package = package(specifier);
         let modules = Path::new(ROOT).join("node_modules");
         if self.files.is_folder(&modules.join(package)) {
@@ -256,6 +261,17 @@ impl<'j> Reporter<'j> {
         self.at("import_not_allowed", &file, line, column, message, Some(help))
     }
 
+    /// What is said about a file that could not be loaded, with the reason that we gave.
+    fn unloadable(&self, message: &str, trouble: &Trouble) -> String {
+        let (what, why) = message.split_once(" - ").unwrap_or((message, ""));
+        let what = what.split(" (imported by").next().unwrap_or(what);
+        let what = what.strip_prefix("Could not load ").unwrap_or(what);
+        let path = what.strip_prefix(ROOT).map_or(what, |path| path.trim_start_matches('/'));
+        let ours = trouble.unloaded.iter().find(|(unloaded, _)| unloaded == path);
+        let why = ours.map_or_else(|| cause(why.trim_end_matches('.')), |(_, why)| why.clone());
+        format!("cannot use {}: {why}", shown_name(path, self.job))
+    }
+
     /// The tool's folder, as it is shown.
     fn place_of_tool(&self) -> String {
         match self.job.shown.strip_suffix(&self.job.file) {
@@ -274,14 +290,6 @@ impl<'j> Reporter<'j> {
 /// The place of a code in the common table.
 fn number(code: &str) -> usize {
     CODES.iter().position(|known| *known == code).unwrap_or(0)
-}
-
-/// The reason inside of what is said about a file that could not be loaded.
-fn unloadable(message: &str) -> String {
-    let (what, why) = message.split_once(" - ").unwrap_or((message, ""));
-    let what = what.split(" (imported by").next().unwrap_or(what);
-    let what = what.strip_prefix("Could not load ").unwrap_or(what);
-    format!("cannot use {what}: {}", cause(why.trim_end_matches('.')))
 }
 
 /// The innermost cause in the long form of an error with causes.

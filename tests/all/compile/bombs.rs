@@ -1,7 +1,10 @@
 //! Source that is made to break a compiler ends as a typed error, and the next tool compiles.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use runner::error::Failure as _;
-use runner::tool::compile::CompileError;
+use runner::tool::compile::{CompileError, Compiler};
 use serde_json::json;
 
 use super::support::Bench;
@@ -16,7 +19,7 @@ fn ends(text: &str) -> &'static str {
 
 #[test]
 fn deep_nesting() {
-    for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("-", ""), ("()=>", "")] {
+    for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("!", ""), ("()=>", "")] {
         let text =
             format!("export const execute = {}1{}", open.repeat(400_000), close.repeat(400_000));
         assert_eq!(ends(&text), "compiler_depth", "{open}");
@@ -44,8 +47,8 @@ fn deep_types() {
 
 #[test]
 fn too_much_memory() {
-    // Each element is a node of its own: some hundred bytes for two.
-    let text = format!("export const execute = () => [{}]", "a,".repeat(7 << 20));
+    // Four bytes of text, several hundred of memory.
+    let text = format!("export const execute = () => `{}`", "${0}".repeat(4 << 20));
     assert_eq!(ends(&text), "compiler_memory");
 }
 
@@ -66,20 +69,58 @@ fn a_module_that_imports_without_end() {
     );
 }
 
-#[test]
-fn a_child_that_dies_is_an_error_with_its_last_words() {
+/// What comes of a compiler that does this instead.
+fn instead(script: &str) -> CompileError {
     let bench = Bench::new();
     bench.write("a.tool.ts", "export const execute = 1");
-    for (program, word) in [("/bin/false", "exit code 1"), ("/bin/true", "exit code 0")] {
-        let compiler = runner::tool::compile::Compiler::new(std::path::Path::new(program), None);
-        match compiler.compile(&bench.source("a.tool.ts")) {
-            Err(CompileError::Crashed { how, .. }) => assert!(how.contains(word), "{how}"),
-            other => panic!("{other:?}"),
-        }
+    let program = bench.outside("program");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    Compiler::new(&program, None).compile(&bench.source("a.tool.ts")).unwrap_err()
+}
+
+#[test]
+fn a_child_that_dies_is_an_error_that_says_how() {
+    for (script, code, told) in [
+        ("exit 3", "compiler_crashed", "exit code 3"),
+        ("exit 0", "compiler_crashed", "exit code 0"),
+        ("echo oops >&2; kill -SEGV $$", "compiler_crashed", "signal 11 oops"),
+        ("kill -XCPU $$", "compiler_timeout", "processor time"),
+        ("kill -KILL $$", "compiler_timeout", "processor time"),
+        ("cat /dev/zero", "compiler_crashed", "too long"),
+        ("cat /dev/zero >&2 & sleep 0.1; kill $!; exit 1", "compiler_crashed", "exit code 1"),
+        ("echo '{}'", "compiler_crashed", "exit code 0"),
+        ("echo '{\"done\":1}'", "compiler_crashed", "exit code 0"),
+        ("echo '{\"unconfined\":\"no Landlock\"}'", "compiler_unconfined", "no Landlock"),
+    ] {
+        let error = instead(script);
+        assert_eq!(error.code(), code, "{script}: {error}");
+        assert!(error.to_string().contains(told), "{script}: {error}");
     }
-    let compiler = runner::tool::compile::Compiler::new(std::path::Path::new("/nowhere"), None);
-    assert_eq!(
-        compiler.compile(&bench.source("a.tool.ts")).unwrap_err().code(),
-        "compiler_process"
-    );
+    let hint = instead("echo '{\"unconfined\":\"x\"}'").hint().unwrap();
+    assert!(hint.contains("Landlock") && hint.contains("Linux 5.13"), "{hint}");
+    let bench = Bench::new();
+    bench.write("a.tool.ts", "export const execute = 1");
+    let nowhere = Compiler::new(std::path::Path::new("/nowhere"), None);
+    assert_eq!(nowhere.compile(&bench.source("a.tool.ts")).unwrap_err().code(), "compiler_process");
+}
+
+#[test]
+fn a_child_that_lies_about_files_is_not_believed() {
+    let answer = |path: &str, seen: &str| {
+        format!(
+            "cat >/dev/null; echo '{{\"done\":{{\"code\":\"1\",\"exports\":[],\"observed\":[{{\"path\":\"{path}\",\"follow\":\"yes\",\"seen\":{seen}}}],\
+             \"repeatable\":true,\"micros\":1,\"confinement\":{{\"landlock\":1,\"missing\":[]}}}}}}'"
+        )
+    };
+    for (path, seen) in [
+        ("a.tool.ts", "\"absent\""),
+        ("nothing.ts", "\"file\""),
+        ("a.tool.ts", "{\"content\":\"00\"}"),
+        ("../secret.ts", "\"file\""),
+        ("/etc/passwd", "\"file\""),
+    ] {
+        let error = instead(&answer(path, seen));
+        assert_eq!(error.code(), "tool_digest_mismatch", "{path}: {error}");
+    }
 }

@@ -139,12 +139,16 @@ fn a_change_after_compiling_is_named() {
         assert_eq!((changed.path.as_str(), changed.how), (path, how));
     };
     check(
-        &|bench| drop(bench.write("a.tool.ts", "export const execute = 1")),
+        &|bench| {
+            bench.write("a.tool.ts", "export const execute = 1");
+        },
         "a.tool.ts",
         Difference::Content,
     );
     check(
-        &|bench| drop(bench.write("lib/b.ts", "export const b = 2")),
+        &|bench| {
+            bench.write("lib/b.ts", "export const b = 2");
+        },
         "lib/b.ts",
         Difference::Content,
     );
@@ -166,5 +170,11 @@ fn a_change_after_compiling_is_named() {
         "lib",
         Difference::Kind,
     );
-    check(&|bench| drop(bench.write("lib/b.tsx", "")), "lib/b.tsx", Difference::Appeared);
+    check(
+        &|bench| {
+            bench.write("lib/b.tsx", "");
+        },
+        "lib/b.tsx",
+        Difference::Appeared,
+    );
 }

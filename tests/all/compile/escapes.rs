@@ -138,10 +138,8 @@ fn packages_that_lead_out() {
     refused(&bench, &import("absolute"));
     package("browser", r#"{"main":"./mine.ts","browser":{"./mine.ts":"../../../secret.ts"}}"#);
     works(&bench, &import("browser"));
-    bench.write(
-        "package.json",
-        r##"{"imports":{"#in":"../secret.ts","#mine":"./node_modules/good/mine.ts"}}"##,
-    );
+    bench.write("own.ts", "export const secret = 'mine'");
+    bench.write("package.json", r##"{"imports":{"#in":"../secret.ts","#mine":"./own.ts"}}"##);
     works(&bench, &import("#mine"));
     refused(&bench, &import("#in"));
 }

@@ -39,7 +39,7 @@ fn const_enums_across_files() {
 fn namespaces() {
     gives(
         "namespace Shape { export const side = 3; export namespace Deep { export const f = () => side * 2 } }
-         namespace Shape { export const more = Deep.f() + 1 }
+         namespace Shape { export const more = Shape.Deep.f() + 1 }
          export const execute = () => [Shape.side, Shape.Deep.f(), Shape.more]",
         json!([3, 6, 7]),
     );
@@ -102,7 +102,7 @@ fn types_vanish() {
         "import type { Stats } from 'node:fs'
          import { type Dirent, existsSync } from 'node:fs'
          type Rec<T> = { [K in keyof T]: T[K] extends infer U ? U : never }
-         interface Shape<const T extends readonly unknown[]> { items: T }
+         interface Shape<in out T extends readonly unknown[]> { items: T }
          abstract class Base<out T> { abstract get(): T; declare ghost: string }
          class One extends Base<number> { override get() { return 1 } }
          function id<const T>(x: T): T { return x }
