@@ -191,10 +191,11 @@ impl<'j> Reporter<'j> {
         let package = package(specifier);
         let modules = Path::new(ROOT).join("node_modules");
         if self.files.is_folder(&modules.join(package)) {
-            let reason = rendered
-                .contains("not defined by exports")
-                .then_some("the package does not export that path")
-                .unwrap_or("the package is there, but not what its package.json names");
+            let reason = if rendered.contains("not defined by exports") {
+                "the package does not export that path"
+            } else {
+                "the package is there, but not what its package.json names"
+            };
             return (message, Some(reason.to_owned()));
         }
         if package == "zod" {
@@ -294,9 +295,8 @@ fn number(code: &str) -> usize {
 
 /// The innermost cause in the long form of an error with causes.
 fn cause(message: &str) -> String {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    let told =
-        lines.filter(|line| !line.starts_with("Stack backtrace")).next_back().unwrap_or(message);
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let told = lines.rfind(|line| !line.starts_with("Stack backtrace")).unwrap_or(message);
     told.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(": ").to_owned()
 }
 
