@@ -198,7 +198,7 @@ mod tests {
             part: Part::Code {
                 text: "x".to_owned(),
                 language: Language::TypeScript,
-                place: Place::Block { line: 1, indent: 2 },
+                place: Place { line: 1, indent: 2 },
             },
         }
     }
@@ -248,8 +248,8 @@ mod tests {
             Source { shown: "b.yml".to_owned(), ..source() },
             Source { document: "code: y".to_owned(), ..source() },
             Source { part: Part::Whole(Language::TypeScript), ..source() },
-            Source { part: place(Place::Block { line: 2, indent: 2 }), ..source() },
-            Source { part: place(Place::Inline { line: 1 }), ..source() },
+            Source { part: place(Place { line: 2, indent: 2 }), ..source() },
+            Source { part: place(Place { line: 1, indent: 3 }), ..source() },
         ];
         for other in others {
             assert_ne!(Key::of(&other).0, base, "{other:?}");

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use runner_policy::finding::Finding;
+
 use super::cache::{Cache, Key};
 use super::compiled::{Compiled, Origin, digest_of, inputs, own, verify};
 use super::error::CompileError;
 use super::folder::Folder;
-use super::job::{Answer, Done, Job, Observation};
+use super::job::{Answer, Done, Job, Observation, Told};
 use super::process;
+use super::report::EXCERPT;
 use super::source::Source;
 
 /// Compiles tools.
@@ -65,9 +68,9 @@ impl Compiler {
         };
         match process::run(&self.program, folder, &job)? {
             Answer::Done(done) => Ok(done),
-            Answer::Findings(told) => {
-                Err(CompileError::Source(told.into_iter().map(Into::into).collect()))
-            }
+            Answer::Findings(told) => Err(CompileError::Source(
+                told.into_iter().map(|told| finding(told, source)).collect(),
+            )),
             Answer::Unconfined(why) => Err(CompileError::Unconfined { why }),
             Answer::Folder(why) => {
                 let source = std::io::Error::other(why);
@@ -76,6 +79,18 @@ impl Compiler {
             Answer::Broken(how) => Err(CompileError::Crashed { file: source.shown.clone(), how }),
         }
     }
+}
+
+/// A finding with its line as it stands in the tool's file: the child knows the code alone.
+fn finding(told: Told, source: &Source) -> Finding {
+    let mut finding = Finding::from(told);
+    if finding.file == source.shown
+        && let Some(index) = finding.at.line.checked_sub(1)
+    {
+        let line = source.document.split('\n').nth(index as usize).unwrap_or_default();
+        finding.excerpt = line.trim_end_matches('\r').chars().take(EXCERPT).collect();
+    }
+    finding
 }
 
 fn with_own(own: Observation, others: Vec<Observation>) -> Vec<Observation> {

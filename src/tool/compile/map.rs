@@ -83,12 +83,8 @@ fn url(name: &str) -> String {
 impl Place {
     /// Line and column, both from 0, in the file.
     pub(super) fn in_file(self, line: u32, column: u32) -> (u32, u32) {
-        match self {
-            Self::Block { line: first, indent } => {
-                (line.saturating_add(first.saturating_sub(1)), column.saturating_add(indent))
-            }
-            Self::Inline { line } => (line.saturating_sub(1), 0),
-        }
+        let first = self.line.saturating_sub(1);
+        (line.saturating_add(first), column.saturating_add(self.indent))
     }
 }
 
@@ -126,7 +122,6 @@ mod tests {
 
     #[test]
     fn code_has_its_place_in_the_file() {
-        assert_eq!(Place::Block { line: 10, indent: 2 }.in_file(0, 0), (9, 2));
-        assert_eq!(Place::Inline { line: 10 }.in_file(7, 7), (9, 0));
+        assert_eq!(Place { line: 10, indent: 2 }.in_file(0, 0), (9, 2));
     }
 }

@@ -222,3 +222,26 @@ fn ending(file: &str, status: ExitStatus, last_words: &[u8]) -> CompileError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Failure as _;
+
+    #[test]
+    fn how_it_ended_is_told_by_signal_and_last_words() {
+        let code = |status, words: &str| {
+            ending("a.ts", ExitStatus::from_raw(status), words.as_bytes()).code()
+        };
+        assert_eq!(code(6, "memory allocation of 67108864 bytes failed\n"), "compiler_memory");
+        assert_eq!(
+            code(6, "\nthread 'compile' (7) has overflowed its stack\nfatal runtime error"),
+            "compiler_depth"
+        );
+        assert_eq!(code(SIGXCPU, ""), "compiler_timeout");
+        assert_eq!(code(SIGKILL, ""), "compiler_timeout");
+        assert_eq!(code(6, "panicked at x.rs:1:2"), "compiler_crashed");
+        assert_eq!(code(0, ""), "compiler_crashed");
+        assert_eq!(code(101 << 8, "any"), "compiler_crashed");
+    }
+}

@@ -12,10 +12,9 @@ use super::job::{CODES, Job, Told};
 use super::limits::FINDINGS;
 use super::map::shown_name;
 use super::plugin::{Refused, Trouble};
-use super::source::Place;
 
 /// Longest excerpt kept, in characters.
-const EXCERPT: usize = 200;
+pub const EXCERPT: usize = 200;
 
 /// Longest message kept, in characters.
 const MESSAGE: usize = 400;
@@ -145,22 +144,12 @@ impl<'j> Reporter<'j> {
             column: small(before + 1),
             width: small(width(text_line.chars().skip(before))),
         };
-        let mut message = shortened(message);
-        let mut excerpt: String = text_line.chars().take(EXCERPT).collect();
-        match self.job.place.filter(|_| file == self.job.file) {
-            Some(place @ Place::Block { indent, .. }) => {
-                let (line, column) = place.in_file(at.line - 1, at.column - 1);
-                (at.line, at.column) = (line + 1, column + 1);
-                // A line of a block scalar is its text behind the indentation.
-                excerpt.insert_str(0, &" ".repeat(indent as usize));
-                excerpt = excerpt.chars().take(EXCERPT).collect();
-            }
-            Some(Place::Inline { line }) => {
-                message.push_str(&format!(" (line {}, column {} of the code)", at.line, at.column));
-                at.line = line;
-            }
-            None => {}
+        if let Some(place) = self.job.place.filter(|_| file == self.job.file) {
+            let (line, column) = place.in_file(at.line.saturating_sub(1), at.column - 1);
+            (at.line, at.column) = (line.saturating_add(1), column.saturating_add(1));
         }
+        let message = shortened(message);
+        let excerpt = text_line.chars().take(EXCERPT).collect();
         Told { code: number(code), file: shown_name(file, self.job), at, message, help, excerpt }
     }
 

@@ -41,22 +41,14 @@ pub enum Part {
     },
 }
 
-/// Where code stands in a YAML file.
+/// Where code stands in a YAML file: each line of code is a line of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Place {
-    /// A block scalar `|`: each line of code is a line of the file.
-    Block {
-        /// The line of the first line of code, from 1.
-        line: u32,
-        /// How many columns the code is indented.
-        indent: u32,
-    },
-    /// Any other scalar: only its line is known.
-    Inline {
-        /// The line where it begins, from 1.
-        line: u32,
-    },
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The line of the first line of code, from 1.
+    pub line: u32,
+    /// How many characters of the file stand before each line of code.
+    pub indent: u32,
 }
 
 /// What source is written in.

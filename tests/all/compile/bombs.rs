@@ -49,7 +49,9 @@ fn deep_types() {
 fn too_much_memory() {
     // Four bytes of text, several hundred of memory.
     let text = format!("export const execute = () => `{}`", "${0}".repeat((4 << 20) - 100));
-    assert_eq!(ends(&text), "compiler_memory");
+    // Without optimisation, on a busy machine, time can be up first.
+    let code = ends(&text);
+    assert!(matches!(code, "compiler_memory" | "compiler_timeout"), "{code}");
 }
 
 #[test]

@@ -48,17 +48,18 @@ fn a_syntax_error_in_the_code_of_a_yaml_file() {
 }
 
 #[test]
-fn code_that_is_no_block_has_the_line_of_its_key() {
+fn code_on_the_line_of_its_key() {
     let bench = Bench::new();
     let mut source = bench.yaml("name: a\n", "x\n", 2);
-    let text = "let a = 1\nlet a = 2".to_owned();
-    if let Part::Code { text: code, place, .. } = &mut source.part {
-        *code = text;
-        *place = Place::Inline { line: 2 };
+    source.document = "name: a\ncode: \"let a = 1; let a = 2\"\n".to_owned();
+    bench.write("a.yml", &source.document);
+    if let Part::Code { text, place, .. } = &mut source.part {
+        *text = "let a = 1; let a = 2".to_owned();
+        *place = Place { line: 2, indent: 7 };
     }
     let found = findings(Bench::compiler().compile(&source));
-    assert_eq!((found[0].file.as_str(), found[0].at.line), ("tools/a.yml", 2));
-    assert!(found[0].message.contains("(line 1, column 5 of the code)"), "{found:?}");
+    let line = "code: \"let a = 1; let a = 2\"";
+    assert_eq!(place(&found[0]), ("syntax_error", "tools/a.yml", 2, 12, 1, line));
 }
 
 #[test]

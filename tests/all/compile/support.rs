@@ -119,7 +119,7 @@ impl Bench {
             part: Part::Code {
                 text: code.to_owned(),
                 language: Language::TypeScript,
-                place: Place::Block { line, indent: u32::try_from(indent).expect("a column") },
+                place: Place { line, indent: u32::try_from(indent).expect("a column") },
             },
         }
     }
