@@ -17,6 +17,7 @@ use crate::policies::PolicyError;
 use crate::sandbox::workspace::WorkspaceError;
 use crate::sys::HardenError;
 use crate::tool::ToolError;
+use crate::tool::scaffold::ScaffoldError;
 
 /// Who has to change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,6 +89,8 @@ pub enum Error {
     Call(Box<CallError>),
     /// A tool cannot be used.
     Tool(Box<ToolError>),
+    /// A tool was not made.
+    Scaffold(ScaffoldError),
     /// This program panicked.
     Bug(Bug),
 }
@@ -105,6 +108,7 @@ impl Error {
             Self::Trust(error) => error,
             Self::Call(error) => error.as_ref(),
             Self::Tool(error) => error.as_ref(),
+            Self::Scaffold(error) => error,
             Self::Bug(error) => error,
         }
     }
@@ -203,5 +207,11 @@ impl From<TrustRefused> for Error {
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
         Self::Tool(Box::new(error))
+    }
+}
+
+impl From<ScaffoldError> for Error {
+    fn from(error: ScaffoldError) -> Self {
+        Self::Scaffold(error)
     }
 }

@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{audit, calls, exec, policy};
+use super::{audit, calls, exec, policy, tool};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -65,6 +65,9 @@ pub enum Color {
 pub enum Command {
     /// Run a command or a shell line in a sandbox
     Exec(exec::Args),
+    /// Find, make, check and run tools
+    #[command(subcommand)]
+    Tool(tool::Command),
     /// Look into policies: what is decided, and why
     #[command(subcommand)]
     Policy(policy::Command),

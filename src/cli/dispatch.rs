@@ -13,7 +13,7 @@ use super::bug;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{audit, calls, exec, policy};
+use super::{audit, calls, exec, policy, tool};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -40,6 +40,7 @@ pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
 fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
         Command::Exec(args) => exec::run(args, printer),
+        Command::Tool(command) => tool::run(command, printer),
         Command::Policy(command) => policy::run(command, printer),
         Command::Audit(command) => audit::run(command, printer),
         Command::Ps => calls::ps(printer),

@@ -20,6 +20,7 @@ mod style;
 mod table;
 mod terminal;
 mod terminal_sink;
+mod tool;
 mod usage;
 mod visible;
 

@@ -14,6 +14,7 @@
 //! whoever calls it has chosen; sizes, depths and work are bounded before they are spent.
 
 pub mod arguments;
+mod asked;
 mod code;
 pub mod compile;
 mod data;
@@ -26,10 +27,12 @@ mod library;
 mod name;
 mod permissions;
 mod read;
+pub mod scaffold;
 pub mod schema;
 mod shipped;
 mod words;
 
+pub use asked::{Asked, asked};
 pub use code::Code;
 pub use definition::{Body, Definition, Described, Tokens};
 pub use describe::{DescribeError, from_description};
@@ -40,4 +43,5 @@ pub use name::{NameError, ToolName};
 pub use permissions::Permissions;
 pub use read::parse;
 pub use schema::{Schema, Violation};
+pub use shipped::lay_out_shipped;
 pub use words::{Category, Risk, Runtime, Tier};

@@ -54,7 +54,7 @@ pub fn parse(file: &str, text: &str, stem: &ToolName) -> Result<Definition, Vec<
             None => missing("code", "code: |", root.at, &mut report),
         };
         let runtime = word(entries, "runtime", Runtime::WORDS, Runtime::by_word, &mut report)
-            .unwrap_or(Runtime::TypeScript);
+            .unwrap_or(Runtime::Typescript);
         let common = common(entries, root.at, stem, (file, text), &mut report);
         let body = code.map(|code| Body::Yaml { runtime, code });
         common.zip(body).map(|(common, body)| common.with(body))

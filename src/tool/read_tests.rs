@@ -62,7 +62,7 @@ fn a_tool_of_the_known_form_loads_unchanged() {
     assert_eq!((tool.tier, tool.risk), (Tier::Execute, Risk::Medium));
     assert_eq!(tool.permissions.allowlist, ["yarn test*", "npm test*", "vitest*"]);
     assert_eq!(tool.permissions.read, None);
-    let Body::Yaml { runtime: Runtime::TypeScript, code } = &tool.body else { panic!("YAML") };
+    let Body::Yaml { runtime: Runtime::Typescript, code } = &tool.body else { panic!("YAML") };
     assert_eq!((code.line, code.indent), (29, 2));
     assert!(code.text.starts_with("export async function execute"));
     assert!(tool.schema.check(json!({"pattern": "a"})).is_ok());

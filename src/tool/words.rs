@@ -37,7 +37,7 @@ words! {
     /// What the code of a tool is written in.
     Runtime {
         /// TypeScript, which we compile.
-        TypeScript "typescript",
+        Typescript "typescript",
         /// JavaScript for Node.
         Node "node",
     }

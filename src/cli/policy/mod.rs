@@ -6,7 +6,7 @@ mod explain;
 mod grammar;
 mod limits;
 mod list;
-mod place;
+pub(in crate::cli) mod place;
 mod show;
 mod summary;
 mod trust;

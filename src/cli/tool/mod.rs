@@ -1,0 +1,37 @@
+//! `runner tool …`: find, look at, make and check tools.
+
+mod check;
+mod info;
+mod list;
+mod new;
+mod place;
+mod view;
+
+use clap::Subcommand;
+
+use crate::cli::printer::Printer;
+use crate::error::Error;
+use crate::exit::Ending;
+
+/// The subcommands of `tool`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the tools that can be used here
+    List(list::Args),
+    /// Show a tool whole: what it takes, gives and asks for
+    Info(info::Args),
+    /// Make a new tool that works
+    New(new::Args),
+    /// Check tools: definition, schema, permissions, code
+    Check(check::Args),
+}
+
+/// Runs one of them.
+pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+    match command {
+        Command::List(args) => list::run(args, printer),
+        Command::Info(args) => info::run(args, printer),
+        Command::New(args) => new::run(args, printer),
+        Command::Check(args) => check::run(args, printer),
+    }
+}

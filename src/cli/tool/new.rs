@@ -1,0 +1,77 @@
+//! `runner tool new`: a tool that works, to be changed into one's own.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::place;
+use crate::cli::printer::{Format, Printer};
+use crate::cli::visible::visible;
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::tool::scaffold::{ScaffoldError, Where, scaffold};
+use crate::tool::{Form, ToolName};
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The tool is written to .runner/tools of the workspace, with runner.d.ts and tsconfig.json beside\nit, so that an editor knows every type. Nothing is overwritten.\n\nExamples:\n  runner tool new count_words\n  runner tool new count_words --form module\n  runner tool new count_words --dir ~/.config/runner/tools"
+)]
+pub struct Args {
+    /// Its name: letters, digits, `_` and `-`
+    #[arg(value_name = "NAME")]
+    name: ToolName,
+    /// How it is written
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    form: FormArg,
+    /// What it does, in a sentence
+    #[arg(long, value_name = "TEXT", default_value = "Counts the lines and words of a file.")]
+    description: String,
+    /// The folder to write to [default: .runner/tools of the workspace]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Work as if in this folder
+    #[arg(long, short = 'C', visible_alias = "workdir", value_name = "DIR")]
+    cwd: Option<PathBuf>,
+}
+
+/// How a tool is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum FormArg {
+    /// One YAML file with the code in it
+    #[default]
+    Yaml,
+    /// A TypeScript module
+    Module,
+}
+
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { tools: Vec::new(), cwd: args.cwd }.resolve()?;
+    let form = match args.form {
+        FormArg::Yaml => Form::Yaml,
+        FormArg::Module => Form::Module,
+    };
+    // A second tool of the name would make both unusable; one that comes with runner gives way.
+    let mut same = place.library.tools.iter().filter(|tool| tool.name == args.name);
+    if let Some(tool) = same.find(|tool| tool.folder.is_some()) {
+        return Err(ScaffoldError::Exists(PathBuf::from(&tool.file)).into());
+    }
+    let at = args.dir.map_or(Where::Workspace(place.workspace), Where::Folder);
+    let made = scaffold(&args.name, form, &args.description, &at)?;
+    let name = &args.name;
+    match printer.format() {
+        Format::Json => printer.json(&made)?,
+        Format::Text => {
+            printer.data(format_args!("{}\n", visible(&made.file.display().to_string())))?;
+            for file in &made.written {
+                printer
+                    .talk(format_args!("also written: {}", visible(&file.display().to_string())));
+            }
+            if made.types_differ {
+                printer.hint("runner.d.ts is of another version; remove it and make a tool again to renew it");
+            }
+            printer.hint(&format!("next: runner tool check {name}; runner tool run {name}"));
+        }
+    }
+    Ok(Ending::ok())
+}

@@ -1,0 +1,40 @@
+//! Where tools are looked for.
+
+use std::path::PathBuf;
+
+use crate::cli::policy::place;
+use crate::error::Error;
+use crate::policies::Places;
+use crate::tool::Library;
+
+/// Which folders. As typed.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// A further folder with tools
+    #[arg(long, value_name = "DIR")]
+    pub tools: Vec<PathBuf>,
+    /// Look as if from this folder
+    #[arg(long, short = 'C', visible_alias = "workdir", value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// The same, resolved.
+#[derive(Debug)]
+pub struct Place {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Where policies and tools are looked for.
+    pub places: Places,
+    /// Every tool that was found.
+    pub library: Library,
+}
+
+impl Args {
+    /// Finds the workspace and the tools.
+    pub fn resolve(self) -> Result<Place, Error> {
+        let place = place::Args { policy: None, cwd: self.cwd }.resolve()?;
+        let library = Library::find(&place.places, &self.tools);
+        Ok(Place { workspace: place.workspace, places: place.places, library })
+    }
+}

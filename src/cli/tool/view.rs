@@ -1,0 +1,141 @@
+//! A tool for people: what it is, what it takes and gives, what it asks for. Everything shown is foreign text.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::cli::style;
+use crate::cli::visible::visible;
+use crate::tool::{Body, Definition, Permissions, Schema, Tokens, Tool};
+
+/// A tool and what it says.
+pub struct View<'a> {
+    /// Where it was found.
+    pub tool: &'a Tool,
+    /// What it says.
+    pub definition: &'a Definition,
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (strong, faint) = (style::STRONG, style::FAINT);
+        let it = self.definition;
+        let version = it.version.as_deref().map(|text| format!(" {text}")).unwrap_or_default();
+        writeln!(f, "{strong}{}{strong:#}{}", it.name, visible(&version))?;
+        for line in it.description.lines() {
+            writeln!(f, "  {}", visible(line))?;
+        }
+        let file = visible(&self.tool.file).into_owned();
+        field(f, "source", &format!("{}  {faint}{file}{faint:#}", self.tool.layer.word()))?;
+        field(f, "tier", &format!("{}, {} risk", it.tier.word(), it.risk.word()))?;
+        field(f, "category", it.category.word())?;
+        let approval =
+            if it.auto_accept { "not needed by the tool" } else { "asked for each call" };
+        field(f, "approval", approval)?;
+        let tokens = match it.tokens {
+            Tokens::Said(figure) => format!("~{figure} tokens"),
+            Tokens::Estimated(figure) => format!("~{figure} tokens (estimated)"),
+        };
+        field(f, "costs", &tokens)?;
+        if !it.enabled {
+            field(f, "state", "off")?;
+        }
+        if let Body::Module(described) = &it.body {
+            if let Some(page) = &described.documentation {
+                field(f, "more", &visible(page))?;
+            }
+            if !described.hooks.is_empty() {
+                field(f, "hooks", &described.hooks.join(", "))?;
+            }
+        }
+        schema(f, "takes", &it.schema)?;
+        match &it.returns {
+            Some(returns) => schema(f, "gives", returns)?,
+            None => field(f, "gives", "anything")?,
+        }
+        permissions(f, &it.permissions)
+    }
+}
+
+/// The properties of a schema, one a line.
+fn schema(f: &mut fmt::Formatter<'_>, name: &str, schema: &Schema) -> fmt::Result {
+    let json = schema.json();
+    let Some(properties) = schema.properties().filter(|properties| !properties.is_empty()) else {
+        let empty = json.get("type").and_then(Value::as_str) == Some("object");
+        return field(f, name, &if empty { "nothing".to_owned() } else { kind(json) });
+    };
+    let required = |key: &str| {
+        let list = json.get("required").and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|item| item == key))
+    };
+    for (at, (key, _)) in properties.iter().enumerate() {
+        let property = schema.property(key).unwrap_or(&Value::Null);
+        let default = properties.get(key).and_then(|it| it.get("default"));
+        let mut text = format!("{}: {}", visible(key), visible(&kind(property)));
+        if let Some(default) = default.or_else(|| property.get("default")) {
+            text.push_str(&format!(" = {}", visible(&default.to_string())));
+        } else if !required(key) {
+            text.push_str(" (optional)");
+        }
+        if let Some(about) = about(properties, key, property) {
+            text.push_str(&format!("  {}{}{:#}", style::FAINT, visible(about), style::FAINT));
+        }
+        field(f, if at == 0 { name } else { "" }, &text)?;
+    }
+    Ok(())
+}
+
+fn about<'s>(
+    properties: &'s Map<String, Value>,
+    key: &str,
+    property: &'s Value,
+) -> Option<&'s str> {
+    let own = properties.get(key).and_then(|it| it.get("description"));
+    own.or_else(|| property.get("description")).and_then(Value::as_str)
+}
+
+/// The type of a value, in short.
+fn kind(schema: &Value) -> String {
+    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+        return options.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    match schema.get("type") {
+        Some(Value::String(one)) if one == "array" => {
+            schema.get("items").map_or("array".to_owned(), |items| format!("{}[]", kind(items)))
+        }
+        Some(Value::String(one)) => one.clone(),
+        Some(Value::Array(several)) => {
+            several.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" | ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+fn permissions(f: &mut fmt::Formatter<'_>, it: &Permissions) -> fmt::Result {
+    let mut asks: Vec<String> = Vec::new();
+    match &it.read {
+        None => asks.push("read     whatever the policy lets read".to_owned()),
+        Some(patterns) if patterns.is_empty() => {}
+        Some(patterns) => asks.push(format!("read     {}", patterns.join(", "))),
+    }
+    let lists =
+        [("write", &it.write), ("run", &it.allowlist), ("reach", &it.net), ("variable", &it.env)];
+    for (word, list) in lists {
+        if !list.is_empty() {
+            asks.push(format!("{word:<8} {}", list.join(", ")));
+        }
+    }
+    if !it.limits.is_empty() {
+        let limits = it.limits.iter().map(|(key, figure)| format!("{key} {figure}"));
+        asks.push(format!("within   {}", limits.collect::<Vec<_>>().join(", ")));
+    }
+    for (at, line) in asks.iter().enumerate() {
+        field(f, if at == 0 { "asks for" } else { "" }, &visible(line))?;
+    }
+    Ok(())
+}
+
+/// A name in a narrow column and its value. The value is already safe to show.
+fn field(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(f, "  {name:<10}  {value}")
+}
