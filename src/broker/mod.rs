@@ -26,16 +26,33 @@
 //! | [`Exec`], [`Net`], [`Body`] | the two powers that others implement, and streamed bytes |
 //! | [`Job`], [`Authority`], [`BrokerLimits`] | what a call is given |
 //! | [`Served`], [`ServeError`] | how it went |
+//! | [`serve`], `talk`, `answer` | the loop, its state, one request |
+//! | [`frame`], [`request`], `said`, `strict` | bytes to frames, actions, notes and results |
+//! | `incoming`, `outgoing`, `reader`, `meter` | bodies with credit, the writer's fair queue, counts |
+//! | `files` | every `file.*` request |
 
+mod answer;
 mod authority;
 mod body;
 mod events;
 mod exec;
 mod fetch;
+mod files;
+pub mod frame;
+mod incoming;
 mod job;
+mod meter;
+mod outgoing;
+mod reader;
 mod refusal;
+pub mod request;
+mod said;
+mod serve;
 mod served;
 mod strict;
+mod talk;
+#[cfg(test)]
+mod testing;
 
 pub use authority::{Authority, BrokerLimits};
 pub use body::{Body, Source};
@@ -44,6 +61,7 @@ pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
 pub use job::{Conversation, Form, Job, Mode};
 pub use refusal::{Code, Refusal};
+pub use serve::serve;
 pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 
 /// A future behind a trait object.

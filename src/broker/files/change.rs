@@ -1,0 +1,116 @@
+//! `file.rename` and `file.mkdir`.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, renameat};
+use rustix::io::Errno;
+
+use super::place::{Slot, joined};
+use super::remove::open_folder;
+use super::write::give;
+use super::{Files, errno};
+use crate::broker::{Code, Refusal};
+
+/// Permissions of a new folder.
+const NEW_FOLDER: Mode = Mode::RWXU
+    .union(Mode::RGRP)
+    .union(Mode::XGRP)
+    .union(Mode::ROTH)
+    .union(Mode::XOTH);
+
+impl Files {
+    /// Renames; the answer is from where to where.
+    pub(in crate::broker) fn rename(&self, from: &str, to: &str) -> Result<String, Refusal> {
+        let (from, to) = (self.named(from)?, self.named(to)?);
+        self.may_move(from.lexical(), to.lexical())?;
+        let (source, goal) = (self.slot(&from)?, self.slot(&to)?);
+        self.may_move(&source.relative, &goal.relative)?;
+        let failed = |error| errno::refusal("rename", &source.relative, error);
+        let stat = source.stat().map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            // A folder carries what is in it: nothing denied or protected may leave its place, or
+            // arrive at one, with it.
+            let folder = open_folder(&source.folder, &source.name).map_err(failed)?;
+            self.judge_below(&folder, &source.relative, |below| {
+                self.may_move(&joined(&source.relative, below), &joined(&goal.relative, below))
+            })?;
+        } else if from.names_folder() || to.names_folder() {
+            return Err(failed(Errno::NOTDIR));
+        }
+        renameat(&source.folder, &source.name, &goal.folder, &goal.name)
+            .map_err(|error| errno::refusal("rename", &format!("{} to {}", source.relative, goal.relative), error))?;
+        Ok(format!("{} -> {}", source.relative, goal.relative))
+    }
+
+    /// Makes a folder; the answer is where.
+    pub(in crate::broker) fn mkdir(&self, path: &str, recursive: bool) -> Result<String, Refusal> {
+        let named = self.named(path)?;
+        self.may_write(named.lexical())?;
+        let known = match self.find(&named) {
+            Ok(found) => Some(found),
+            Err(refusal) if refusal.code == Code::NotFound => None,
+            Err(refusal) => return Err(refusal),
+        };
+        if let Some(found) = known {
+            self.may_write(&found.relative)?;
+            return match (recursive, found.kind()) {
+                (true, FileType::Directory) => Ok(found.relative),
+                _ => Err(errno::refusal("make", &found.relative, Errno::EXIST)),
+            };
+        }
+        if !recursive {
+            let slot = self.slot(&named)?;
+            self.may_write(&slot.relative)?;
+            self.make(&slot)?;
+            return Ok(slot.relative);
+        }
+        self.make_all(named.relative(), named.lexical())
+    }
+
+    /// Makes a folder and those that it lies in.
+    fn make_all(&self, path: &str, shown: &str) -> Result<String, Refusal> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        // The deepest folder that is there, links followed, and what is missing below it.
+        let mut there = parts.len();
+        let start = loop {
+            there -= 1;
+            let above = if there == 0 { ".".to_owned() } else { parts[..there].join("/") };
+            match self.find(&self.named(&above)?) {
+                Ok(found) => {
+                    super::place::demand_folder(&found)?;
+                    break found;
+                }
+                Err(refusal) if refusal.code == Code::NotFound && there > 0 => {}
+                Err(refusal) => return Err(refusal),
+            }
+        };
+        let missing = &parts[there..];
+        if missing.contains(&"..") {
+            let message = format!("{shown} goes up from a folder that does not exist");
+            return Err(Refusal::new(Code::InvalidArgument, message).at(shown));
+        }
+        let mut relative = start.relative;
+        for name in missing {
+            relative = joined(&relative, name);
+            self.may_write(&relative)?;
+        }
+        let mut folder = start.handle;
+        for name in missing {
+            let slot = self.slot_in(folder, name, shown)?;
+            self.may_write(&slot.relative)?;
+            folder = self.make(&slot)?;
+        }
+        Ok(relative)
+    }
+
+    /// Makes the folder of a slot, and a handle on it.
+    fn make(&self, slot: &Slot) -> Result<OwnedFd, Refusal> {
+        let failed = |error| errno::refusal("make", &slot.relative, error);
+        self.room(0).look(&slot.folder, &slot.relative)?;
+        mkdirat(&slot.folder, &slot.name, NEW_FOLDER).map_err(failed)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&slot.folder, &slot.name, flags, Mode::empty()).map_err(failed)?;
+        give(&made, slot, None).map_err(failed)?;
+        Ok(made)
+    }
+}

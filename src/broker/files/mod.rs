@@ -1,0 +1,77 @@
+//! Files of the workspace, for a tool.
+//!
+//! Duty: every `file.*` request: resolve, judge, act. Non-goals: the talk (the caller's), and content.
+//! Trust boundary: paths are the tool's, the tree is the adversary's and may change at any moment.
+//!
+//! # How a path is resolved, and what is judged
+//!
+//! 1. The path is read as text ([`spelled`]): absolute below the workspace, or relative to it. What it
+//!    *says* is judged first, so that a denied name is denied whether it exists or not, and a denied
+//!    link is denied wherever it leads.
+//! 2. The kernel resolves it (`openat2`, `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS`) from the workspace's
+//!    own handle to a handle that only names the object (`O_PATH`): no file is opened by looking at it,
+//!    so that no pipe can hang us and no device can act. Links that stay inside are followed;
+//!    absolute ones lead outside by definition.
+//! 3. What was *resolved* is judged: the path that the kernel itself gives for the handle
+//!    (`/proc/self/fd`), below the path that it gives for the workspace's handle at that moment. A walk
+//!    of our own, component by component, would tell the path that we took, which a rename can make
+//!    untrue meanwhile; the kernel's answer is where the object is now. Whoever can rename an object to
+//!    an allowed name between both could have done so before.
+//! 4. Reading and writing act on that handle (opened again through `/proc/self/fd`), and creating,
+//!    replacing and removing on the handle of the folder that was judged. No name is used twice.
+//!
+//! A regular file with more than one name is refused for reading and writing: another name may lie
+//! outside the workspace, or be denied, and no walk can prove otherwise while names can move under it.
+
+mod append;
+mod below;
+mod change;
+mod errno;
+mod escape;
+mod glob;
+mod judge;
+mod list;
+mod pattern;
+mod place;
+mod read;
+mod remove;
+mod spelled;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runner_policy::Effective;
+
+use super::{Authority, BrokerLimits, Refusal};
+use crate::sandbox::workspace::Workspace;
+
+/// The workspace's files, as the policy sees them. Everything here blocks.
+#[derive(Debug)]
+pub(super) struct Files {
+    workspace: Arc<Workspace>,
+    policy: Arc<Effective>,
+    /// The workspace's path as text: rules speak of text.
+    root: String,
+    limits: BrokerLimits,
+}
+
+impl Files {
+    /// The files of a call; `None` if the workspace's path is not text.
+    pub(super) fn new(authority: &Authority) -> Option<Self> {
+        Some(Self {
+            workspace: Arc::clone(&authority.workspace),
+            policy: Arc::clone(&authority.policy),
+            root: authority.workspace.root().to_str()?.to_owned(),
+            limits: authority.limits,
+        })
+    }
+
+    /// Where a command is to start: a folder of the workspace, absolute and without links.
+    pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Refusal> {
+        let named = self.named(path)?;
+        let found = self.find(&named)?;
+        place::demand_folder(&found)?;
+        Ok(PathBuf::from(self.absolute(&found.relative)))
+    }
+}

@@ -1,0 +1,121 @@
+//! Notes and results: what a tool says without asking for anything.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::request::why;
+use super::strict::Strict;
+use super::{Level, Log, Progress, ProtocolError, ToolEnd, ToolError};
+
+/// A log line or progress.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Note {
+    Log(Log),
+    Progress(Progress),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum RawNote {
+    Log {
+        level: Level,
+        message: String,
+        #[serde(default)]
+        fields: Option<Strict>,
+    },
+    Progress {
+        fraction: f64,
+        #[serde(default)]
+        text: Option<String>,
+    },
+}
+
+/// Reads a note.
+///
+/// # Errors
+/// It is none.
+pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
+    let bad = |why: String| ProtocolError::BadJson { kind: "note", why };
+    match serde_json::from_slice(payload).map_err(|error| bad(why(&error)))? {
+        RawNote::Log { level, message, fields } => {
+            let fields = match fields {
+                None | Some(Strict(Value::Null)) => Map::new(),
+                Some(Strict(Value::Object(fields))) => fields,
+                Some(_) => return Err(bad("`fields` is not an object".to_owned())),
+            };
+            Ok(Note::Log(Log { level, message, fields }))
+        }
+        RawNote::Progress { fraction, text } => {
+            // JSON has no NaN; what is beyond the ends is at the ends.
+            Ok(Note::Progress(Progress { fraction: fraction.clamp(0.0, 1.0), text }))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawResult {
+    Value(Strict),
+    Error(ToolError),
+}
+
+/// Reads a result.
+///
+/// # Errors
+/// It is none.
+pub(super) fn result(payload: &[u8]) -> Result<ToolEnd, ProtocolError> {
+    match serde_json::from_slice(payload) {
+        Ok(RawResult::Value(Strict(value))) => Ok(ToolEnd::Value(value)),
+        Ok(RawResult::Error(error)) => Ok(ToolEnd::Error(error)),
+        Err(error) => Err(ProtocolError::BadJson { kind: "result", why: why(&error) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_and_results_are_read_strictly() {
+        for good in [
+            r#"{"log":{"level":"info","message":"m"}}"#,
+            r#"{"log":{"level":"error","message":"m","fields":{"a":1}}}"#,
+            r#"{"progress":{"fraction":2,"text":"t"}}"#,
+        ] {
+            assert!(note(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in [
+            "{}",
+            "null",
+            r#"{"log":{"level":"loud","message":"m"}}"#,
+            r#"{"log":{"level":"info","message":1}}"#,
+            r#"{"log":{"level":"info","message":"m","fields":[]}}"#,
+            r#"{"log":{"level":"info","message":"m","fields":{"a":1,"a":2}}}"#,
+            r#"{"log":{"level":"info","message":"m","x":1}}"#,
+            r#"{"log":{"level":"info","message":"m"},"progress":{"fraction":1}}"#,
+            r#"{"progress":{"fraction":"1"}}"#,
+            r#"{"progress":{"fraction":1e999}}"#,
+        ] {
+            assert!(note(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert_eq!(
+            result(br#"{"value":{"a":[1]}}"#),
+            Ok(ToolEnd::Value(serde_json::json!({"a": [1]})))
+        );
+        assert!(
+            result(br#"{"error":{"name":"E","message":"m","code":"c","data":[1],"recoverable":true}}"#)
+                .is_ok()
+        );
+        for bad in [
+            "{}",
+            r#"{"value":1,"error":{"name":"E","message":"m"}}"#,
+            r#"{"value":1,"value":2}"#,
+            r#"{"value":{"a":1,"a":2}}"#,
+            r#"{"error":{"name":"E"}}"#,
+            r#"{"error":{"name":"E","message":"m","x":1}}"#,
+            r#"{"ok":1}"#,
+        ] {
+            assert!(result(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}
