@@ -88,7 +88,9 @@ impl Context {
             drop(permit);
             result
         });
-        done.await.unwrap_or_else(|_| Err(Refusal::new(Code::IoError, "the broker failed; this is a bug")))
+        done.await.unwrap_or_else(|_| {
+            Err(Refusal::new(Code::IoError, "the broker failed; this is a bug"))
+        })
     }
 }
 
@@ -191,7 +193,9 @@ async fn perform(
     cancel: Cancel,
 ) -> Result<String, Refusal> {
     match action {
-        Action::Read { path, offset, length } => read(context, path, offset, length, out, note).await,
+        Action::Read { path, offset, length } => {
+            read(context, path, offset, length, out, note).await
+        }
         Action::Write { path, exclusive } => {
             let mut body = body.unwrap_or_else(Body::empty);
             let mut draft = context.blocking(move |files| files.write(&path, exclusive)).await?;
@@ -222,7 +226,8 @@ async fn perform(
             ok(&stat)
         }
         Action::Remove { path, recursive, force } => {
-            note.object = context.blocking(move |files| files.remove(&path, recursive, force)).await?;
+            note.object =
+                context.blocking(move |files| files.remove(&path, recursive, force)).await?;
             ok(&json!({}))
         }
         Action::Rename { from, to } => {

@@ -77,8 +77,7 @@ fn a_length_is_refused_by_its_header_alone() {
             let (frames, end) = read(&bytes, 3);
             assert!(frames.is_empty());
             let code = end.unwrap_err().code();
-            let expected =
-                if kind.cap() == 0 { "protocol_not_empty" } else { "protocol_too_long" };
+            let expected = if kind.cap() == 0 { "protocol_not_empty" } else { "protocol_too_long" };
             assert_eq!(code, expected, "{kind:?}");
         }
         // One byte less is waited for.

@@ -53,6 +53,8 @@ mod strict;
 mod talk;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use authority::{Authority, BrokerLimits};
 pub use body::{Body, Source};

@@ -93,7 +93,9 @@ pub(super) fn reply(result: &Result<String, Refusal>) -> String {
         Err(refusal) => match serde_json::to_string(refusal) {
             Ok(json) => format!(r#"{{"error":{json}}}"#),
             // Strings and a map: there is nothing in a refusal that JSON cannot hold.
-            Err(_) => r#"{"error":{"code":"io_error","message":"","recoverable":false}}"#.to_owned(),
+            Err(_) => {
+                r#"{"error":{"code":"io_error","message":"","recoverable":false}}"#.to_owned()
+            }
         },
     }
 }

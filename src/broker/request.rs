@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use super::ProtocolError;
 use super::exec::Command;
 use super::fetch::Redirect;
-use super::ProtocolError;
 
 /// Longest excerpt of an error that quotes the tool's own text.
 const WHY_MAX: usize = 200;
@@ -152,7 +152,8 @@ impl Action {
 /// # Errors
 /// It is none.
 pub fn decode(payload: &[u8]) -> Result<Request, ProtocolError> {
-    let bad = |error: serde_json::Error| ProtocolError::BadJson { kind: "request", why: why(&error) };
+    let bad =
+        |error: serde_json::Error| ProtocolError::BadJson { kind: "request", why: why(&error) };
     // The first reading finds the method, the second reads everything for it, strictly.
     let head: Envelope<IgnoredAny> = serde_json::from_slice(payload).map_err(bad)?;
     let action = match head.method.as_str() {

@@ -16,18 +16,36 @@ fn code(text: &str) -> &'static str {
 fn every_method_of_the_table_is_read() {
     let table = [
         (r#"{"method":"file.read","params":{"path":"a"}}"#, "file.read"),
-        (r#"{"method":"file.read","params":{"path":"a","offset":1,"length":2},"body":false}"#, "file.read"),
-        (r#"{"body":true,"params":{"path":"a","exclusive":true},"method":"file.write"}"#, "file.write"),
+        (
+            r#"{"method":"file.read","params":{"path":"a","offset":1,"length":2},"body":false}"#,
+            "file.read",
+        ),
+        (
+            r#"{"body":true,"params":{"path":"a","exclusive":true},"method":"file.write"}"#,
+            "file.write",
+        ),
         (r#"{"method":"file.append","params":{"path":"a"},"body":true}"#, "file.append"),
         (r#"{"method":"file.list","params":{"path":"."}}"#, "file.list"),
         (r#"{"method":"file.stat","params":{"path":"a"}}"#, "file.stat"),
-        (r#"{"method":"file.remove","params":{"path":"a","recursive":true,"force":true}}"#, "file.remove"),
+        (
+            r#"{"method":"file.remove","params":{"path":"a","recursive":true,"force":true}}"#,
+            "file.remove",
+        ),
         (r#"{"method":"file.rename","params":{"from":"a","to":"b"}}"#, "file.rename"),
         (r#"{"method":"file.mkdir","params":{"path":"a","recursive":true}}"#, "file.mkdir"),
-        (r#"{"method":"file.glob","params":{"pattern":"**","cwd":"a","dot":true,"limit":5}}"#, "file.glob"),
-        (r#"{"method":"exec.run","params":{"command":"ls","args":["-l"],"env":{"A":"b"},"cwd":".","timeoutMs":5},"body":true}"#, "exec.run"),
+        (
+            r#"{"method":"file.glob","params":{"pattern":"**","cwd":"a","dot":true,"limit":5}}"#,
+            "file.glob",
+        ),
+        (
+            r#"{"method":"exec.run","params":{"command":"ls","args":["-l"],"env":{"A":"b"},"cwd":".","timeoutMs":5},"body":true}"#,
+            "exec.run",
+        ),
         (r#"{"method":"exec.run","params":{"line":"ls | wc"}}"#, "exec.run"),
-        (r#"{"method":"net.fetch","params":{"method":"GET","url":"https://a/","headers":[["a","b"],["a","c"]],"redirect":"manual"}}"#, "net.fetch"),
+        (
+            r#"{"method":"net.fetch","params":{"method":"GET","url":"https://a/","headers":[["a","b"],["a","c"]],"redirect":"manual"}}"#,
+            "net.fetch",
+        ),
     ];
     for (text, method) in table {
         assert_eq!(ok(text).action.method(), method);

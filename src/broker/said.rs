@@ -103,8 +103,10 @@ mod tests {
             Ok(ToolEnd::Value(serde_json::json!({"a": [1]})))
         );
         assert!(
-            result(br#"{"error":{"name":"E","message":"m","code":"c","data":[1],"recoverable":true}}"#)
-                .is_ok()
+            result(
+                br#"{"error":{"name":"E","message":"m","code":"c","data":[1],"recoverable":true}}"#
+            )
+            .is_ok()
         );
         for bad in [
             "{}",

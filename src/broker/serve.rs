@@ -23,9 +23,7 @@ use super::frame::{CHUNK_MAX, HostKind, START_MAX, encode};
 use super::outgoing::{self, QUEUE};
 use super::reader::Reader;
 use super::talk::Talk;
-use super::{
-    Authority, BrokerUsage, Events, Job, ProtocolError, ServeError, Served, ToolEnd,
-};
+use super::{Authority, BrokerUsage, Events, Job, ProtocolError, ServeError, Served, ToolEnd};
 
 /// How long a tool has to come to its result after it was told to end.
 const ABORT_GRACE: Duration = Duration::from_secs(2);
@@ -45,7 +43,8 @@ pub async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let failed = |end| Served { end: Err(end), usage: BrokerUsage::default(), requests: Vec::new() };
+    let failed =
+        |end| Served { end: Err(end), usage: BrokerUsage::default(), requests: Vec::new() };
     let opening = match opening(&job) {
         Ok(opening) => opening,
         Err(error) => return failed(error),
@@ -73,9 +72,8 @@ fn opening(job: &Job) -> Result<Vec<Vec<u8>>, ServeError> {
         return Err(ServeError::Job("its arguments are larger than 16 MiB"));
     }
     let mut frames = vec![encode(HostKind::Start.number(), 0, &start)];
-    frames.extend(
-        job.code.chunks(CHUNK_MAX).map(|chunk| encode(HostKind::Chunk.number(), 0, chunk)),
-    );
+    frames
+        .extend(job.code.chunks(CHUNK_MAX).map(|chunk| encode(HostKind::Chunk.number(), 0, chunk)));
     frames.push(encode(HostKind::End.number(), 0, &[]));
     Ok(frames)
 }

@@ -145,8 +145,7 @@ impl Talk {
         if self.usage.calls > self.calls_limit.saturating_add(CALLS_GRACE) {
             return Err(ServeError::Limit(Limit::BrokerCalls));
         }
-        let (inlet, incoming) =
-            incoming::body(id, self.control.clone(), Arc::clone(&self.meter));
+        let (inlet, incoming) = incoming::body(id, self.control.clone(), Arc::clone(&self.meter));
         let inlet = body.then_some(inlet);
         match self.admit(payload.len()) {
             Ok(()) => self.start(id, action, inlet, Body::new(incoming), payload.len()),

@@ -12,11 +12,8 @@ use super::{Files, errno};
 use crate::broker::{Code, Refusal};
 
 /// Permissions of a new folder.
-const NEW_FOLDER: Mode = Mode::RWXU
-    .union(Mode::RGRP)
-    .union(Mode::XGRP)
-    .union(Mode::ROTH)
-    .union(Mode::XOTH);
+const NEW_FOLDER: Mode =
+    Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
 impl Files {
     /// Renames; the answer is from where to where.
@@ -37,8 +34,9 @@ impl Files {
         } else if from.names_folder() || to.names_folder() {
             return Err(failed(Errno::NOTDIR));
         }
-        renameat(&source.folder, &source.name, &goal.folder, &goal.name)
-            .map_err(|error| errno::refusal("rename", &format!("{} to {}", source.relative, goal.relative), error))?;
+        renameat(&source.folder, &source.name, &goal.folder, &goal.name).map_err(|error| {
+            errno::refusal("rename", &format!("{} to {}", source.relative, goal.relative), error)
+        })?;
         Ok(format!("{} -> {}", source.relative, goal.relative))
     }
 

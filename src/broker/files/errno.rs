@@ -24,7 +24,9 @@ pub(super) fn refusal(verb: &str, path: &str, error: Errno) -> Refusal {
         }
         Errno::LOOP => (Code::InvalidArgument, "links lead in a circle"),
         Errno::NXIO | Errno::NODEV => (Code::SpecialFile, "it is no file"),
-        Errno::AGAIN | Errno::BUSY | Errno::TXTBSY => (Code::Busy, "it is in use or keeps changing"),
+        Errno::AGAIN | Errno::BUSY | Errno::TXTBSY => {
+            (Code::Busy, "it is in use or keeps changing")
+        }
         Errno::MFILE | Errno::NFILE | Errno::NOMEM => (Code::Busy, "too much is open at once"),
         _ => {
             return Refusal::new(Code::IoError, format!("cannot {verb} {path}: {error}")).at(path);

@@ -44,7 +44,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// Whether the search has come to one of its ends.
     fn is_over(&self) -> bool {
-        self.seen.load(Ordering::Relaxed) > MAX_SEEN || self.bytes.load(Ordering::Relaxed) > MAX_BYTES
+        self.seen.load(Ordering::Relaxed) > MAX_SEEN
+            || self.bytes.load(Ordering::Relaxed) > MAX_BYTES
     }
 }
 

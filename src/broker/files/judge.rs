@@ -62,9 +62,10 @@ impl Files {
         let (code, hint) = match decision.code {
             Why::ProtectedPath => (Code::ProtectedPath, Some("write to another path")),
             Why::PathOutside => (Code::PathEscape, None),
-            Why::PathNotReadable => {
-                (Code::AccessDenied, Some("`files.read` of the policy and of the tool must hold it"))
-            }
+            Why::PathNotReadable => (
+                Code::AccessDenied,
+                Some("`files.read` of the policy and of the tool must hold it"),
+            ),
             Why::PathNotWritable => (
                 Code::AccessDenied,
                 Some("`files.write` of the policy and of the tool must hold it"),

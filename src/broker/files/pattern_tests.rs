@@ -10,8 +10,24 @@ fn fit(pattern: &str, dot: bool, path: &str) -> Fit {
 #[test]
 fn patterns_mean_what_globset_says() {
     const PARTS: &[&str] = &[
-        "a", "b", "*", "**", "?", "a*", "*b", "*.rs", "{a,b}", "{a,b*}c", "[ab]", "[!a]", "[a-z]*", ".env",
-        ".e?v", "{a/b,x.rs}", "\\a", "ab",
+        "a",
+        "b",
+        "*",
+        "**",
+        "?",
+        "a*",
+        "*b",
+        "*.rs",
+        "{a,b}",
+        "{a,b*}c",
+        "[ab]",
+        "[!a]",
+        "[a-z]*",
+        ".env",
+        ".e?v",
+        "{a/b,x.rs}",
+        "\\a",
+        "ab",
     ];
     const NAMES: &[&str] = &["a", "b", "ab", ".env", "x.rs", "bc"];
     for seed in 1..20_000 {
@@ -22,8 +38,11 @@ fn patterns_mean_what_globset_says() {
             parts.join("/")
         };
         let (pattern, path) = (join(PARTS), join(NAMES));
-        let reference =
-            GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(true).build().unwrap();
+        let reference = GlobBuilder::new(&pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .unwrap();
         let expected = reference.compile_matcher().is_match(&path);
         assert_eq!(fit(&pattern, true, &path).matches, expected, "{pattern} {path}");
     }

@@ -18,8 +18,18 @@ const RETRIES: usize = 64;
 /// File systems whose files are the kernel's own doors: proc, sysfs, devpts, cgroup, cgroup2, debugfs,
 /// tracefs, securityfs, bpf, efivarfs, mqueue, binfmt_misc.
 const KERNEL_FILES: [u64; 12] = [
-    0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673,
-    0xcafe_4a11, 0xde5e_81e4, 0x1980_0202, 0x4249_4e4d,
+    0x9fa0,
+    0x6265_6572,
+    0x1cd1,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0xcafe_4a11,
+    0xde5e_81e4,
+    0x1980_0202,
+    0x4249_4e4d,
 ];
 
 /// An object, and where it is.
@@ -78,7 +88,12 @@ impl Files {
     }
 
     /// The slot of a name in a folder.
-    pub(super) fn slot_in(&self, folder: OwnedFd, name: &str, shown: &str) -> Result<Slot, Refusal> {
+    pub(super) fn slot_in(
+        &self,
+        folder: OwnedFd,
+        name: &str,
+        shown: &str,
+    ) -> Result<Slot, Refusal> {
         let relative = joined(&self.place_of(&folder, shown)?, name);
         Ok(Slot { folder, name: name.to_owned(), relative })
     }

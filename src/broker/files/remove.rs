@@ -99,7 +99,8 @@ fn entries(folder: &OwnedFd) -> Result<Vec<(CString, FileType)>, Errno> {
         }
         let kind = match entry.file_type() {
             FileType::Unknown => {
-                let stat = rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                let stat =
+                    rustix::fs::statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
                 FileType::from_raw_mode(stat.st_mode)
             }
             kind => kind,

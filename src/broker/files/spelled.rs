@@ -95,8 +95,11 @@ impl Files {
 pub(super) fn outside(full: &str, named: &str) -> Refusal {
     let full = paths::join("/", full);
     if KERNEL.iter().any(|folder| paths::below(folder, &full).is_some()) {
-        return Refusal::new(Code::SpecialFile, format!("{named} leads to {full}, which holds no files"))
-            .at(named);
+        return Refusal::new(
+            Code::SpecialFile,
+            format!("{named} leads to {full}, which holds no files"),
+        )
+        .at(named);
     }
     Refusal::new(Code::PathEscape, format!("{named} leads out of the workspace"))
         .at(named)

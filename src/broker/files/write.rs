@@ -10,8 +10,8 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs, linkat,
-    openat, renameat, renameat_with, unlinkat,
+    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs,
+    linkat, openat, renameat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -72,11 +72,14 @@ impl Files {
         let temp = Temp::new(&slot).map_err(failed)?;
         match &target.existing {
             // Permissions are kept; the bits that lend rights are not.
-            Some(existing) => fchmod(&temp.file, Mode::from_raw_mode(existing.stat.st_mode & 0o777))
-                .map_err(failed)?,
+            Some(existing) => {
+                fchmod(&temp.file, Mode::from_raw_mode(existing.stat.st_mode & 0o777))
+                    .map_err(failed)?
+            }
             None => {}
         }
-        give(&temp.file, &slot, target.existing.as_ref().map(|found| &found.stat)).map_err(failed)?;
+        give(&temp.file, &slot, target.existing.as_ref().map(|found| &found.stat))
+            .map_err(failed)?;
         Ok(Draft { slot, temp, exclusive, room })
     }
 
@@ -116,7 +119,12 @@ impl Draft {
 
 impl Room {
     /// Writes as far as there is room.
-    pub(super) fn write(&mut self, file: &mut File, bytes: &[u8], path: &str) -> Result<(), Refusal> {
+    pub(super) fn write(
+        &mut self,
+        file: &mut File,
+        bytes: &[u8],
+        path: &str,
+    ) -> Result<(), Refusal> {
         let size = self.before.saturating_add(self.written).saturating_add(bytes.len() as u64);
         if size > self.file_size {
             let message = format!("{path} would be larger than {} bytes", self.file_size);

@@ -1,0 +1,175 @@
+//! Row 4: our own files, git's, and what shells and editors run.
+
+use super::*;
+
+const PROTECTED: &[&str] = &[
+    ".runner/policies/x.yml",
+    ".runner/tools/x.yml",
+    ".runner",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks/pre-commit",
+    ".git/hooks",
+    ".git/info/attributes",
+    ".git/objects/info/alternates",
+    ".git/modules/sub/config",
+    ".git/modules/sub/hooks/post-checkout",
+    ".git/worktrees/tree/config.worktree",
+    ".git/worktrees/tree/gitdir",
+    ".git",
+    "sub/.git/hooks/pre-push",
+    "sub/.runner/config.yml",
+    ".bashrc",
+    ".zshrc",
+    ".profile",
+    ".envrc",
+    ".vimrc",
+    ".vscode/tasks.json",
+    ".idea/workspace.xml",
+    ".devcontainer/devcontainer.json",
+    "deep/down/.vscode/settings.json",
+    ".Git/config",
+    ".GIT/hooks/pre-commit",
+    ".VSCode/tasks.json",
+];
+
+async fn refused(peer: &mut Peer, path: &str) {
+    for answer in [
+        peer.write(path, "x").await,
+        peer.give("file.append", json!({"path": path}), b"x").await,
+        peer.ask("file.mkdir", json!({"path": path})).await,
+        peer.ask("file.mkdir", json!({"path": path, "recursive": true})).await,
+        peer.ask("file.remove", json!({"path": path, "recursive": true, "force": true})).await,
+        peer.ask("file.rename", json!({"from": "file", "to": path})).await,
+        peer.ask("file.rename", json!({"from": path, "to": "elsewhere"})).await,
+    ] {
+        assert_eq!(answer.code(), "protected_path", "{path} {}", answer.reply);
+    }
+}
+
+fn repository(case: &Case) {
+    for path in PROTECTED.iter().filter(|path| !path.starts_with(".G") && !path.starts_with(".V")) {
+        if !matches!(*path, ".runner" | ".git" | ".git/hooks") {
+            case.write(path, "old");
+        }
+    }
+    case.write(".git/HEAD", "ref: refs/heads/main\n");
+}
+
+#[tokio::test]
+async fn protected_paths_are_unwritable_before_and_after_they_exist() {
+    let case = Case::new();
+    let mut peer = case.talk();
+    for path in PROTECTED {
+        refused(&mut peer, path).await;
+    }
+    assert_eq!(std::fs::read_dir(&case.root).unwrap().count(), 1);
+    repository(&case);
+    for path in PROTECTED {
+        refused(&mut peer, path).await;
+    }
+    assert_eq!(case.read(".git/hooks/pre-commit"), "old");
+    // They may be read, and what stands beside them may be written.
+    assert_eq!(peer.read(".git/config").await.text(), "old");
+    for path in [
+        ".gitignore",
+        ".github-notes",
+        "hooks",
+        "config",
+        ".git/description",
+        "runner",
+        ".runnerrc",
+    ] {
+        assert_eq!(peer.write(path, "x").await.code(), "ok", "{path}");
+    }
+    case.untouched();
+}
+
+/// Whoever may move or replace a parent of a protected path could put another in its place.
+#[tokio::test]
+async fn parents_of_protected_paths_cannot_be_moved_removed_or_made() {
+    let case = Case::new();
+    repository(&case);
+    case.write("made/hooks/pre-commit", "evil");
+    case.write("made/config", "evil");
+    case.write("folder/attributes", "evil");
+    case.write("plain/x/y", "x");
+    let mut peer = case.talk();
+    for from in ["sub", "deep", "deep/down", ".git/info", ".git/objects", ".git"] {
+        for params in
+            [json!({"from": from, "to": "moved"}), json!({"from": from, "to": "plain/moved"})]
+        {
+            let answer = peer.ask("file.rename", params).await;
+            assert_eq!(answer.code(), "protected_path", "{from} {}", answer.reply);
+        }
+        let removed = peer.ask("file.remove", json!({"path": from, "recursive": true})).await;
+        assert_eq!(removed.code(), "protected_path", "{from}");
+    }
+    // What would be protected where it arrives does not arrive.
+    std::fs::remove_dir_all(case.root.join(".git/info")).unwrap();
+    for (from, to) in
+        [("made", ".git"), ("made", "sub/.git"), ("folder", ".git/info"), ("made", ".runner")]
+    {
+        let answer = peer.ask("file.rename", json!({"from": from, "to": to})).await;
+        assert_eq!(answer.code(), "protected_path", "{from} {to}");
+    }
+    // Nothing was removed on the way to a refusal.
+    assert_eq!(case.read("deep/down/.vscode/settings.json"), "old");
+    assert_eq!(case.read("sub/.runner/config.yml"), "old");
+    // The controls have nothing of the kind in them.
+    assert_eq!(peer.ask("file.rename", json!({"from": "plain", "to": "moved"})).await.code(), "ok");
+    assert_eq!(
+        peer.ask("file.rename", json!({"from": "folder", "to": "moved/f"})).await.code(),
+        "ok"
+    );
+    assert_eq!(
+        peer.ask("file.remove", json!({"path": "moved", "recursive": true})).await.code(),
+        "ok"
+    );
+    case.untouched();
+}
+
+/// By way of links inside the workspace, and in git folders of any name.
+#[tokio::test]
+async fn protected_paths_are_protected_by_what_they_are() {
+    let case = Case::new();
+    repository(&case);
+    for path in [
+        "bare.git/HEAD",
+        "bare.git/objects/x",
+        "bare.git/refs/x",
+        "bare.git/hooks/y",
+        "bare.git/config",
+    ] {
+        case.write(path, "old");
+    }
+    case.link(".git", "alias");
+    case.link(".git/hooks", "innocent");
+    case.link(".git/config", "settings");
+    case.link(".runner", "ours");
+    let mut peer = case.talk();
+    for path in [
+        "alias/hooks/pre-commit",
+        "alias/config",
+        "innocent/pre-commit",
+        "innocent/new",
+        "settings",
+        "ours/new",
+        "ours/policies/x.yml",
+        "bare.git/hooks/post-receive",
+        "bare.git/config",
+    ] {
+        let answer = peer.write(path, "evil").await;
+        assert_eq!(answer.code(), "protected_path", "{path} {}", answer.reply);
+        let answer = peer.give("file.append", json!({"path": path}), b"evil").await;
+        assert_eq!(answer.code(), "protected_path", "{path}");
+    }
+    let made = peer.ask("file.mkdir", json!({"path": "innocent/a/b", "recursive": true})).await;
+    assert_eq!(made.code(), "protected_path");
+    let moved = peer.ask("file.rename", json!({"from": "file", "to": "innocent/pre-push"})).await;
+    assert_eq!(moved.code(), "protected_path");
+    assert_eq!(case.read(".git/hooks/pre-commit"), "old");
+    assert_eq!(peer.write("alias/description", "x").await.code(), "ok");
+    assert_eq!(peer.write("bare.git/description", "x").await.code(), "ok");
+    case.untouched();
+}
