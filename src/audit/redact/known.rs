@@ -1,7 +1,7 @@
 //! Exact values: found in bytes as they are, and in the encodings in which servers repeat what they were sent.
 //!
 //! A value is found plain, percent-encoded, escaped for JSON or HTML (each byte for itself, so mixtures too),
-//! in base64 at any offset, and in hex. Other encodings are not found: a server that wants to betray a
+//! in one case of letters, in base64 at any offset, and in hex. Other encodings are not found: a server that wants to betray a
 //! secret to the tool can; it has the secret already.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use super::{MASK, SHORTEST};
+use super::{MASK, Redactor, SHORTEST};
 
 /// Longest value: what does not fit into a header is not sent.
 pub(super) const LONGEST: usize = 8 << 10;
@@ -71,7 +71,13 @@ impl Known {
 
     fn add_forms(&mut self, value: &[u8]) {
         let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut forms = vec![value.to_vec(), hex.to_uppercase().into_bytes(), hex.into_bytes()];
+        let mut forms = vec![
+            value.to_vec(),
+            value.to_ascii_lowercase(),
+            value.to_ascii_uppercase(),
+            hex.to_uppercase().into_bytes(),
+            hex.into_bytes(),
+        ];
         for offset in 0..3 {
             let mut padded = vec![0; offset];
             padded.extend_from_slice(value);
@@ -183,6 +189,7 @@ fn escaped(wanted: u8, bytes: &[u8]) -> Option<usize> {
 /// Bytes that come piece by piece, without the values. A few bytes are held back: a value may go on in the next
 /// piece.
 pub struct Scrubber {
+    redactor: Redactor,
     known: Arc<Known>,
     held: Vec<u8>,
     found: bool,
@@ -195,13 +202,15 @@ impl std::fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    pub(super) fn new(known: Arc<Known>) -> Self {
-        Self { known, held: Vec::new(), found: false }
+    pub(super) fn new(redactor: Redactor) -> Self {
+        Self { known: redactor.current(), redactor, held: Vec::new(), found: false }
     }
 
     /// What can be passed on after this piece; may be nothing yet.
     #[must_use]
     pub fn push(&mut self, piece: Vec<u8>) -> Vec<u8> {
+        // What is sent while this streams may come back in it.
+        self.known = self.redactor.current();
         if self.known.is_empty() {
             return piece;
         }

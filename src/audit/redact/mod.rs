@@ -100,7 +100,7 @@ impl Redactor {
     /// The same for bytes that come piece by piece.
     #[must_use]
     pub fn stream(&self) -> Scrubber {
-        Scrubber::new(self.current())
+        Scrubber::new(self.clone())
     }
 
     /// The words of a command without secrets. Options that are named like secrets hide the word after them.

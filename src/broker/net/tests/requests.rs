@@ -1,0 +1,153 @@
+//! Plain requests: what arrives at the server, what comes back, what never leaves.
+
+use super::server::{Act, Server, answer, ok};
+use super::support::{approved, code, fetch, fetcher, get, header, request};
+use crate::broker::{Body, Code};
+
+#[tokio::test]
+async fn a_request_arrives_as_asked_and_its_answer_comes_back() {
+    let server = Server::start(|_| answer("201 Made", "X-A: 1\r\nX-A: 2\r\n", b"hello")).await;
+    let port = server.port();
+    let fetcher =
+        fetcher(&format!("  - {{ allow: \"POST http://a.test:{port}/v1/**\", private: true }}\n"));
+    let mut asked = request("post", &format!("http://A.test:{port}/v1/./x?y=é#z"));
+    asked = header(asked, "X-Own", "yes");
+    asked.body = Some(Body::of(b"body of mine".to_vec()));
+    let whole = fetch(&fetcher, asked).await.unwrap();
+    assert_eq!((whole.head.status, whole.head.status_text.as_str()), (201, "Made"));
+    assert_eq!(whole.head.url, format!("http://a.test:{port}/v1/x?y=%C3%A9"));
+    assert_eq!((whole.text(), whole.head.redirected), ("hello", false));
+    let both: Vec<_> = whole.head.headers.iter().filter(|(name, _)| name == "x-a").collect();
+    assert_eq!(both.len(), 2);
+    let seen = &server.seen()[0];
+    assert_eq!(seen.line(), "POST /v1/x?y=%C3%A9 HTTP/1.1");
+    assert_eq!(seen.header("host"), Some(format!("a.test:{port}").as_str()));
+    assert_eq!(seen.header("x-own"), Some("yes"));
+    assert_eq!(seen.header("accept-encoding"), Some("identity"));
+    assert_eq!(seen.header("content-length"), Some("12"));
+    assert_eq!(seen.body, b"body of mine");
+}
+
+#[tokio::test]
+async fn what_no_rule_allows_is_never_dialled() {
+    let server = Server::start(|_| ok("x")).await;
+    let port = server.port();
+    let rules = format!(
+        "  - {{ id: v1, allow: \"GET http://a.test:{port}/v1/**\", private: true }}\n  - {{ id: no, deny: \"GET http://a.test:{port}/v1/no/**\" }}\n"
+    );
+    let fetcher = fetcher(&rules);
+    assert_eq!(get(&fetcher, &format!("http://a.test:{port}/v1/x")).await.unwrap().text(), "x");
+    for url in ["/v2/x", "/v1/no/x", "/v1/../v2/x", "/v1/%6eo/x", "/"] {
+        assert_eq!(
+            code(&fetcher, &format!("http://a.test:{port}{url}")).await,
+            Code::NetDenied,
+            "{url}"
+        );
+    }
+    let refusal = get(&fetcher, &format!("http://a.test:{port}/v1/no/x")).await.unwrap_err();
+    assert_eq!(refusal.rule.unwrap().id, "p/no");
+    let posted = fetch(&fetcher, request("POST", &format!("http://a.test:{port}/v1/x"))).await;
+    assert_eq!(posted.unwrap_err().code, Code::NetDenied);
+    for url in ["https://a.test/v1/x", "http://b.test/v1/x", "http://a.test/v1/x"] {
+        assert_eq!(code(&fetcher, url).await, Code::NetDenied, "{url}");
+    }
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused_before_they_are_judged() {
+    let server = Server::start(|_| ok("x")).await;
+    let port = server.port();
+    let fetcher = fetcher(&format!(
+        "  - {{ allow: [\"GET,POST http://a.test:{port}/**\", \"connect a.test:*\"], private: true }}\n"
+    ));
+    let url = format!("http://a.test:{port}/");
+    for method in ["CONNECT", "trace", "", "GET x", "GET\r\nX: y", "G\u{e4}T"] {
+        let seen = fetch(&fetcher, request(method, &url)).await.unwrap_err().code;
+        assert_eq!(seen, Code::InvalidArgument, "{method:?}");
+    }
+    for bad in [
+        format!("http://user:pass@a.test:{port}/"),
+        format!("http://a.test:{port}/\r\nX-Injected: 1"),
+        format!("http://a.test:{port}/a b"),
+        format!("http://a.test:{port}/%2e%2e/x"),
+        "file:///etc/passwd".to_owned(),
+        "gopher://a.test/".to_owned(),
+        "/x".to_owned(),
+    ] {
+        assert_eq!(code(&fetcher, &bad).await, Code::InvalidArgument, "{bad:?}");
+    }
+    for (name, value) in [
+        ("Host", "b.test"),
+        ("Content-Length", "0"),
+        ("Transfer-Encoding", "chunked"),
+        ("Connection", "upgrade"),
+        ("Proxy-Authorization", "x"),
+        ("X-A", "1\r\nX-Injected: 1"),
+        ("X-A\r\nX-Injected", "1"),
+        ("X-A", "a\0b"),
+        ("Accept-Encoding", "gzip"),
+    ] {
+        let seen = fetch(&fetcher, header(request("GET", &url), name, value)).await.unwrap_err();
+        assert_eq!(seen.code, Code::InvalidArgument, "{name:?} {value:?}");
+    }
+    let mut with_body = request("GET", &url);
+    with_body.body = Some(Body::of(b"x".to_vec()));
+    assert_eq!(fetch(&fetcher, with_body).await.unwrap_err().code, Code::InvalidArgument);
+    assert!(server.seen().is_empty());
+    assert_eq!(get(&fetcher, &url).await.unwrap().text(), "x");
+}
+
+#[tokio::test]
+async fn what_a_rule_asks_about_needs_an_approval() {
+    let server = Server::start(|_| ok("x")).await;
+    let port = server.port();
+    let rules = format!("  - {{ id: q, ask: \"GET http://a.test:{port}/**\", private: true }}\n");
+    let url = format!("http://a.test:{port}/");
+    let refusal = get(&fetcher(&rules), &url).await.unwrap_err();
+    assert_eq!((refusal.code, refusal.rule.unwrap().id.as_str()), (Code::ApprovalNeeded, "p/q"));
+    assert!(server.seen().is_empty());
+    assert_eq!(get(&approved(&rules), &url).await.unwrap().text(), "x");
+}
+
+#[tokio::test]
+async fn answers_of_every_kind_are_read_or_refused() {
+    let server = Server::start(|seen| match seen.path() {
+        "/chunked" => vec![Act::Write(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n".to_vec(),
+        )],
+        "/close" => vec![Act::Write(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec())],
+        "/none" => vec![Act::Write(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+        "/error" => answer("500 Oh", "", b"failed"),
+        "/noise" => vec![Act::Write(b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec())],
+        "/cut" => vec![Act::Write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec())],
+        "/upgrade" => vec![Act::Write(
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n".to_vec(),
+        )],
+        "/two" => vec![Act::Write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab".to_vec(),
+        )],
+        "/hello" => answer("200 OK", "X-Odd: caf\u{e9}\r\n", b"hi"),
+        _ => Vec::new(),
+    })
+    .await;
+    let port = server.port();
+    let fetcher =
+        fetcher(&format!("  - {{ allow: \"GET,HEAD http://a.test:{port}/**\", private: true }}\n"));
+    let url = |path: &str| format!("http://a.test:{port}{path}");
+    for (path, status, body) in [
+        ("/chunked", 200, "abcde"),
+        ("/close", 200, "until the end"),
+        ("/none", 204, ""),
+        ("/error", 500, "failed"),
+        ("/hello", 200, "hi"),
+    ] {
+        let whole = get(&fetcher, &url(path)).await.unwrap();
+        assert_eq!((whole.head.status, whole.text()), (status, body), "{path}");
+    }
+    for path in ["/noise", "/cut", "/upgrade", "/two", "/nothing"] {
+        assert_eq!(code(&fetcher, &url(path)).await, Code::NetProtocol, "{path}");
+    }
+    let head = fetch(&fetcher, request("HEAD", &url("/hello"))).await.unwrap();
+    assert_eq!((head.text(), head.header("content-length")), ("", Some("2")));
+}
