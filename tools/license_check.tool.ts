@@ -1,0 +1,156 @@
+/// <reference path="./runner.d.ts" />
+
+// Which licences the installed npm packages come with, and which of them are not on a list. Schemas by zod.
+
+import { z } from "zod";
+
+const parameters = z.object({
+  directory: z.string().default(".").describe("The folder that has node_modules, relative to the workspace"),
+  allow: z
+    .array(z.string().min(1))
+    .default(["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD", "Unlicense", "CC0-1.0", "BlueOak-1.0.0", "Python-2.0", "CC-BY-4.0", "Zlib"])
+    .describe("Licences that are fine, as SPDX names"),
+  except: z.array(z.string()).default([]).describe("Packages that were looked at and are fine, as `name` or `name@version`"),
+});
+
+const problem = z.object({
+  package: z.string(),
+  licence: z.string().nullable(),
+  path: z.string(),
+  why: z.string(),
+});
+
+const returnType = z.object({
+  ok: z.boolean().describe("Whether every package has a licence of the list"),
+  packages: z.number().int(),
+  byLicence: z.record(z.string(), z.number().int()),
+  problems: z.array(problem),
+  unreadable: z.number().int().describe("Manifests that could not be read or are no JSON"),
+  truncated: z.boolean(),
+});
+
+interface Manifest {
+  name?: unknown;
+  version?: unknown;
+  license?: unknown;
+  licenses?: unknown;
+  private?: unknown;
+}
+
+export const tool: Tool<z.infer<typeof parameters>, z.infer<typeof returnType>> = {
+  name: "license_check",
+  version: "1.0.0",
+  description:
+    "Check the licences of all installed npm packages against a list of allowed SPDX licences. Understands expressions such as " +
+    "`(MIT OR GPL-3.0-only)`. Returns counts by licence and each package that is not covered, with its path. Reads manifests only.",
+  category: "code_analysis",
+  securityTier: "read_only",
+  capabilities: [{ action: "check", description: "Compare licences of dependencies with a list", requiresConfirmation: false }],
+  files: { read: ["**/package.json", "package.json", "**/node_modules/**"] },
+  parameters,
+  returnType,
+
+  async execute({ directory, allow, except }, { platform: { fs }, progress, logger }) {
+    const modules = directory === "." ? "node_modules" : `${directory.replace(/\/+$/, "")}/node_modules`;
+    if (!(await fs.exists(modules))) {
+      throw Object.assign(new Error(`there is no ${modules}: nothing is installed`), {
+        code: "not_installed",
+        suggestion: "install the packages first, or name another directory",
+      });
+    }
+    // A package is a folder right below a node_modules, or below a scope in one.
+    const paths = await fs.glob("{*,@*/*,**/node_modules/*,**/node_modules/@*/*}/package.json", { cwd: modules, dot: true });
+    const allowed = new Set(allow.map((name) => name.toLowerCase()));
+    const fine = new Set(except);
+    const byLicence: Record<string, number> = {};
+    const problems: z.infer<typeof problem>[] = [];
+    let packages = 0;
+    let unreadable = 0;
+
+    const look = async (path: string) => {
+      const full = `${modules}/${path}`;
+      let manifest: Manifest;
+      try {
+        manifest = JSON.parse(await fs.readFile(full)) as Manifest;
+      } catch (error) {
+        const { code } = error as RunnerError;
+        if (code === "limit_reached" || code === "cancelled") throw error;
+        unreadable += 1;
+        logger.warn(`${full} cannot be read`, { why: (error as Error).message });
+        return;
+      }
+      // Manifests inside a package (for subpaths, tests) name no package of their own.
+      if (typeof manifest.name !== "string" || typeof manifest.version !== "string") return;
+      packages += 1;
+      const licence = licenceOf(manifest);
+      byLicence[licence ?? "none"] = (byLicence[licence ?? "none"] ?? 0) + 1;
+      const id = `${manifest.name}@${manifest.version}`;
+      if (fine.has(id) || fine.has(manifest.name)) return;
+      const why = licence === null ? "it names no licence" : isCovered(licence, allowed) ? undefined : /^see licen[cs]e in/i.test(licence) ? "its licence is in a file of its own" : "its licence is not on the list";
+      if (why !== undefined) problems.push({ package: id, licence, path: full, why });
+    };
+
+    const GROUP = 100;
+    for (let at = 0; at < paths.length; at += GROUP) {
+      await Promise.all(paths.slice(at, at + GROUP).map(look));
+      progress(Math.min(1, (at + GROUP) / paths.length), `${packages} packages`);
+    }
+    problems.sort((a, b) => (a.package < b.package ? -1 : 1));
+    const order = Object.entries(byLicence).sort((a, b) => b[1] - a[1]);
+    return { ok: problems.length === 0 && unreadable === 0, packages, byLicence: Object.fromEntries(order), problems, unreadable, truncated: paths.truncated };
+  },
+};
+
+/** The licence as today's manifests write it, or as old ones did. */
+function licenceOf({ license, licenses }: Manifest): string | null {
+  const name = (value: unknown): string | null =>
+    typeof value === "string" && value.trim() !== "" ? value.trim() : typeof value === "object" && value !== null && "type" in value ? name(value.type) : null;
+  if (Array.isArray(license ?? licenses)) {
+    const names = ((license ?? licenses) as unknown[]).map(name).filter((one) => one !== null);
+    return names.length === 0 ? null : names.length === 1 ? names[0]! : `(${names.join(" OR ")})`;
+  }
+  return name(license) ?? name(licenses);
+}
+
+/** Whether an SPDX expression can be met with the listed licences: one side of OR, both sides of AND. */
+function isCovered(expression: string, allowed: Set<string>): boolean {
+  const words = expression.match(/[()]|[^\s()]+/g) ?? [];
+  let at = 0;
+  const either = (): boolean => {
+    let covered = both();
+    while (/^or$/i.test(words[at] ?? "")) {
+      at += 1;
+      const other = both();
+      covered = covered || other;
+    }
+    return covered;
+  };
+  const both = (): boolean => {
+    let covered = one();
+    while (/^and$/i.test(words[at] ?? "")) {
+      at += 1;
+      const other = one();
+      covered = covered && other;
+    }
+    return covered;
+  };
+  const one = (): boolean => {
+    const word = words[at] ?? "";
+    at += 1;
+    if (word === "(") {
+      const covered = either();
+      at += 1;
+      return covered;
+    }
+    let covered = allowed.has(word.toLowerCase());
+    if (/^with$/i.test(words[at] ?? "")) {
+      // An exception only ever gives more rights.
+      covered = covered || allowed.has(`${word} with ${words[at + 1] ?? ""}`.toLowerCase());
+      at += 2;
+    }
+    return covered;
+  };
+  const covered = either();
+  // What is left over was no expression.
+  return covered && at >= words.length;
+}
