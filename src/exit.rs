@@ -96,6 +96,24 @@ pub enum Status {
     Error,
 }
 
+impl Status {
+    /// The word as JSON has it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::NeedsApproval => "needs_approval",
+            Self::Timeout => "timeout",
+            Self::Oom => "oom",
+            Self::Limit => "limit",
+            Self::Cancelled => "cancelled",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// What went wrong, as far as the exit code is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -214,6 +232,13 @@ mod tests {
         let mapped: Vec<_> = KINDS.iter().map(|kind| kind.exit()).collect();
         assert_eq!(documented, mapped);
         assert!(documented.is_sorted());
+    }
+
+    #[test]
+    fn a_status_has_one_word() {
+        for status in [Status::Completed, Status::NeedsApproval, Status::Oom, Status::Error] {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.word());
+        }
     }
 
     #[test]

@@ -22,16 +22,18 @@ const controller = new AbortController();
 const abort = controller.abort.bind(controller);
 const state = { __proto__: null, phase: "start", isEnding: false, isCleaned: false, cleanUp: undefined, warn: undefined };
 
+const cancel = (reason) => {
+  channel.cancelAll();
+  abort(new RunnerError("cancelled", reason));
+};
+
 const channel = open({
   start(job, code) {
     const world = context(job, channel, controller.signal);
     state.warn = world.logger.warn;
     live(job, code, world, state).then(succeed, (error) => end(failure(error)));
   },
-  abort(reason) {
-    channel.cancelAll();
-    abort(new RunnerError("cancelled", reason));
-  },
+  abort: cancel,
   broken() {
     // The host's end is gone, or talks nonsense: there is nobody to run for.
     safe.later(() => safe.exit(EXIT_UNTOLD), 0);
@@ -90,6 +92,9 @@ process.setSourceMapsEnabled(true);
 Error.stackTraceLimit = 30;
 process.on("uncaughtException", (error) => end(failure(error, "uncaught_exception")));
 process.on("unhandledRejection", (error) => end(failure(error, "unhandled_rejection")));
+// Whoever cancels the call sends one of these, and kills the process a moment later.
+process.on("SIGINT", () => cancel("the call was interrupted"));
+process.on("SIGTERM", () => cancel("the call was cancelled"));
 process.on("beforeExit", () => {
   // Nothing is left that could settle the promise we wait for.
   if (state.phase === "start") return;

@@ -1,7 +1,8 @@
 //! What is recorded. Commands are recorded as they were asked for, but for secrets in them: programs, options, paths
 //! and rules stay, so that a record is found by what was done.
 
-use runner_policy::decide::{Decision, RuleRef};
+use runner_policy::Effective;
+use runner_policy::decide::{Code, Decision, RuleRef};
 use runner_policy::model::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +83,12 @@ pub struct Started {
     pub would: Option<&'static str>,
     /// What it does, in words.
     pub effects: Vec<String>,
+    /// The digest of the tool, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_digest: Option<String>,
+    /// The arguments of the tool, without secrets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub args: Value,
 }
 
 impl Started {
@@ -117,7 +124,48 @@ impl Started {
                 .iter()
                 .map(|line| hidden(format!("{} {}", line.effect, line.object).trim_end()))
                 .collect(),
+            tool_digest: None,
+            args: Value::Null,
         }
+    }
+
+    /// Of a tool. What it does is decided request by request, while it runs.
+    #[must_use]
+    pub fn of_tool(
+        command: String,
+        digest: &str,
+        args: Value,
+        (workspace, cwd): (&str, &str),
+        policy: &Effective,
+    ) -> Self {
+        Self {
+            kind: "tool",
+            parent: None,
+            command,
+            argv: None,
+            workspace: workspace.to_owned(),
+            cwd: cwd.to_owned(),
+            uid: rustix::process::getuid().as_raw(),
+            policy: policy.name().to_owned(),
+            digest: policy.digest.to_hex().to_string(),
+            decision: Verdict::Allow.word(),
+            code: Code::Allowed.word(),
+            message: "a tool has nothing but the broker, which decides each request".to_owned(),
+            rule: None,
+            would: None,
+            effects: Vec::new(),
+            tool_digest: Some(digest.to_owned()),
+            args,
+        }
+    }
+
+    /// The same call, refused.
+    #[must_use]
+    pub fn refused(mut self, verdict: Verdict, code: &'static str, message: String) -> Self {
+        self.decision = verdict.word();
+        self.code = code;
+        self.message = message;
+        self
     }
 }
 

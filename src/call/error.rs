@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::tool::ToolCallError;
 use crate::engine::{CallId, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -36,6 +37,8 @@ pub enum CallError {
     Engine(EngineError),
     /// The sandbox.
     Run(RunError),
+    /// The tool.
+    Tool(ToolCallError),
     /// The record could not be written.
     Store(StoreError),
     /// The call had started; its end is recorded under this id.
@@ -52,6 +55,7 @@ impl CallError {
             Self::Plan(error) => Some(error),
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
+            Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::Started(_, error) => Some(error.as_ref()),
             Self::PathNotText(_)
@@ -70,6 +74,7 @@ impl fmt::Display for CallError {
             Self::Plan(error) => error.fmt(f),
             Self::Engine(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
+            Self::Tool(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Started(_, error) => error.fmt(f),
             Self::PathNotText(path) => {
@@ -135,10 +140,7 @@ impl Failure for CallError {
     }
 
     fn findings(&self) -> &[runner_policy::finding::Finding] {
-        match self {
-            Self::Policy(error) => error.findings(),
-            _ => &[],
-        }
+        self.inner().map_or(&[], Failure::findings)
     }
 
     fn call(&self) -> Option<&str> {
@@ -164,5 +166,6 @@ from!(
     Plan(PlanError),
     Engine(EngineError),
     Run(RunError),
+    Tool(ToolCallError),
     Store(StoreError),
 );

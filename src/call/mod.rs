@@ -17,8 +17,9 @@ mod record;
 mod request;
 mod result;
 mod run;
+pub mod tool;
 
 pub use error::CallError;
-pub use request::{Command, Decided, Request};
-pub use result::{CallResult, ErrorObject, Stream, plan_object};
+pub use request::{Approval, Command, Decided, Request};
+pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};
 pub use run::{DryRun, Output, dry_run, run};

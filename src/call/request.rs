@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use runner_policy::Effective;
@@ -43,6 +44,16 @@ pub struct Request {
     pub tighten: Vec<(Limit, u64)>,
 }
 
+/// Whether somebody has approved what a policy asks about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Nobody has.
+    #[default]
+    None,
+    /// Whoever typed the command line has.
+    Given,
+}
+
 /// A call that was decided.
 #[derive(Debug)]
 pub struct Decided {
@@ -53,9 +64,11 @@ pub struct Decided {
     /// Where policies and records are.
     pub places: Places,
     /// The policy.
-    pub policy: Effective,
+    pub policy: Arc<Effective>,
     /// What it says.
     pub decision: Decision,
+    /// Whether somebody approved it.
+    pub approval: Approval,
 }
 
 impl Request {
@@ -69,12 +82,26 @@ impl Request {
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
         let places = Places::from_env(variable, Some(workspace.root()));
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
+        self.decide_under(Arc::new(policy), workspace, places)
+    }
+
+    /// Decides the call under a policy that is already known, in a workspace that is already found.
+    ///
+    /// # Errors
+    /// The workspace's path is not text.
+    pub(super) fn decide_under(
+        self,
+        policy: Arc<Effective>,
+        workspace: Workspace,
+        places: Places,
+    ) -> Result<Decided, CallError> {
         let decision = {
             let words = self.words();
             let query = query(&self, &words, &workspace)?;
             decide(&policy, &query)
         };
-        Ok(Decided { request: self, workspace, places, policy, decision })
+        let approval = Approval::None;
+        Ok(Decided { request: self, workspace, places, policy, decision, approval })
     }
 
     /// The words of a command, as far as they are text. An argument that is not begins as far as it is.
@@ -152,7 +179,11 @@ impl Decided {
     /// Whether it may run.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.decision.decision == Verdict::Allow
+        match self.decision.decision {
+            Verdict::Allow => true,
+            Verdict::Ask => self.decision.approvable && self.approval == Approval::Given,
+            Verdict::Deny => false,
+        }
     }
 
     /// The figures in force: the decision's, and tighter ones of the caller.

@@ -23,6 +23,12 @@ pub struct CallResult {
     pub status: Status,
     /// The exit code.
     pub exit: crate::exit::ExitCode,
+    /// The tool, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolRef>,
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Standard output, as far as it was kept.
     #[serde(flatten)]
     pub stdout: Option<Stream>,
@@ -43,6 +49,15 @@ pub struct CallResult {
     pub ending: Ending,
 }
 
+/// A tool, as results and records name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolRef {
+    /// Its name.
+    pub name: String,
+    /// The digest of all that it was made from.
+    pub digest: String,
+}
+
 /// One kept output stream. Its keys carry the stream's name.
 #[derive(Debug)]
 pub struct Stream {
@@ -56,6 +71,23 @@ impl Stream {
     pub fn new(name: &'static str, kept: Kept) -> Self {
         Self { name, kept }
     }
+
+    /// What was kept, with a visible mark where something was left out; and whether something was.
+    #[must_use]
+    pub fn into_bytes(self) -> (Vec<u8>, bool) {
+        let dropped = self.kept.dropped();
+        let mut bytes = self.kept.head().to_vec();
+        if dropped > 0 {
+            bytes.extend_from_slice(mark(dropped).as_bytes());
+        }
+        bytes.extend_from_slice(&self.kept.tail());
+        (bytes, dropped > 0)
+    }
+}
+
+/// What stands where bytes were left out.
+fn mark(dropped: u64) -> String {
+    format!("\n[... {dropped} bytes left out ...]\n")
 }
 
 impl Serialize for Stream {
@@ -70,7 +102,7 @@ impl Serialize for Stream {
             (Ok(text), 0) => (text, "utf-8"),
             (_, _) => match (cut_text(head, Cut::End), cut_text(&tail, Cut::Start)) {
                 (Some(head), Some(tail)) if dropped > 0 => {
-                    (format!("{head}\n[... {dropped} bytes left out ...]\n{tail}"), "utf-8")
+                    (format!("{head}{}{tail}", mark(dropped)), "utf-8")
                 }
                 _ => (BASE64_STANDARD.encode([head, &tail].concat()), "base64"),
             },
@@ -113,6 +145,12 @@ pub struct ErrorObject {
     pub suggestion: Option<String>,
     /// The rule that denied it.
     pub rule: Option<RuleRef>,
+    /// Where a tool threw it, in the author's own source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+    /// What else is known: the violations of a schema, the data of a tool's error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
 }
 
 impl ErrorObject {
@@ -131,6 +169,8 @@ impl ErrorObject {
             recoverable: decision.approvable,
             suggestion,
             rule: decision.rule.clone(),
+            stack: None,
+            details: None,
         }
     }
 
@@ -144,6 +184,8 @@ impl ErrorObject {
             recoverable: failure.retry() == Retry::CanHelp,
             suggestion: failure.hint(),
             rule: None,
+            stack: None,
+            details: None,
         }
     }
 
@@ -209,6 +251,8 @@ impl ErrorObject {
             recoverable: false,
             suggestion: suggestion.map(str::to_owned),
             rule: None,
+            stack: None,
+            details: None,
         })
     }
 }

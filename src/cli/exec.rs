@@ -95,10 +95,7 @@ impl Args {
                 tighten.push(limit(option, key, &figure)?);
             }
         }
-        for text in &self.limits {
-            let (key, figure) = text.split_once('=').unwrap_or((text, ""));
-            tighten.push(limit("--limit", key, figure)?);
-        }
+        tighten.extend(tightened(&self.limits)?);
         Ok(Request {
             command,
             cwd: self.workdir,
@@ -109,7 +106,17 @@ impl Args {
     }
 }
 
-fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64), UsageError> {
+/// The limits of `--limit KEY=FIGURE`.
+pub(super) fn tightened(limits: &[String]) -> Result<Vec<(Limit, u64)>, UsageError> {
+    let one = |text: &String| {
+        let (key, figure) = text.split_once('=').unwrap_or((text, ""));
+        limit("--limit", key, figure)
+    };
+    limits.iter().map(one).collect()
+}
+
+/// One limit, as typed.
+pub(super) fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64), UsageError> {
     let wrong = |why: String| UsageError::Option { option: option.to_owned(), why };
     let Some(limit) = Limit::by_key(key) else {
         let known: Vec<&str> = runner_policy::limits::TABLE.iter().map(|row| row.key).collect();

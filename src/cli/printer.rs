@@ -40,6 +40,7 @@ pub struct Printer {
     err: AutoStream<io::Stderr>,
     out_open: Pipe,
     format: Format,
+    color: ColorChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl Printer {
             err: AutoStream::new(io::stderr(), color),
             out_open: Pipe::Open,
             format,
+            color,
         }
     }
 
@@ -64,6 +66,12 @@ impl Printer {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// The choice of colour, for what is written while something runs.
+    #[must_use]
+    pub fn color(&self) -> ColorChoice {
+        self.color
     }
 
     /// Writes data for people to stdout. Style sequences of ours may be in it.

@@ -9,6 +9,7 @@ pub mod docker;
 mod error;
 pub mod guest;
 mod label;
+pub mod runtime;
 mod sweep;
 mod traits;
 

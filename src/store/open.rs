@@ -32,6 +32,12 @@ const STEPS: &[&str] = &["
         started INTEGER NOT NULL,       -- the kernel's start time of that process
         place   TEXT    NOT NULL        -- machine, boot and process namespace
     ) STRICT, WITHOUT ROWID;
+", "
+    -- What tools in module form say they are, by the digest of everything they are made from.
+    CREATE TABLE descriptions (
+        digest TEXT NOT NULL UNIQUE,
+        text   TEXT NOT NULL            -- JSON
+    ) STRICT;
 "];
 
 /// An open database.

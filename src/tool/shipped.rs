@@ -14,9 +14,18 @@ macro_rules! embedded {
 
 embedded! {
     /// The name of each file and its text, in the order of names. A test holds the list equal to the folder.
-    TOOLS: []
+    TOOLS: [
+        "changelog.yml",
+        "dependency_report.tool.ts",
+        "file_summary.yml",
+        "http_probe.tool.ts",
+        "json_query.tool.ts",
+        "license_check.tool.ts",
+        "run_tests.yml",
+        "todo_finder.yml",
+    ]
     /// The same, of modules that they import.
-    PARTS: []
+    PARTS: ["lib/manifests.ts"]
 }
 
 /// Puts the shipped tools into a folder of our own state, where they can be compiled like any others, and

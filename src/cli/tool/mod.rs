@@ -1,10 +1,13 @@
-//! `runner tool …`: find, look at, make and check tools.
+//! `runner tool …`: run, find, look at, make and check tools.
 
+mod ask;
 mod check;
 mod info;
 mod list;
+mod live;
 mod new;
 mod place;
+mod run;
 mod view;
 
 use clap::Subcommand;
@@ -16,6 +19,8 @@ use crate::exit::Ending;
 /// The subcommands of `tool`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a tool in a sandbox of its own
+    Run(run::Args),
     /// List the tools that can be used here
     List(list::Args),
     /// Show a tool whole: what it takes, gives and asks for
@@ -29,6 +34,7 @@ pub enum Command {
 /// Runs one of them.
 pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
+        Command::Run(args) => run::run(args, printer),
         Command::List(args) => list::run(args, printer),
         Command::Info(args) => info::run(args, printer),
         Command::New(args) => new::run(args, printer),

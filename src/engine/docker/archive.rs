@@ -1,4 +1,4 @@
-//! Writes the few tar archives that are sent to a daemon: folders and one program.
+//! Writes the few tar archives that are sent to a daemon: folders, one program and what it reads.
 //!
 //! The same entries always make the same bytes: no times, no names of users.
 
@@ -9,6 +9,8 @@ pub enum Entry<'a> {
     Folder(&'a str, u32),
     /// A program that everybody may execute.
     Program(&'a str, &'a [u8]),
+    /// A file that everybody may read.
+    File(&'a str, &'a [u8]),
 }
 
 /// Tar works in blocks of this size.
@@ -20,8 +22,9 @@ pub fn tar(entries: &[Entry<'_>]) -> Vec<u8> {
     for entry in entries {
         match entry {
             Entry::Folder(name, mode) => header(&mut archive, name, *mode, 0, b'5'),
-            Entry::Program(name, content) => {
-                header(&mut archive, name, 0o555, content.len(), b'0');
+            Entry::Program(name, content) | Entry::File(name, content) => {
+                let mode = if matches!(entry, Entry::Program(..)) { 0o555 } else { 0o444 };
+                header(&mut archive, name, mode, content.len(), b'0');
                 archive.extend_from_slice(content);
                 let rest = content.len().next_multiple_of(BLOCK) - content.len();
                 archive.resize(archive.len() + rest, 0);

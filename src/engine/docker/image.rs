@@ -19,9 +19,9 @@ use super::Docker;
 use super::archive::{Entry, tar};
 use super::settings::{GUEST_FOLDER, GUEST_PROGRAM, GuestDelivery};
 use crate::engine::error::EngineError;
-use crate::engine::guest;
 use crate::engine::label::{Labels, Owner, now};
 use crate::engine::traits::Prepared;
+use crate::engine::{guest, runtime};
 use crate::sandbox::plan::Image;
 use crate::sandbox::planner::ImageFacts;
 
@@ -32,8 +32,9 @@ const REPOSITORY: &str = "runner-host";
 const CARRIER_SECONDS: u64 = 60;
 
 /// What an empty root needs; mount points below are made by the runtime in the container's own layer.
-const FOLDERS: [(&str, u32); 12] = [
+const FOLDERS: [(&str, u32); 13] = [
     (".runner-guest/", 0o755),
+    (".runner-guest/runtime/", 0o755),
     ("dev/", 0o755),
     ("etc/", 0o755),
     ("home/", 0o755),
@@ -155,7 +156,7 @@ impl Docker {
         };
         let carrier = self.client.create_container(None, body).await.map_err(failed)?.id;
         let options = UploadToContainerOptionsBuilder::default().path(GUEST_FOLDER).build();
-        let body = bollard::body_full(tar(&[Entry::Program("guest", guest::PROGRAM)]).into());
+        let body = bollard::body_full(volume_archive().into());
         let filled =
             self.client.upload_to_container(&carrier, Some(options), body).await.map_err(failed);
         self.remove_by_name(&carrier).await?;
@@ -189,13 +190,28 @@ impl Docker {
 
 /// The volume is named by what is in it.
 fn volume_name() -> String {
-    format!("runner-guest-{}", &guest::DIGEST[..32])
+    format!("runner-guest-{}", content_digest(&[]))
+}
+
+fn volume_archive() -> Vec<u8> {
+    let mut entries = vec![Entry::Folder("runtime/", 0o755)];
+    entries.push(Entry::Program("guest", guest::PROGRAM));
+    let names: Vec<_> =
+        runtime::FILES.iter().map(|(name, text)| (format!("runtime/{name}"), *text)).collect();
+    entries.extend(names.iter().map(|(name, text)| Entry::File(name, text.as_bytes())));
+    tar(&entries)
 }
 
 fn host_archive() -> Vec<u8> {
-    let folders = FOLDERS.iter().map(|(name, mode)| Entry::Folder(name, *mode));
-    let guest = Entry::Program(".runner-guest/guest", guest::PROGRAM);
-    tar(&folders.chain([guest]).collect::<Vec<_>>())
+    let mut entries: Vec<_> =
+        FOLDERS.iter().map(|(name, mode)| Entry::Folder(name, *mode)).collect();
+    entries.push(Entry::Program(".runner-guest/guest", guest::PROGRAM));
+    let names: Vec<_> = runtime::FILES
+        .iter()
+        .map(|(name, text)| (format!(".runner-guest/runtime/{name}"), *text))
+        .collect();
+    entries.extend(names.iter().map(|(name, text)| Entry::File(name, text.as_bytes())));
+    tar(&entries)
 }
 
 /// What an image says of itself, as far as a plan needs it.
@@ -209,9 +225,15 @@ fn facts(config: ImageConfig) -> ImageFacts {
 
 /// The digest of what the image is made from.
 fn host_tag() -> String {
+    content_digest(&FOLDERS)
+}
+
+/// The digest of the guest, the runtime of tools, and these folders.
+fn content_digest(folders: &[(&str, u32)]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(guest::DIGEST.as_bytes());
-    for (name, mode) in FOLDERS {
+    hasher.update(runtime::digest().as_bytes());
+    for (name, mode) in folders {
         hasher.update(name.as_bytes());
         hasher.update(&mode.to_le_bytes());
     }

@@ -1,0 +1,117 @@
+//! What a module is, by asking it: it runs in a sandbox of its own, once for each content, and may ask for
+//! nothing.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::error::ToolCallError;
+use super::outcome::judge;
+use super::sandbox::{Scene, run_job};
+use crate::audit::Started;
+use crate::broker::{Authority, BrokerLimits, Form, Job, Mode, NoExec, NoNet, Silent};
+use crate::call::CallError;
+use crate::call::record::{End, Record};
+use crate::call::request::path_text;
+use crate::call::run::in_event_loop;
+use crate::engine::runtime;
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::run::Streams;
+use crate::store::{Descriptions, Store};
+use crate::tool::compile::Compiled;
+use crate::tool::{Definition, Tool, ToolError, from_description};
+
+/// What a module says it is: remembered, or asked now.
+pub(super) fn describe(
+    tool: &Tool,
+    compiled: &Compiled,
+    scene: &Scene,
+) -> Result<Definition, CallError> {
+    let key = key(compiled);
+    let store = Store::open(scene.places.state.as_deref())?;
+    if let Some(definition) = Descriptions::new(&store)
+        .get(&key)?
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .and_then(|value| read(tool, &value).ok())
+    {
+        return Ok(definition);
+    }
+    let value = ask(tool, compiled, scene, Mode::Describe)?;
+    let definition = read(tool, &value)?;
+    Descriptions::new(&store).put(&key, &value.to_string())?;
+    Ok(definition)
+}
+
+fn read(tool: &Tool, value: &Value) -> Result<Definition, ToolCallError> {
+    from_description(value, &tool.file, &tool.text, &tool.name)
+        .map_err(|error| ToolError::Description { name: tool.name.clone(), error }.into())
+}
+
+/// Another runtime may describe the same module in other words.
+fn key(compiled: &Compiled) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(compiled.digest.as_bytes());
+    hasher.update(runtime::digest().as_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Runs the module to ask it.
+pub(super) fn ask(
+    tool: &Tool,
+    compiled: &Compiled,
+    scene: &Scene,
+    mode: Mode,
+) -> Result<Value, CallError> {
+    let mut record = Record::open(&scene.places)?;
+    let id = record.id().clone();
+    let started = Started::of_tool(
+        format!("tool describe {}", tool.name),
+        &compiled.digest,
+        Value::Null,
+        (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
+        &scene.policy,
+    );
+    record.start(&started)?;
+    let job = Job {
+        mode,
+        form: Form::Module,
+        name: tool.name.to_string(),
+        file: tool.file.clone(),
+        args: json!({}),
+        config: Map::new(),
+        conversation: None,
+        workspace: path_text(scene.workspace.root())?.to_owned(),
+        attempt: 1,
+        code: compiled.code.clone().into_bytes(),
+    };
+    let limits = BrokerLimits { calls: 0, ..BrokerLimits::from_limits(&scene.limits) };
+    let authority = Authority {
+        workspace: Arc::clone(&scene.workspace),
+        policy: Arc::clone(&scene.policy),
+        limits,
+        exec: Arc::new(NoExec),
+        net: Arc::new(NoNet),
+    };
+    let ran = in_event_loop(async {
+        let mut cancel =
+            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+        run_job(&id, scene, job, authority, Arc::new(Silent), Streams::default(), &mut cancel).await
+    });
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            record.end(End::of_error(&error))?;
+            return Err(CallError::Started(id, Box::new(error)));
+        }
+    };
+    let judged = judge(&ran.outcome, ran.served, &ran.plan.limits);
+    let code = judged.error.as_ref().map(|error| error.code.clone());
+    record.end(End { ending: judged.ending, code, detail: Value::Null })?;
+    match (judged.value, judged.error) {
+        (Some(value), _) => Ok(value),
+        (None, error) => {
+            let why = error.map_or_else(|| "it said nothing".to_owned(), |error| error.message);
+            Err(ToolCallError::NotDescribed { name: tool.name.to_string(), why }.into())
+        }
+    }
+}

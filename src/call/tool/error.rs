@@ -1,0 +1,100 @@
+//! Why a tool call did not come to a result.
+
+use std::fmt;
+
+use runner_policy::finding::Finding;
+
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+use crate::tool::ToolError;
+use crate::tool::compile::CompileError;
+
+/// A phase that is a tool's own failed.
+#[derive(Debug)]
+pub enum ToolCallError {
+    /// There is no such tool, it is broken, or its arguments do not fit.
+    Tool(ToolError),
+    /// It cannot be compiled, or it has changed since.
+    Compile(CompileError),
+    /// A module did not tell what it is.
+    NotDescribed {
+        /// The tool.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A tool that we ship could not be put where it can be compiled.
+    Shipped(std::io::Error),
+}
+
+impl ToolCallError {
+    fn inner(&self) -> Option<&dyn Failure> {
+        match self {
+            Self::Tool(error) => Some(error),
+            Self::Compile(error) => Some(error),
+            Self::NotDescribed { .. } | Self::Shipped(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolCallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(error) => error.fmt(f),
+            Self::Compile(error) => error.fmt(f),
+            Self::NotDescribed { name, why } => {
+                write!(f, "the tool {name} did not tell what it is: {why}")
+            }
+            Self::Shipped(error) => write!(f, "cannot lay out the tools that we ship: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ToolCallError {}
+
+impl From<ToolError> for ToolCallError {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(error)
+    }
+}
+
+impl From<CompileError> for ToolCallError {
+    fn from(error: CompileError) -> Self {
+        Self::Compile(error)
+    }
+}
+
+impl Failure for ToolCallError {
+    fn code(&self) -> &'static str {
+        match self.inner() {
+            Some(inner) => inner.code(),
+            None if matches!(self, Self::Shipped(_)) => "local_error",
+            None => "tool_description",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        self.inner().map_or(Kind::Broken, Failure::kind)
+    }
+
+    fn fault(&self) -> Fault {
+        self.inner().map_or(Fault::Command, Failure::fault)
+    }
+
+    fn retry(&self) -> Retry {
+        self.inner().map_or(Retry::CannotHelp, Failure::retry)
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotDescribed { name, .. } => Some(format!(
+                "a module exports `tool` with a name, a description, parameters and execute; try: runner tool check {name}"
+            )),
+            _ => self.inner().and_then(Failure::hint),
+        }
+    }
+
+    fn findings(&self) -> &[Finding] {
+        self.inner().map_or(&[], Failure::findings)
+    }
+}

@@ -1,0 +1,197 @@
+//! A tool's commands: each is a call of its own, decided and sandboxed like any other.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::limits::Limit;
+use runner_policy::model::RunPlace;
+use tokio::io::AsyncWriteExt as _;
+
+use super::approval::{Approver, Question, put};
+use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
+use crate::call::request::{Approval, Decided, Request};
+use crate::call::run::{Output, carry_out, refuse};
+use crate::call::{self, CallError, CallResult};
+use crate::engine::CallId;
+use crate::error::Failure as _;
+use crate::policies::{Choice, Places};
+use crate::sandbox::streams::Source;
+use crate::sandbox::workspace::Workspace;
+
+/// Bytes of a command's standard input that may wait for it.
+const STDIN_WAITING: usize = 64 << 10;
+
+/// Runs the commands of one tool call.
+pub(super) struct ToolExec {
+    /// The policy, within the tool's permissions.
+    pub policy: Arc<Effective>,
+    /// The workspace of the call.
+    pub root: PathBuf,
+    /// Where our own files are.
+    pub places: Places,
+    /// The image, instead of the policy's.
+    pub image: Option<String>,
+    /// Who is asked where the policy asks.
+    pub approver: Arc<dyn Approver>,
+    /// The tool's name, for the question.
+    pub tool: String,
+    /// The tool's own call.
+    pub parent: CallId,
+}
+
+impl Exec for ToolExec {
+    fn run(&self, request: ExecRequest) -> Boxed<'_, Result<ExecReply, Refusal>> {
+        Box::pin(self.decide_and_run(request))
+    }
+}
+
+impl ToolExec {
+    async fn decide_and_run(&self, request: ExecRequest) -> Result<ExecReply, Refusal> {
+        let ExecRequest { command, cwd, env, timeout, stdin, mut cancel } = request;
+        let begun = std::time::Instant::now();
+        let milliseconds = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let asked = Request {
+            command: with_variables(command, &env)?,
+            cwd: Some(cwd.clone()),
+            policy: Choice::default(),
+            image: self.image.clone(),
+            tighten: milliseconds.map(|time| (Limit::Wall, time)).into_iter().collect(),
+        };
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let workspace = Workspace::open_at(&self.root, &cwd, home.as_deref())
+            .map_err(|error| Refusal::new(Code::InvalidArgument, error.to_string()))?;
+        let policy = Arc::clone(&self.policy);
+        let mut decided =
+            asked.decide_under(policy, workspace, self.places.clone()).map_err(broken)?;
+        if decided.decision.approvable {
+            decided.approval = self.ask(&decided).await;
+        }
+        if !decided.is_allowed() {
+            return Err(self.refused(&decided));
+        }
+        if decided.decision.grant.place == RunPlace::Host {
+            return Err(Refusal::new(
+                Code::HostNotOffered,
+                "the rule says `where: host`, and commands of tools run in sandboxes only",
+            ));
+        }
+        let source = input(stdin).await?;
+        let result =
+            carry_out(&decided, Output::Kept(source), &mut cancel, Some(&self.parent)).await;
+        reply(result.map_err(broken)?, begun.elapsed())
+    }
+
+    /// Asks whoever can approve.
+    async fn ask(&self, decided: &Decided) -> Approval {
+        let question = Question::Command {
+            tool: self.tool.clone(),
+            command: decided.request.shown(),
+            reason: decided.decision.reason.clone(),
+            rule: decided.decision.rule.as_ref().map(|rule| rule.id.clone()),
+        };
+        put(Arc::clone(&self.approver), question).await
+    }
+
+    /// Records the refusal, and says it to the tool.
+    fn refused(&self, decided: &Decided) -> Refusal {
+        let code = match decided.decision.approvable {
+            true => Code::ApprovalNeeded,
+            false => Code::AccessDenied,
+        };
+        let mut refusal = Refusal::of_decision(code, &decided.decision);
+        match refuse(decided, Some(&self.parent)) {
+            Ok(result) => refusal.suggestion = result.error.and_then(|error| error.suggestion),
+            // What cannot be recorded is refused all the same, and says so.
+            Err(error) => return broken(error),
+        }
+        refusal
+    }
+}
+
+/// The command with the variables that the tool sets, judged like those of `env NAME=VALUE CMD`.
+fn with_variables(command: Command, env: &[(String, String)]) -> Result<call::Command, Refusal> {
+    match command {
+        Command::Line(_) if !env.is_empty() => Err(Refusal::new(
+            Code::InvalidArgument,
+            "a line sets its variables itself: write `NAME=value command`",
+        )),
+        Command::Line(line) => Ok(call::Command::Line(line)),
+        Command::Argv(argv) if env.is_empty() => {
+            Ok(call::Command::Argv(argv.into_iter().map(OsString::from).collect()))
+        }
+        Command::Argv(argv) => {
+            let assignments = env.iter().map(|(name, value)| format!("{name}={value}"));
+            let words = std::iter::once("env".to_owned()).chain(assignments).chain(argv);
+            Ok(call::Command::Argv(words.map(OsString::from).collect()))
+        }
+    }
+}
+
+/// Standard input of the command. A tool that gives none gives the null device: programs tell the two
+/// apart.
+async fn input(mut body: Body) -> Result<Source, Refusal> {
+    let Some(first) = body.next().await? else { return Ok(None) };
+    let (mut writer, reader) = tokio::io::duplex(STDIN_WAITING);
+    tokio::spawn(async move {
+        let mut piece = Some(first);
+        // A command that reads no more, or a body that broke, is the end of it.
+        while let Some(bytes) = piece.take() {
+            if writer.write_all(&bytes).await.is_err() {
+                return;
+            }
+            piece = body.next().await.unwrap_or(None);
+        }
+    });
+    Ok(Some(Box::pin(reader)))
+}
+
+fn broken(error: CallError) -> Refusal {
+    let mut refusal = Refusal::new(Code::EngineError, error.to_string());
+    refusal.suggestion = error.hint();
+    refusal
+}
+
+fn reply(result: CallResult, duration: std::time::Duration) -> Result<ExecReply, Refusal> {
+    if let Some(error) = result.error.as_ref().filter(|error| error.code == "program_not_found") {
+        let mut refusal = Refusal::new(Code::ProgramNotFound, error.message.clone());
+        refusal.suggestion.clone_from(&error.suggestion);
+        return Err(refusal);
+    }
+    let exit = i32::from(result.exit.get());
+    let signalled = result.error.as_ref().is_some_and(|error| error.code == "signalled");
+    let bytes =
+        |stream: Option<call::Stream>| stream.map_or((Vec::new(), false), call::Stream::into_bytes);
+    let (stdout, cut_out) = bytes(result.stdout);
+    let (stderr, cut_err) = bytes(result.stderr);
+    Ok(ExecReply {
+        exit_code: exit,
+        status: result.status.word(),
+        signal: signalled.then(|| signal_name(exit - 128)),
+        stdout,
+        stderr,
+        truncated: cut_out || cut_err,
+        duration,
+        call: result.call,
+    })
+}
+
+/// The name of a signal, as Node has them.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        other => return format!("SIG{other}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,26 @@
+//! The life of a tool call, phase by phase.
+//!
+//! ```text
+//! ToolRequest --prepare--> Prepared --run--> CallResult
+//!   find, compile,           approve, verify the source again, record,
+//!   describe, validate,      sandbox and broker side by side, check the result, record
+//!   policy within permissions
+//! ```
+//!
+//! Duty: that each phase comes before the next, and that what was checked is what runs: the code that is
+//! sent into the sandbox was compiled from the very bytes whose digest is in the record. Non-goals: what
+//! each phase does; its part knows. Trust boundary: the tool's file and folder are the adversary's.
+
+mod approval;
+mod describe;
+mod error;
+mod exec;
+mod outcome;
+mod prepare;
+mod run;
+mod sandbox;
+
+pub use approval::{Always, Approver, Question};
+pub use error::ToolCallError;
+pub use prepare::{Given, Prepared, ToolRequest};
+pub use run::{Front, run};

@@ -1,0 +1,158 @@
+//! What a tool call came to, from how its sandbox and its talk ended.
+//!
+//! | rank | what | status |
+//! | --- | --- | --- |
+//! | 1 | the tool broke the talk | `error`, the code of the protocol error |
+//! | 2 | the sandbox met time, memory or another limit, or was cancelled | as for any call |
+//! | 3 | the broker met a limit | `limit` |
+//! | 4 | the tool returned a value | `completed`; `error` if the value is not what `returns` says |
+//! | 5 | the tool threw what the broker had refused | `denied` or `needs_approval` |
+//! | 6 | the tool threw | `failed`, exit code 1 |
+//! | 7 | the process ended without a result | `failed`, `no_result` |
+//!
+//! A result counts only if it came as the talk's own last frame; an exit code after it means nothing.
+
+use serde_json::json;
+
+use crate::broker::{Brokered, Code, ServeError, Served, ToolEnd, ToolError};
+use crate::call::result::{ErrorObject, ending};
+use crate::error::{Failure, Retry};
+use crate::exit::{Ending, Kind};
+use crate::sandbox::outcome::{CancelCause, Outcome, Verdict};
+use runner_policy::limits::Limits;
+use serde_json::Value;
+
+/// The exit code of a tool that threw.
+const THREW: u8 = 1;
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// For the process.
+    pub ending: Ending,
+    /// What the tool returned.
+    pub value: Option<Value>,
+    /// What went wrong.
+    pub error: Option<ErrorObject>,
+}
+
+/// Judges by the table above.
+pub(super) fn judge(outcome: &Outcome, served: Served, limits: &Limits) -> Judged {
+    let Served { end, requests, .. } = served;
+    match end {
+        Err(error @ ServeError::Protocol(_)) => of_failure(&error),
+        _ if !by_itself(&outcome.verdict) => Judged {
+            ending: ending(&outcome.verdict),
+            value: None,
+            error: ErrorObject::of_verdict(&outcome.verdict, limits),
+        },
+        Ok(ToolEnd::Value(value)) => {
+            Judged { ending: Ending::ok(), value: Some(value), error: None }
+        }
+        Ok(ToolEnd::Error(error)) => threw(error, &requests),
+        Err(error @ ServeError::NoResult) => no_result(&error, &outcome.verdict),
+        Err(error) => of_failure(&error),
+    }
+}
+
+/// Whether the sandbox ended because its process did, or because the talk was over.
+fn by_itself(verdict: &Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::Completed
+            | Verdict::Failed { .. }
+            | Verdict::Signalled { .. }
+            | Verdict::Cancelled(CancelCause::BrokerEnded)
+    )
+}
+
+pub(super) fn of_failure(failure: &dyn Failure) -> Judged {
+    let error = ErrorObject {
+        code: failure.code().to_owned(),
+        message: failure.to_string(),
+        recoverable: failure.retry() == Retry::CanHelp,
+        suggestion: failure.hint(),
+        rule: None,
+        stack: None,
+        details: None,
+    };
+    Judged {
+        ending: Ending::of_kind(failure.kind(), failure.code()),
+        value: None,
+        error: Some(error),
+    }
+}
+
+/// A process that ended without a result says at least how it ended.
+fn no_result(error: &ServeError, verdict: &Verdict) -> Judged {
+    let mut judged = of_failure(error);
+    let how = match verdict {
+        Verdict::Failed { status } => Some(format!("its process ended with exit code {status}")),
+        Verdict::Signalled { signal } => Some(format!("its process was ended by signal {signal}")),
+        Verdict::Completed => Some("its process ended with exit code 0".to_owned()),
+        _ => None,
+    };
+    if let (Some(object), Some(how)) = (&mut judged.error, how) {
+        object.message = format!("{}: {how}", object.message);
+    }
+    judged.ending = Ending { code: Some(error.code().to_owned()), ..Ending::of_command(THREW) };
+    judged
+}
+
+/// A tool that threw. What the broker refused and the tool passed on is a refusal of ours; a tool that only
+/// says so has thrown an error like any other.
+fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
+    let refused = requests.iter().rev().find(|request| {
+        request.refused.is_some_and(|code| error.code.as_deref() == Some(code.word()))
+    });
+    let kind = refused.and_then(|request| request.refused).and_then(kind_of);
+    let code = match (&error.code, refused) {
+        (Some(code), Some(_)) => code.clone(),
+        _ => "tool_error".to_owned(),
+    };
+    let ending = match kind {
+        Some(kind) => Ending::of_kind(kind, code.clone()),
+        None => Ending { code: Some(code.clone()), ..Ending::of_command(THREW) },
+    };
+    let message = match error.name.as_str() {
+        "" | "Error" | "RunnerError" => error.message,
+        name => format!("{name}: {}", error.message),
+    };
+    let details = match (error.data, error.code.filter(|_| refused.is_none())) {
+        (None, None) => None,
+        (data, code) => Some(json!({ "code": code, "data": data })),
+    };
+    Judged {
+        ending,
+        value: None,
+        error: Some(ErrorObject {
+            code,
+            message,
+            recoverable: error.recoverable.unwrap_or(false),
+            suggestion: None,
+            rule: refused.and_then(|request| request.rule.clone()),
+            stack: error.stack,
+            details,
+        }),
+    }
+}
+
+/// What a refusal that ends the call means for the exit code; `None` for what is the tool's own affair.
+fn kind_of(code: Code) -> Option<Kind> {
+    match code {
+        Code::AccessDenied
+        | Code::PathEscape
+        | Code::ProtectedPath
+        | Code::SpecialFile
+        | Code::NetDenied
+        | Code::NetAddress
+        | Code::HostNotOffered => Some(Kind::Denied),
+        Code::ApprovalNeeded => Some(Kind::ApprovalNeeded),
+        Code::LimitReached => Some(Kind::Limit),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "outcome_tests.rs"]
+mod tests;

@@ -1,0 +1,172 @@
+//! Before anything starts: find the tool, compile it, know what it is, check its arguments, and narrow the policy.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::limits::{Limit, Limits};
+use serde_json::Value;
+
+use super::describe::describe;
+use super::error::ToolCallError;
+use super::sandbox::Scene;
+use crate::call::CallError;
+use crate::call::result::ToolRef;
+use crate::policies::{Choice, Places, Trust, load};
+use crate::sandbox::run::this_program;
+use crate::sandbox::workspace::Workspace;
+use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
+use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, ToolName, arguments};
+
+/// A tool call as it was asked for.
+#[derive(Debug)]
+pub struct ToolRequest {
+    /// Which tool.
+    pub name: ToolName,
+    /// With what.
+    pub given: Given,
+    /// Where; the current folder if `None`.
+    pub cwd: Option<PathBuf>,
+    /// Under which policy.
+    pub policy: Choice,
+    /// Further folders with tools.
+    pub tools: Vec<PathBuf>,
+    /// In which image, instead of the policy's.
+    pub image: Option<String>,
+    /// Limits that are tighter than the policy's.
+    pub tighten: Vec<(Limit, u64)>,
+}
+
+/// Arguments as they were typed.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// All of them as one JSON object.
+    pub json: Option<String>,
+    /// Single ones: `NAME=VALUE`, `NAME:=JSON`.
+    pub pairs: Vec<String>,
+}
+
+/// A tool call of which everything is known before it runs.
+pub struct Prepared {
+    /// What the tool is.
+    pub definition: Definition,
+    /// Its arguments, valid, with defaults.
+    pub args: Value,
+    /// Its code, and what it was made from.
+    pub compiled: Compiled,
+    /// Its file, as shown in messages and stacks.
+    pub file: String,
+    /// YAML or module.
+    pub form: Form,
+    pub(super) scene: Scene,
+}
+
+impl ToolRequest {
+    /// Prepares the call. A module that was never seen before is asked what it is, in a sandbox.
+    ///
+    /// # Errors
+    /// Nothing was run but that question.
+    pub fn prepare(self) -> Result<Prepared, CallError> {
+        let variable = |name: &str| std::env::var_os(name);
+        let home = variable("HOME").map(PathBuf::from);
+        let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
+        let places = Places::from_env(variable, Some(workspace.root()));
+        let policy = load(&self.policy, &places, Trust::Required)?.policy;
+        let tool = take(Library::find(&places, &self.tools), &self.name)?;
+        let scene = Scene {
+            limits: figures(&policy),
+            policy: Arc::new(policy),
+            workspace: Arc::new(workspace),
+            places,
+            image: self.image,
+        };
+        let mut prepared = known(tool, scene)?;
+        let name = &self.name;
+        if !prepared.definition.enabled {
+            let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
+            return Err(ToolCallError::from(error).into());
+        }
+        let schema = &prepared.definition.schema;
+        prepared.args = arguments::read(schema, self.given.json.as_deref(), &self.given.pairs)
+            .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
+            .map_err(ToolCallError::from)?;
+        let narrowed = prepared.definition.permissions.narrow(&prepared.scene.policy);
+        prepared.scene.limits = figures(&narrowed);
+        for (limit, figure) in self.tighten {
+            prepared.scene.limits.tighten(limit, figure);
+        }
+        prepared.scene.policy = Arc::new(narrowed);
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    /// The tool, as results and records name it.
+    #[must_use]
+    pub fn reference(&self) -> ToolRef {
+        ToolRef { name: self.definition.name.to_string(), digest: self.compiled.digest.clone() }
+    }
+}
+
+/// The tool of this name, to keep.
+fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
+    library.tool(name).map_err(ToolCallError::from)?;
+    let found = library.tools.iter().position(|tool| tool.name == *name);
+    // It was just found.
+    let Some(at) = found else {
+        return Err(CallError::Local("find the tool", std::io::ErrorKind::NotFound.into()));
+    };
+    Ok(library.tools.swap_remove(at))
+}
+
+/// Compiles a tool and learns what it is.
+pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
+    let source = source(&tool, &scene.places)?;
+    let compiler = Compiler::new(&this_program(), scene.places.state.as_deref());
+    let (file, form) = (tool.file.clone(), tool.form);
+    let (definition, compiled) = match form {
+        Form::Yaml => {
+            let compiled = compiler.compile(&source).map_err(ToolCallError::from)?;
+            (tool.into_definition().map_err(ToolCallError::from)?, compiled)
+        }
+        Form::Module => {
+            let compiled = compiler.compile(&source).map_err(ToolCallError::from)?;
+            let definition = describe(&tool, &compiled, &scene)?;
+            (Some(definition), compiled)
+        }
+    };
+    let Some(definition) = definition else {
+        return Err(CallError::Local("read the tool", std::io::ErrorKind::InvalidData.into()));
+    };
+    Ok(Prepared { definition, args: Value::Null, compiled, file, form, scene })
+}
+
+/// What is compiled.
+fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> {
+    let folder = match &tool.folder {
+        Some(folder) => folder.clone(),
+        None => {
+            crate::tool::lay_out_shipped(places.state.as_deref()).map_err(ToolCallError::Shipped)?
+        }
+    };
+    let name = Path::new(&tool.file).file_name().and_then(|name| name.to_str());
+    let file = name.unwrap_or(&tool.file).to_owned();
+    let part = match tool.definition().map_err(ToolCallError::from)? {
+        None => Part::Whole(Language::of_file(&file).unwrap_or(Language::TypeScript)),
+        Some(Definition { body: Body::Yaml { runtime, code }, .. }) => Part::Code {
+            text: code.text.clone(),
+            language: match runtime {
+                Runtime::Typescript => Language::TypeScript,
+                Runtime::Node => Language::JavaScript,
+            },
+            place: Place::Block { line: code.line, indent: code.indent },
+        },
+        Some(Definition { body: Body::Module(_), .. }) => Part::Whole(Language::TypeScript),
+    };
+    Ok(Source { folder, file, shown: tool.file.clone(), document: tool.text.clone(), part })
+}
+
+/// The figures of a policy and of all that it stays within: the tightest of each.
+fn figures(policy: &Effective) -> Limits {
+    policy.within.iter().map(figures).fold(policy.limits(&[]), |own, other| own.tightest(&other))
+}

@@ -1,0 +1,104 @@
+//! A tool's sandbox and its broker, side by side: one runs the code, the other answers it.
+//!
+//! ```text
+//! plan (no workspace) -> sandbox: node, our runtime -- talk --> broker -> files, exec, net
+//!                             |                                   |
+//!                             +------- both end, in any order ----+
+//! ```
+
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::limits::Limits;
+use runner_policy::model::RunPlace;
+use runner_wire::{Bytes, Work};
+use tokio::io::DuplexStream;
+
+use crate::broker::{self, Authority, Events, Job, Served};
+use crate::call::CallError;
+use crate::call::plan::{Setting, make_plan, materials};
+use crate::engine::{CallId, Docker, Engine, runtime};
+use crate::policies::Places;
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::claims;
+use crate::sandbox::grants::{Code, Writes};
+use crate::sandbox::mounts::Missing;
+use crate::sandbox::outcome::Outcome;
+use crate::sandbox::plan::SandboxPlan;
+use crate::sandbox::planner::View;
+use crate::sandbox::run::{self, Streams};
+use crate::sandbox::streams::Talk;
+use crate::sandbox::watchdog::Watchdog;
+use crate::sandbox::workspace::Workspace;
+
+/// The program that runs tools.
+const NODE: &str = "node";
+
+/// Permission bits that files of a tool in its own scratch never get.
+const UMASK: u32 = 0o077;
+
+/// Where and under what a tool runs.
+pub(super) struct Scene {
+    /// The policy, within the tool's permissions.
+    pub policy: Arc<Effective>,
+    /// The workspace, which the tool does not see.
+    pub workspace: Arc<Workspace>,
+    /// Where our own files are.
+    pub places: Places,
+    /// The image, instead of the policy's.
+    pub image: Option<String>,
+    /// The figures in force.
+    pub limits: Limits,
+}
+
+/// What came of it.
+pub(super) struct Ran {
+    /// How the sandbox ended.
+    pub outcome: Outcome,
+    /// How the talk ended.
+    pub served: Served,
+    /// What it ran in.
+    pub plan: SandboxPlan,
+    /// What made it.
+    pub engine: &'static str,
+}
+
+/// Runs one job to its end.
+pub(super) async fn run_job(
+    id: &CallId,
+    scene: &Scene,
+    job: Job,
+    authority: Authority,
+    events: Arc<dyn Events>,
+    mut streams: Streams,
+    cancel: &mut Cancel,
+) -> Result<Ran, CallError> {
+    let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
+    let claims = claims::ledger(&materials(&scene.places)?, scene.workspace.identity());
+    let watchdog = Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&claims))
+        .map_err(|error| CallError::Local("start the watchdog", error))?;
+    let plan = make_plan(&setting(scene), engine.as_ref(), Missing::Make).await?;
+    let (talk, stream): (Talk, DuplexStream) = Talk::pair();
+    streams.talk = Some(talk);
+    let work = Work::Argv { argv: [NODE, runtime::MAIN].map(Bytes::from).to_vec(), program: None };
+    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask: UMASK };
+    let sandbox = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog);
+    // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
+    let broker = broker::serve(stream, job, authority, events, std::future::pending());
+    let (outcome, served) = tokio::join!(sandbox, broker);
+    Ok(Ran { outcome: outcome?, served, plan, engine: engine.name() })
+}
+
+fn setting(scene: &Scene) -> Setting<'_> {
+    Setting {
+        policy: &scene.policy,
+        workspace: &scene.workspace,
+        places: &scene.places,
+        image: scene.image.as_deref(),
+        limits: scene.limits,
+        place: RunPlace::Sandbox,
+        view: View::Program(NODE),
+        writes: Writes::None,
+        code: Code::Granted,
+    }
+}

@@ -1,0 +1,190 @@
+//! `runner tool run`: a tool, decided request by request, in a sandbox of its own.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::io::AsyncWrite;
+
+use super::ask::approver;
+use super::live::Live;
+use crate::audit::Redactor;
+use crate::call::CallResult;
+use crate::call::tool::{self, Front, Given, ToolRequest};
+use crate::cli::exec::{limit, tightened};
+use crate::cli::printer::{Format, Printer};
+use crate::cli::style;
+use crate::cli::terminal_sink::TerminalSink;
+use crate::cli::usage::UsageError;
+use crate::cli::visible::{visible, visible_block};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::Choice;
+use crate::sandbox::run::{Keep, Streams};
+use crate::tool::ToolName;
+
+/// The largest file of arguments.
+const ARGS_FILE_MAX: u64 = 16 << 20;
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --yes --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
+)]
+pub struct Args {
+    /// The tool, by name
+    #[arg(value_name = "NAME")]
+    name: ToolName,
+    /// All arguments as one JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "args_file")]
+    args: Option<String>,
+    /// The same, from a file; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    args_file: Option<PathBuf>,
+    /// One argument: NAME=VALUE, read by the type that the tool's schema gives it, or NAME:=JSON
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pairs: Vec<String>,
+    /// The policy that decides: a name, or the path of a .yml file [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+    /// Run for this folder
+    #[arg(long, short = 'C', visible_alias = "cwd", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// A further folder with tools
+    #[arg(long, value_name = "DIR")]
+    tools: Vec<PathBuf>,
+    /// The image: `host`, or an OCI reference that has node
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// End the call after this time, such as 30s; can only tighten
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// Any limit by its key, such as broker-calls=10; can only tighten
+    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    limits: Vec<String>,
+    /// Approve what the tool or the policy would ask about
+    #[arg(long, short = 'y')]
+    yes: bool,
+}
+
+/// Runs it.
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let yes = args.yes;
+    let name = args.name.to_string();
+    let prepared = args.resolve()?.prepare()?;
+    let redactor = Redactor::new();
+    let streams = match printer.format() {
+        Format::Json => Streams { keep: Keep::Limit, ..Streams::default() },
+        Format::Text => {
+            Streams { stdout: Some(prints()), stderr: Some(prints()), ..Streams::default() }
+        }
+    };
+    let front = Front {
+        events: Arc::new(Live::new(&name, printer.color(), redactor.clone())),
+        streams,
+        approver: approver(yes),
+        redactor,
+    };
+    let result = tool::run(&prepared, front)?;
+    report(&result, printer)?;
+    Ok(result.ending)
+}
+
+impl Args {
+    fn resolve(self) -> Result<ToolRequest, Error> {
+        let json = match &self.args_file {
+            Some(path) => Some(read(path)?),
+            None => self.args,
+        };
+        let mut tighten = tightened(&self.limits)?;
+        if let Some(figure) = &self.timeout {
+            tighten.push(limit("--timeout", "wall", figure)?);
+        }
+        Ok(ToolRequest {
+            name: self.name,
+            given: Given { json, pairs: self.pairs },
+            cwd: self.workdir,
+            policy: self.policy.unwrap_or_default(),
+            tools: self.tools,
+            image: self.image,
+            tighten,
+        })
+    }
+}
+
+/// Reads a file of arguments; `-` is standard input.
+fn read(path: &PathBuf) -> Result<String, UsageError> {
+    use std::io::Read as _;
+    let wrong = |why: String| UsageError::Option { option: "--args-file".to_owned(), why };
+    let failed = |error: std::io::Error| wrong(format!("{}: {error}", path.display()));
+    let mut source: Box<dyn std::io::Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(failed)?)
+    };
+    let mut text = String::new();
+    source.by_ref().take(ARGS_FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > ARGS_FILE_MAX {
+        return Err(wrong(format!("{} is larger than {ARGS_FILE_MAX} bytes", path.display())));
+    }
+    Ok(text)
+}
+
+/// What a tool prints is talk, not its result: all of it goes to standard error.
+fn prints() -> Pin<Box<dyn AsyncWrite + Send>> {
+    if std::io::stderr().is_terminal() {
+        Box::pin(TerminalSink::new(tokio::io::stderr()))
+    } else {
+        Box::pin(tokio::io::stderr())
+    }
+}
+
+/// The value on standard output; what went wrong on standard error.
+fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
+    if printer.format() == Format::Json {
+        printer.json(result)?;
+        return Ok(());
+    }
+    match &result.value {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => {
+            let shown = visible_value(text);
+            let end = if text.ends_with('\n') { "" } else { "\n" };
+            printer.data(format_args!("{shown}{end}"))?;
+        }
+        Some(value) => {
+            let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
+            printer.data(format_args!("{}\n", visible_value(&text)))?;
+        }
+    }
+    if let Some(error) = &result.error {
+        let bad = style::BAD;
+        printer.talk(format_args!(
+            "{bad}{}:{bad:#} {}",
+            visible(&error.code),
+            visible_block(&error.message)
+        ));
+        if let Some(stack) = &error.stack {
+            printer.talk(visible_block(stack.trim_end()));
+        }
+        if let Some(rule) = &error.rule {
+            printer.talk(format_args!(
+                "  rule: {} ({}:{})",
+                rule.id,
+                visible(&rule.file),
+                rule.line
+            ));
+        }
+        if let Some(suggestion) = &error.suggestion {
+            printer.hint(suggestion);
+        }
+    }
+    Ok(())
+}
+
+/// A tool's value is foreign text: on a terminal it is shown as text, elsewhere it goes on unchanged.
+fn visible_value(text: &str) -> std::borrow::Cow<'_, str> {
+    if std::io::stdout().is_terminal() { visible_block(text) } else { text.into() }
+}
