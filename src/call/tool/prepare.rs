@@ -159,7 +159,7 @@ fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> {
                 Runtime::Typescript => Language::TypeScript,
                 Runtime::Node => Language::JavaScript,
             },
-            place: Place::Block { line: code.line, indent: code.indent },
+            place: Place { line: code.line, indent: code.indent },
         },
         Some(Definition { body: Body::Module(_), .. }) => Part::Whole(Language::TypeScript),
     };
