@@ -13,6 +13,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::ProtocolError;
 use super::exec::Command;
 use super::fetch::Redirect;
+use super::strict::Object;
 
 /// Longest excerpt of an error that quotes the tool's own text.
 const WHY_MAX: usize = 200;
@@ -155,7 +156,8 @@ pub fn decode(payload: &[u8]) -> Result<Request, ProtocolError> {
     let bad =
         |error: serde_json::Error| ProtocolError::BadJson { kind: "request", why: why(&error) };
     // The first reading finds the method, the second reads everything for it, strictly.
-    let head: Envelope<IgnoredAny> = serde_json::from_slice(payload).map_err(bad)?;
+    let Object(head): Object<Envelope<IgnoredAny>> =
+        serde_json::from_slice(payload).map_err(bad)?;
     let action = match head.method.as_str() {
         "file.read" => read::<ReadParams>(payload)?.into(),
         "file.write" => read::<WriteParams>(payload)?.into(),
@@ -207,8 +209,8 @@ fn read_as<P: for<'de> Deserialize<'de>>(
     method: &'static str,
     payload: &[u8],
 ) -> Result<P, ProtocolError> {
-    serde_json::from_slice::<Envelope<P>>(payload)
-        .map(|envelope| envelope.params)
+    serde_json::from_slice::<Object<Envelope<Object<P>>>>(payload)
+        .map(|Object(envelope)| envelope.params.0)
         .map_err(|error| ProtocolError::BadParams { method, why: why(&error) })
 }
 

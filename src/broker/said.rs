@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::request::why;
-use super::strict::Strict;
+use super::strict::{Object, Strict};
 use super::{Level, Log, Progress, ProtocolError, ToolEnd, ToolError};
 
 /// A log line or progress.
@@ -15,19 +15,27 @@ pub(super) enum Note {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[serde(rename_all = "lowercase")]
 enum RawNote {
-    Log {
-        level: Level,
-        message: String,
-        #[serde(default)]
-        fields: Option<Strict>,
-    },
-    Progress {
-        fraction: f64,
-        #[serde(default)]
-        text: Option<String>,
-    },
+    Log(Object<RawLog>),
+    Progress(Object<RawProgress>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLog {
+    level: Level,
+    message: String,
+    #[serde(default)]
+    fields: Option<Strict>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProgress {
+    fraction: f64,
+    #[serde(default)]
+    text: Option<String>,
 }
 
 /// Reads a note.
@@ -37,7 +45,7 @@ enum RawNote {
 pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
     let bad = |why: String| ProtocolError::BadJson { kind: "note", why };
     match serde_json::from_slice(payload).map_err(|error| bad(why(&error)))? {
-        RawNote::Log { level, message, fields } => {
+        RawNote::Log(Object(RawLog { level, message, fields })) => {
             let fields = match fields {
                 None | Some(Strict(Value::Null)) => Map::new(),
                 Some(Strict(Value::Object(fields))) => fields,
@@ -45,7 +53,7 @@ pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
             };
             Ok(Note::Log(Log { level, message, fields }))
         }
-        RawNote::Progress { fraction, text } => {
+        RawNote::Progress(Object(RawProgress { fraction, text })) => {
             // JSON has no NaN; what is beyond the ends is at the ends.
             Ok(Note::Progress(Progress { fraction: fraction.clamp(0.0, 1.0), text }))
         }
@@ -56,7 +64,7 @@ pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
 #[serde(rename_all = "lowercase")]
 enum RawResult {
     Value(Strict),
-    Error(ToolError),
+    Error(Object<ToolError>),
 }
 
 /// Reads a result.
@@ -66,7 +74,7 @@ enum RawResult {
 pub(super) fn result(payload: &[u8]) -> Result<ToolEnd, ProtocolError> {
     match serde_json::from_slice(payload) {
         Ok(RawResult::Value(Strict(value))) => Ok(ToolEnd::Value(value)),
-        Ok(RawResult::Error(error)) => Ok(ToolEnd::Error(error)),
+        Ok(RawResult::Error(Object(error))) => Ok(ToolEnd::Error(error)),
         Err(error) => Err(ProtocolError::BadJson { kind: "result", why: why(&error) }),
     }
 }
@@ -94,6 +102,8 @@ mod tests {
             r#"{"log":{"level":"info","message":"m","x":1}}"#,
             r#"{"log":{"level":"info","message":"m"},"progress":{"fraction":1}}"#,
             r#"{"progress":{"fraction":"1"}}"#,
+            r#"{"progress":[1,"t"]}"#,
+            r#"{"log":["info","m"]}"#,
             r#"{"progress":{"fraction":1e999}}"#,
         ] {
             assert!(note(bad.as_bytes()).is_err(), "{bad}");
@@ -116,6 +126,7 @@ mod tests {
             r#"{"error":{"name":"E"}}"#,
             r#"{"error":{"name":"E","message":"m","x":1}}"#,
             r#"{"ok":1}"#,
+            r#"{"error":["E","m"]}"#,
         ] {
             assert!(result(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -1,13 +1,42 @@
-//! JSON values in which every key stands once.
+//! JSON read strictly: values in which every key stands once, and objects that are objects.
 //!
-//! `serde_json::Value` keeps the last of duplicate keys; two readers of the same text could then see
-//! different things. Depth is bounded by `serde_json` itself (128).
+//! `serde_json::Value` keeps the last of duplicate keys, and derived structures take an array for an
+//! object; two readers of the same text could then see different things. Depth is bounded by
+//! `serde_json` itself (128).
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+/// The key under which `serde_json` hands numbers on if it keeps all their digits.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// What an object holds; an array of the same values is none.
+pub(super) struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        from.deserialize_map(Members(PhantomData))
+    }
+}
 
 /// A value without duplicate keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +111,11 @@ impl<'de> Visitor<'de> for StrictVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Strict, A::Error> {
         let mut values = Map::new();
         while let Some(key) = map.next_key::<String>()? {
+            if key == NUMBER && values.is_empty() {
+                let digits = map.next_value::<String>()?;
+                let number: Number = digits.parse().map_err(de::Error::custom)?;
+                return Ok(Strict(Value::Number(number)));
+            }
             let Strict(value) = map.next_value()?;
             if values.contains_key(&key) {
                 return Err(de::Error::custom(format!("duplicate key {key:?}")));
@@ -98,7 +132,8 @@ mod tests {
 
     #[test]
     fn values_are_what_serde_json_reads_but_for_duplicates() {
-        for text in ["null", "1", "-1", "1.5", "\"a\"", "[1,[]]", r#"{"a":{"b":[true]}}"#] {
+        for text in ["null", "1", "-1", "1.5", "1e400", "\"a\"", "[1,[]]", r#"{"a":{"b":[true]}}"#]
+        {
             let Strict(value) = serde_json::from_str(text).unwrap();
             assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
         }

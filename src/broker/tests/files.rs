@@ -48,7 +48,7 @@ async fn files_are_written_read_listed_moved_and_removed() {
     case.untouched();
     let served = peer.end().await;
     assert_eq!(served.end.unwrap(), ToolEnd::Value(Value::Null));
-    assert_eq!(served.usage.calls, 15);
+    assert_eq!(served.usage.calls, 14);
     assert_eq!(served.usage.refused, 2);
     assert_eq!(served.requests[1].object, "a/b/x.txt");
 }
