@@ -5,6 +5,7 @@
 //! not read, holds no thread, and the others go on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use runner_policy::decide::RuleRef;
@@ -108,16 +109,18 @@ pub(super) async fn answer(context: Arc<Context>, task: Task) -> Brokered {
     let started = Instant::now();
     let method = action.method();
     let mut note = Note { object: named(&action), call: None };
-    let is_exec = matches!(action, Action::Exec { .. });
     let (canceller, cancel) = Cancel::pair();
+    // Whether a command runs: one that waits for its turn has nothing to end in order.
+    let running = AtomicBool::new(false);
     let result = {
-        let work = perform(&context, action, has_body.then_some(body), &mut out, &mut note, cancel);
+        let asked = Asked { action, body: has_body.then_some(body), cancel, running: &running };
+        let work = perform(&context, asked, &mut out, &mut note);
         tokio::pin!(work);
         tokio::select! {
             biased;
             result = &mut work => result,
             _ = &mut unwanted => {
-                if is_exec {
+                if running.load(Ordering::Relaxed) {
                     canceller.cancel(CancelCause::Terminate);
                     // Its sandbox should end in order; whatever it answers, nobody wants it.
                     drop(tokio::time::timeout(EXEC_GRACE, &mut work).await);
@@ -184,14 +187,21 @@ fn shortened(text: String) -> String {
     }
 }
 
-async fn perform(
-    context: &Context,
+/// What a request brings.
+struct Asked<'a> {
     action: Action,
     body: Option<Body>,
+    cancel: Cancel,
+    running: &'a AtomicBool,
+}
+
+async fn perform(
+    context: &Context,
+    asked: Asked<'_>,
     out: &mut Outgoing,
     note: &mut Note,
-    cancel: Cancel,
 ) -> Result<String, Refusal> {
+    let Asked { action, body, cancel, running } = asked;
     match action {
         Action::Read { path, offset, length } => {
             read(context, path, offset, length, out, note).await
@@ -249,7 +259,7 @@ async fn perform(
             let cwd = context.blocking(move |files| files.folder(&cwd)).await?;
             let stdin = body.unwrap_or_else(Body::empty);
             let request = ExecRequest { command, cwd, env, timeout, stdin, cancel };
-            exec(context, request, out, note).await
+            exec(context, request, running, out, note).await
         }
         Action::Fetch { method, url, headers, timeout, redirect } => {
             let request = FetchRequest { method, url, headers, timeout, redirect, body };
@@ -290,10 +300,12 @@ async fn read(
 async fn exec(
     context: &Context,
     request: ExecRequest,
+    running: &AtomicBool,
     out: &mut Outgoing,
     note: &mut Note,
 ) -> Result<String, Refusal> {
     let _slot = context.exec_slots.acquire().await.map_err(|_| cancelled())?;
+    running.store(true, Ordering::Relaxed);
     let reply = context.authority.exec.run(request).await?;
     note.call = Some(reply.call.clone());
     out.bytes(&reply.stdout).await?;
