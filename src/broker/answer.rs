@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use runner_policy::decide::RuleRef;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -137,7 +136,7 @@ pub(super) async fn answer(context: Arc<Context>, task: Task) -> Brokered {
         method,
         object: shortened(note.object),
         refused: refusal.map(|refusal| refusal.code),
-        rule: refusal.and_then(|refusal| refusal.rule.clone()),
+        rule: refusal.and_then(|refusal| refusal.rule.as_deref().cloned()),
         bytes_in: 0,
         bytes_out: out.sent(),
         duration: started.elapsed(),
@@ -146,13 +145,13 @@ pub(super) async fn answer(context: Arc<Context>, task: Task) -> Brokered {
 }
 
 /// A request that was refused without being looked at.
-pub(super) fn unheard(id: u32, action: &Action, code: Code, rule: Option<RuleRef>) -> Brokered {
+pub(super) fn unheard(id: u32, action: &Action, code: Code) -> Brokered {
     Brokered {
         id,
         method: action.method(),
         object: shortened(named(action)),
         refused: Some(code),
-        rule,
+        rule: None,
         bytes_in: 0,
         bytes_out: 0,
         duration: Duration::ZERO,

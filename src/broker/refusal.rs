@@ -85,7 +85,7 @@ pub struct Refusal {
     /// The path that it is about, below the workspace.
     pub path: Option<String>,
     /// The rule that decided.
-    pub rule: Option<RuleRef>,
+    pub rule: Option<Box<RuleRef>>,
     /// The next step.
     pub suggestion: Option<String>,
     /// Whether the same request can succeed later without a change.
@@ -128,7 +128,7 @@ impl Refusal {
             None => decision.message.clone(),
         };
         let mut refusal = Self::new(code, message);
-        refusal.rule.clone_from(&decision.rule);
+        refusal.rule = decision.rule.clone().map(Box::new);
         refusal
     }
 }
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn a_refusal_travels_with_its_rule_by_name() {
         let mut refusal = Refusal::new(Code::AccessDenied, "no").at("a/.env").hint("ask");
-        refusal.rule = Some(RuleRef {
+        refusal.rule = Some(Box::new(RuleRef {
             id: "project/files.deny".to_owned(),
             file: "/somewhere/project.yml".to_owned(),
             line: 3,
             text: "**/.env".to_owned(),
-        });
+        }));
         assert_eq!(
             serde_json::to_string(&refusal).unwrap(),
             r#"{"code":"access_denied","message":"no","path":"a/.env","rule":"project/files.deny","suggestion":"ask","recoverable":false}"#

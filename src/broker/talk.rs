@@ -191,7 +191,7 @@ impl Talk {
     }
 
     fn refuse(&mut self, id: u32, action: &Action, refusal: Refusal) {
-        let brokered = unheard(id, action, refusal.code, refusal.rule.clone());
+        let brokered = unheard(id, action, refusal.code);
         self.owe(id, &Err(refusal));
         self.list(brokered);
     }

@@ -70,13 +70,10 @@ impl Files {
         let room = self.room(0);
         room.look(&slot.folder, &slot.relative)?;
         let temp = Temp::new(&slot).map_err(failed)?;
-        match &target.existing {
+        if let Some(existing) = &target.existing {
             // Permissions are kept; the bits that lend rights are not.
-            Some(existing) => {
-                fchmod(&temp.file, Mode::from_raw_mode(existing.stat.st_mode & 0o777))
-                    .map_err(failed)?
-            }
-            None => {}
+            let mode = Mode::from_raw_mode(existing.stat.st_mode & 0o777);
+            fchmod(&temp.file, mode).map_err(failed)?;
         }
         give(&temp.file, &slot, target.existing.as_ref().map(|found| &found.stat))
             .map_err(failed)?;
