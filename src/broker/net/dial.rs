@@ -65,7 +65,7 @@ fn not_dialled(url: &Url, refused: &DialRefused) -> Refusal {
         Code::NetAddress,
         format!("{} must not be reached: {refused}", url.authority()),
     );
-    refusal.rule.clone_from(&refused.rule);
+    refusal.rule = refused.rule.clone().map(Box::new);
     if refused.rule.is_none() && refused.kind.can_be_named() {
         refusal = refusal.hint(
             "a `net` rule of the policy can name the address itself, or its host with `private: true`",
