@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::folder::{Folder, Follow, Seen, digest};
 use super::job::{Confinement, Observation};
-use super::limits::FILE_BYTES;
+use super::limits::{FILE_BYTES, TOTAL_BYTES};
 use super::source::Source;
 
 /// One module, ready for Node.
@@ -109,6 +109,8 @@ pub fn own(source: &Source) -> Observation {
 /// # Errors
 /// The first that is different.
 pub fn verify(folder: &Folder, observed: &[Observation]) -> Result<(), Changed> {
+    // Who names one large file by many paths does not make us read without end.
+    let mut left = TOTAL_BYTES + FILE_BYTES;
     observed.iter().try_for_each(|before| {
         let Observation { path, follow, seen } = before;
         let changed = |how| Err(Changed { path: path.clone(), how });
@@ -116,11 +118,14 @@ pub fn verify(folder: &Folder, observed: &[Observation]) -> Result<(), Changed> 
         match (seen, now) {
             (Seen::Content(expected), Seen::File) => {
                 let read = match follow {
-                    Follow::Yes => folder.read(path, FILE_BYTES),
-                    Follow::No => folder.read_plain(path, FILE_BYTES),
+                    Follow::Yes => folder.read(path, left.min(FILE_BYTES)),
+                    Follow::No => folder.read_plain(path, left.min(FILE_BYTES)),
                 };
                 match read {
-                    Ok(bytes) if digest(&bytes) == *expected => Ok(()),
+                    Ok(bytes) if digest(&bytes) == *expected => {
+                        left -= bytes.len() as u64;
+                        Ok(())
+                    }
                     Ok(_) => changed(Difference::Content),
                     Err(_) => changed(Difference::Unreadable),
                 }

@@ -9,6 +9,7 @@ use super::compiled::{Compiled, Origin, digest_of, inputs, own, verify};
 use super::error::CompileError;
 use super::folder::Folder;
 use super::job::{Answer, Done, Job, Observation, Told};
+use super::limits::{CODE_BYTES, PATHS};
 use super::process;
 use super::report::EXCERPT;
 use super::source::Source;
@@ -67,6 +68,10 @@ impl Compiler {
             place: source.place(),
         };
         match process::run(&self.program, folder, &job)? {
+            Answer::Done(done) if done.code.len() > CODE_BYTES || done.observed.len() > PATHS => {
+                let how = "its answer has more than it may have".to_owned();
+                Err(CompileError::Crashed { file: source.shown.clone(), how })
+            }
             Answer::Done(done) => Ok(done),
             Answer::Findings(told) => Err(CompileError::Source(
                 told.into_iter().map(|told| finding(told, source)).collect(),

@@ -120,3 +120,60 @@ fn deny(folder: BorrowedFd<'_>) -> Result<RestrictionStatus, RulesetError> {
         .add_rule(PathBeneath::new(folder, may))?
         .restrict_self()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+    use crate::tool::compile::folder::Folder;
+
+    /// What each attempt comes to: whether it was done.
+    fn attempts(inside: &Path, address: std::net::SocketAddr) -> [bool; 9] {
+        let outside = inside.with_file_name("secret");
+        [
+            fs::read(inside.join("a.ts")).is_ok(),
+            fs::read_dir(inside).is_ok(),
+            fs::read(&outside).is_ok(),
+            fs::read(inside.join("link")).is_ok(),
+            fs::read_dir("/").is_ok(),
+            File::create(inside.join("new")).is_ok(),
+            fs::remove_file(inside.join("gone")).is_ok(),
+            Command::new("/bin/true").status().is_ok(),
+            TcpStream::connect(address).is_ok(),
+        ]
+    }
+
+    /// The kernel alone, without our own view of files: it holds for the thread and all that it starts.
+    #[test]
+    fn the_kernel_denies_everything_but_reading_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("tool");
+        fs::create_dir(&inside).unwrap();
+        fs::write(place.path().join("secret"), "s").unwrap();
+        for name in ["a.ts", "gone"] {
+            fs::write(inside.join(name), "x").unwrap();
+        }
+        symlink("../secret", inside.join("link")).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(attempts(&inside, address), [true; 9]);
+        fs::write(inside.join("gone"), "x").unwrap();
+        let folder = Folder::open(&inside).unwrap();
+        let (status, after) = std::thread::spawn(move || {
+            let status = deny(folder.handle()).unwrap();
+            (status, attempts(&inside, address))
+        })
+        .join()
+        .unwrap();
+        let LandlockStatus::Available { effective_abi, .. } = status.landlock else {
+            panic!("these tests need Landlock: {status:?}");
+        };
+        let tcp = effective_abi < ABI::V4;
+        assert_eq!(after, [true, true, false, false, false, false, false, false, tcp]);
+    }
+}

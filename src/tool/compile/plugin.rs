@@ -1,4 +1,8 @@
 //! What we add to rolldown: where the tool's own code comes from, where `zod` goes, what may not be imported.
+//!
+//! `data:` addresses of JavaScript and JSON are text that the author wrote, and become a part of the module; from inside one
+//! nothing can be imported. Anything on a network is refused. Other addresses (`file:` too) are not found, because there
+//! is nothing above the tool's folder.
 
 use std::borrow::Cow;
 use std::io;

@@ -66,29 +66,76 @@ fn a_job_that_is_none_is_an_answer() {
     }
 }
 
-/// strace shows the order: everything that confines comes before the first byte of the job, and nothing but the tool's folder
-/// is opened after that.
-#[test]
-fn it_confines_itself_before_it_reads() {
-    let bench = Bench::new();
-    bench.write("b.ts", "export const b = 1");
-    if Command::new("strace").arg("-V").output().is_err() {
+/// Whether strace is here. If not, that is said aloud.
+fn strace() -> bool {
+    let here = Command::new("strace").arg("-V").output().is_ok();
+    if !here {
         eprintln!("SKIPPED: needs strace");
-        return;
     }
+    here
+}
+
+/// A compiler under strace with these options, in the folder of a tool: what it answered, and all its calls.
+fn traced(bench: &Bench, options: &[&str], text: &str) -> (serde_json::Value, String) {
     let meta = fs::metadata(bench.tool("")).unwrap();
     let log = bench.outside("strace.log");
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o"]).arg(&log).arg(env!("CARGO_BIN_EXE_runner"));
+    command.args(["-f", "-qq", "-o"]).arg(&log).args(options).arg(env!("CARGO_BIN_EXE_runner"));
     command.arg("--internal-compile").arg(bench.tool("").components().as_path());
     command.arg(meta.dev().to_string()).arg(meta.ino().to_string()).env_clear();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let text = job("import { b } from './b'; export const a = b");
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    // It may have answered before it read.
+    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     let output = child.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"done\""), "{output:?}");
-    let log = fs::read_to_string(log).unwrap();
+    let answer = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {options:?} {output:?}"));
+    (answer, fs::read_to_string(log).unwrap())
+}
+
+/// A kernel that refuses any part of the confinement: nothing is compiled, and the job is not read.
+#[test]
+fn where_it_cannot_be_confined_it_reads_nothing() {
+    if !strace() {
+        return;
+    }
+    let bench = Bench::new();
+    let text = job("export const a = 1");
+    let (control, log) = traced(&bench, &["-e", "trace=read"], &text);
+    assert!(control.get("done").is_some() && log.contains("read(0, "), "{control} {log}");
+    for refusal in [
+        "landlock_create_ruleset:error=ENOSYS",
+        "landlock_create_ruleset:error=EOPNOTSUPP",
+        "landlock_create_ruleset:error=EPERM:when=2+",
+        "landlock_add_rule:error=EINVAL",
+        "landlock_restrict_self:error=E2BIG",
+        "prlimit64:error=EPERM",
+        "prctl:error=EINVAL:when=2+",
+    ] {
+        let inject = format!("inject={refusal}");
+        let options = [
+            "-e",
+            "trace=read,prctl,prlimit64,landlock_create_ruleset,landlock_add_rule,landlock_restrict_self",
+            "-e",
+            &inject,
+        ];
+        let (answer, log) = traced(&bench, &options, &text);
+        assert!(answer.get("unconfined").is_some(), "{refusal}: {answer}");
+        assert!(!log.contains("read(0, "), "{refusal}: {log}");
+    }
+}
+
+/// strace shows the order: everything that confines comes before the first byte of the job, and nothing but the tool's folder
+/// is opened after that.
+#[test]
+fn it_confines_itself_before_it_reads() {
+    if !strace() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("b.ts", "export const b = 1");
+    let (answer, log) = traced(&bench, &[], &job("import { b } from './b'; export const a = b"));
+    assert!(answer.get("done").is_some(), "{answer}");
     let lines: Vec<&str> = log.lines().collect();
     let first = |what: &str| {
         lines

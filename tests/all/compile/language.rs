@@ -135,6 +135,19 @@ fn node_built_ins_stay_with_node() {
 }
 
 #[test]
+fn older_forms_of_imports() {
+    let bench = Bench::new();
+    bench.write(
+        "c.cts",
+        "const path = require('node:path'); exports.base = (p: string): string => path.basename(p)",
+    );
+    let text = "import { base } from './c.cjs'; import { createRequire } from 'node:module'
+                const os = createRequire(import.meta.url)('os')
+                export const execute = () => [base('/a/b'), typeof os.cpus, typeof import.meta.url]";
+    assert_eq!(bench.result_of(text), json!(["b", "function", "string"]));
+}
+
+#[test]
 fn zod_is_the_runtimes() {
     let bench = Bench::new();
     let text = "import { z } from 'zod'; import * as v4 from 'zod/v4'
