@@ -47,6 +47,9 @@
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | the workspace | surveyed; mounted as the policy says; write folders of a rule are made if missing |
+//! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
+//! | the variables and files of a policy's `secrets` | read when a rule sends one |
+//! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
 
 pub mod audit;

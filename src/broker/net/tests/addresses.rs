@@ -123,10 +123,10 @@ async fn the_next_address_is_tried_and_a_denied_one_holds_by_any_name() {
     let rules = format!("  - {{ allow: \"GET http://a.test:{port}/**\", private: true }}\n");
     let (fetcher, _) = named(&rules, &[("a.test", both)]);
     assert_eq!(get(&fetcher, &format!("http://a.test:{port}/")).await.unwrap().text(), "second");
-    let denied = format!("{rules}  - {{ id: no, deny: \"connect 127.0.0.2:*\" }}\n");
+    let denied = format!("{rules}  - {{ id: not, deny: \"connect 127.0.0.2:*\" }}\n");
     let (fetcher, _) = named(&denied, &[("a.test", both)]);
     let refusal = get(&fetcher, &format!("http://a.test:{port}/")).await.unwrap_err();
-    assert_eq!((refusal.code, refusal.rule.unwrap().id.as_str()), (Code::NetAddress, "p/no"));
+    assert_eq!((refusal.code, refusal.rule.unwrap().id.as_str()), (Code::NetAddress, "p/not"));
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn what_no_rule_allows_is_never_dialled() {
     let server = Server::start(|_| ok("x")).await;
     let port = server.port();
     let rules = format!(
-        "  - {{ id: v1, allow: \"GET http://a.test:{port}/v1/**\", private: true }}\n  - {{ id: no, deny: \"GET http://a.test:{port}/v1/no/**\" }}\n"
+        "  - {{ id: v1, allow: \"GET http://a.test:{port}/v1/**\", private: true }}\n  - {{ id: not, deny: \"GET http://a.test:{port}/v1/no/**\" }}\n"
     );
     let fetcher = fetcher(&rules);
     assert_eq!(get(&fetcher, &format!("http://a.test:{port}/v1/x")).await.unwrap().text(), "x");
@@ -45,7 +45,7 @@ async fn what_no_rule_allows_is_never_dialled() {
         );
     }
     let refusal = get(&fetcher, &format!("http://a.test:{port}/v1/no/x")).await.unwrap_err();
-    assert_eq!(refusal.rule.unwrap().id, "p/no");
+    assert_eq!(refusal.rule.unwrap().id, "p/not");
     let posted = fetch(&fetcher, request("POST", &format!("http://a.test:{port}/v1/x"))).await;
     assert_eq!(posted.unwrap_err().code, Code::NetDenied);
     for url in ["https://a.test/v1/x", "http://b.test/v1/x", "http://a.test/v1/x"] {

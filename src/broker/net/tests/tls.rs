@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -90,10 +91,19 @@ async fn other_names_and_other_authorities_prove_nothing() {
         assert!(server.seen().is_empty(), "{why}");
     }
     // No TLS at all.
-    let server = Server::start(|_| ok("x")).await;
-    let fetcher = authority.trusted_by(fetcher(&rules(server.port())));
-    let seen = code(&fetcher, &format!("https://a.test:{}/", server.port())).await;
-    assert_eq!(seen, Code::NetTls);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let plain = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard).await;
+        heard
+    });
+    let fetcher = authority.trusted_by(fetcher(&rules(port)));
+    assert_eq!(code(&fetcher, &format!("https://a.test:{port}/")).await, Code::NetTls);
+    let heard = String::from_utf8_lossy(&plain.await.unwrap()).into_owned();
+    assert!(!heard.contains(CANARY) && !heard.contains("GET"), "{heard}");
 }
 
 #[tokio::test]
