@@ -71,7 +71,7 @@ export const tool: Tool<Args, Result> = {
     const found = new Set<string>();
     for (const folder of paths) {
       const start = folder === "." ? "" : `${folder.replace(/\/+$/, "")}/`;
-      const names = await fs.glob("{**/,}{package.json,Cargo.toml,pyproject.toml,go.mod,requirements*.txt}", { cwd: folder });
+      const names = await fs.glob("**/{package.json,Cargo.toml,pyproject.toml,go.mod,requirements*.txt}", { cwd: folder });
       for (const name of names) if (!FOREIGN.test(`/${name}`)) found.add(start + name);
     }
     if (found.size === 0) {

@@ -46,60 +46,98 @@ export const tool: Tool<z.infer<typeof parameters>, z.infer<typeof returnType>> 
   category: "code_analysis",
   securityTier: "read_only",
   capabilities: [{ action: "check", description: "Compare licences of dependencies with a list", requiresConfirmation: false }],
-  files: { read: ["**/package.json", "package.json", "**/node_modules/**"] },
+  files: { read: ["**/package.json", "**/node_modules/.package-lock.json"] },
   parameters,
   returnType,
 
   async execute({ directory, allow, except }, { platform: { fs }, progress, logger }) {
     const modules = directory === "." ? "node_modules" : `${directory.replace(/\/+$/, "")}/node_modules`;
-    if (!(await fs.exists(modules))) {
-      throw Object.assign(new Error(`there is no ${modules}: nothing is installed`), {
-        code: "not_installed",
-        suggestion: "install the packages first, or name another directory",
-      });
-    }
-    // A package is a folder right below a node_modules, or below a scope in one.
-    const paths = await fs.glob("{*,@*/*,**/node_modules/*,**/node_modules/@*/*}/package.json", { cwd: modules, dot: true });
+    const installed = (await fromLock(modules, fs)) ?? (await fromFolders(modules, fs, progress, logger));
     const allowed = new Set(allow.map((name) => name.toLowerCase()));
     const fine = new Set(except);
     const byLicence: Record<string, number> = {};
     const problems: z.infer<typeof problem>[] = [];
-    let packages = 0;
-    let unreadable = 0;
-
-    const look = async (path: string) => {
-      const full = `${modules}/${path}`;
-      let manifest: Manifest;
-      try {
-        manifest = JSON.parse(await fs.readFile(full)) as Manifest;
-      } catch (error) {
-        const { code } = error as RunnerError;
-        if (code === "limit_reached" || code === "cancelled") throw error;
-        unreadable += 1;
-        logger.warn(`${full} cannot be read`, { why: (error as Error).message });
-        return;
-      }
-      // Manifests inside a package (for subpaths, tests) name no package of their own.
-      if (typeof manifest.name !== "string" || typeof manifest.version !== "string") return;
-      packages += 1;
-      const licence = licenceOf(manifest);
+    for (const { name, version, licence, path } of installed.packages) {
       byLicence[licence ?? "none"] = (byLicence[licence ?? "none"] ?? 0) + 1;
-      const id = `${manifest.name}@${manifest.version}`;
-      if (fine.has(id) || fine.has(manifest.name)) return;
-      const why = licence === null ? "it names no licence" : isCovered(licence, allowed) ? undefined : /^see licen[cs]e in/i.test(licence) ? "its licence is in a file of its own" : "its licence is not on the list";
-      if (why !== undefined) problems.push({ package: id, licence, path: full, why });
-    };
-
-    const GROUP = 100;
-    for (let at = 0; at < paths.length; at += GROUP) {
-      await Promise.all(paths.slice(at, at + GROUP).map(look));
-      progress(Math.min(1, (at + GROUP) / paths.length), `${packages} packages`);
+      const id = `${name}@${version}`;
+      if (fine.has(id) || fine.has(name)) continue;
+      const why =
+        licence === null ? "it names no licence" : isCovered(licence, allowed) ? undefined : /^see licen[cs]e in/i.test(licence) ? "its licence is in a file of its own" : "its licence is not on the list";
+      if (why !== undefined) problems.push({ package: id, licence, path, why });
     }
     problems.sort((a, b) => (a.package < b.package ? -1 : 1));
     const order = Object.entries(byLicence).sort((a, b) => b[1] - a[1]);
-    return { ok: problems.length === 0 && unreadable === 0, packages, byLicence: Object.fromEntries(order), problems, unreadable, truncated: paths.truncated };
+    const { packages, unreadable, truncated } = installed;
+    return { ok: problems.length === 0 && unreadable === 0, packages: packages.length, byLicence: Object.fromEntries(order), problems, unreadable, truncated };
   },
 };
+
+// --- what is installed ----------------------------------------------------------------------
+
+interface Installed {
+  packages: { name: string; version: string; licence: string | null; path: string }[];
+  unreadable: number;
+  truncated: boolean;
+}
+
+/** npm notes what it installed, licences included: one file instead of thousands. */
+async function fromLock(modules: string, fs: ToolFileSystem): Promise<Installed | undefined> {
+  let lock: { packages?: Record<string, Manifest & { link?: boolean }> };
+  try {
+    lock = JSON.parse(await fs.readFile(`${modules}/.package-lock.json`));
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as RunnerError).code === "not_found") return undefined;
+    throw error;
+  }
+  const entries = Object.entries(lock.packages ?? {}).filter(([path, entry]) => path.includes("node_modules/") && entry.link !== true);
+  const packages = entries.map(([path, entry]) => ({
+    name: typeof entry.name === "string" ? entry.name : path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
+    version: String(entry.version),
+    licence: licenceOf(entry),
+    path: modules.replace(/node_modules$/, "") + path,
+  }));
+  return { packages, unreadable: 0, truncated: false };
+}
+
+/** Other installers leave no such note: then every manifest is read. */
+async function fromFolders(modules: string, fs: ToolFileSystem, progress: ToolContext["progress"], logger: ToolLogger): Promise<Installed> {
+  let paths: ToolList<string>;
+  try {
+    // A package is a folder right below a node_modules, or below a scope in one.
+    paths = await fs.glob("{*,@*/*,**/node_modules/*,**/node_modules/@*/*}/package.json", { cwd: modules, dot: true });
+  } catch (error) {
+    if ((error as RunnerError).code !== "not_found") throw error;
+    throw Object.assign(new Error(`there is no ${modules}: nothing is installed`), {
+      code: "not_installed",
+      suggestion: "install the packages first, or name another directory",
+    });
+  }
+  const out: Installed = { packages: [], unreadable: 0, truncated: paths.truncated };
+  const look = async (path: string) => {
+    const full = `${modules}/${path}`;
+    let manifest: Manifest;
+    try {
+      manifest = JSON.parse(await fs.readFile(full)) as Manifest;
+    } catch (error) {
+      const { code } = error as RunnerError;
+      if (code === "limit_reached" || code === "cancelled") throw error;
+      out.unreadable += 1;
+      logger.warn(`${full} cannot be read`, { why: (error as Error).message });
+      return;
+    }
+    // Manifests inside a package (for subpaths, tests) name no package of their own.
+    if (typeof manifest.name !== "string" || typeof manifest.version !== "string") return;
+    out.packages.push({ name: manifest.name, version: manifest.version, licence: licenceOf(manifest), path: full });
+  };
+  const GROUP = 100;
+  for (let at = 0; at < paths.length; at += GROUP) {
+    await Promise.all(paths.slice(at, at + GROUP).map(look));
+    progress(Math.min(1, (at + GROUP) / paths.length), `${out.packages.length} packages`);
+  }
+  return out;
+}
+
+// --- licences -------------------------------------------------------------------------------
 
 /** The licence as today's manifests write it, or as old ones did. */
 function licenceOf({ license, licenses }: Manifest): string | null {

@@ -118,7 +118,7 @@ interface ToolFileSystem {
   copyFile(from: string | URL, to: string | URL, options?: { exclusive?: boolean; signal?: AbortSignal }): Promise<void>;
 
   /**
-   * The paths that a pattern covers, sorted, relative to `cwd`. `*` and `?` stay within a name, `**` crosses folders,
+   * The files and folders that a pattern covers, sorted, relative to `cwd`. `*` and `?` stay within a name, `**` crosses folders,
    * `{a,b}` are alternatives. Paths that may not be read are left out.
    */
   glob(pattern: string, options?: ToolGlobOptions): Promise<ToolList<string>>;

@@ -18,6 +18,8 @@ const READ_BUFFER = 256 * 1024;
 const WRITE_BATCH = 256 * 1024;
 /** Requests under way at once. More wait here, in order, so that a tool may start thousands. */
 const MAX_UNDER_WAY = 64;
+/** Bytes of their parameters together; the host holds no more than twice this. */
+const MAX_UNDER_WAY_BYTES = 4 * 1024 * 1024;
 /** Notes that are not sent yet, in bytes: what a tool logs beyond that without a pause is counted and dropped. */
 const MAX_NOTES_WAITING = 1024 * 1024;
 /** How long the last frames may wait for a host that does not read. The host's own clock is shorter in practice. */
@@ -36,6 +38,7 @@ export function open(events) {
   let waitingHead = 0;
   let lastId = 0;
   let underWay = 0;
+  let underWayBytes = 0;
   let isOver = false;
   let broken;
   let flying; // the bytes that were given to the socket and are not known to be written
@@ -108,6 +111,7 @@ export function open(events) {
     if (request === undefined) return fail("protocol_error", "the host answered a request that nobody made");
     safe.tableDelete(requests, id);
     underWay -= 1;
+    underWayBytes -= request.cost;
     // The rest of a body that nobody wants is not sent, but the body does end.
     if (request.body !== undefined) push(form.frame(form.END, id));
     request.body = undefined;
@@ -136,7 +140,7 @@ export function open(events) {
       const cancelled = () => new RunnerError("cancelled", "the request was cancelled", { __proto__: null, trace: here });
       if (signal !== undefined && safe.isAborted(signal)) return reject(cancelled());
 
-      const one = { __proto__: null, id: 0, payload, body, sent: 0, credit: form.FIRST_CREDIT, parts: [], size: 0, trace: here, isDropped: false };
+      const one = { __proto__: null, id: 0, payload, cost: payload.length, body, sent: 0, credit: form.FIRST_CREDIT, parts: [], size: 0, trace: here, isDropped: false };
       const stop = () => {
         one.isDropped = true;
         one.parts = [];
@@ -158,6 +162,7 @@ export function open(events) {
   function next() {
     while (underWay < MAX_UNDER_WAY && waitingHead < waiting.length) {
       const one = waiting[waitingHead];
+      if (underWay > 0 && underWayBytes + one.cost > MAX_UNDER_WAY_BYTES) break;
       waiting[waitingHead] = undefined;
       waitingHead += 1;
       if (one.isDropped) continue;
@@ -165,6 +170,7 @@ export function open(events) {
       one.id = lastId;
       safe.tableSet(requests, one.id, one);
       underWay += 1;
+      underWayBytes += one.cost;
       push(form.frame(form.REQUEST, one.id, one.payload));
       one.payload = undefined;
       if (one.body !== undefined) sendBody(one);

@@ -44,7 +44,8 @@ function line(channel, level, message, rest) {
   for (let i = 0; i < rest.length; i += 1) {
     const more = rest[i];
     const json = typeof more === "object" && more !== null && fields === undefined ? plainJson(asFields(more), MAX_FIELDS) : undefined;
-    if (json !== undefined) fields = json;
+    // An object may write itself as something else, as a Date does.
+    if (json !== undefined && safe.startsWith(json, "{")) fields = json;
     else if (more !== undefined) said += ` ${display(more)}`;
   }
   const entry = { __proto__: null, level, message: cut(said, MAX_MESSAGE), fields: fields === undefined ? undefined : new form.Raw(fields) };

@@ -162,7 +162,7 @@ test("log lines of any kind arrive as text", async () => {
     logger.info(); logger.info(null); logger.info(Symbol('s')); logger.info(cyclic); logger.info('a', 1, 'b'); logger.info('with', { n: 1n });
     logger.warn(new TypeError('oops')); logger.error('failed', new Error('why')); logger.debug('x'.repeat(1e6), { big: 'y'.repeat(1e6) });
     logger.info('deep', (() => { let a = {}; for (let i = 0; i < 5000; i++) a = { a }; return a; })());
-    logger.info('half \\ud800'); context.progress(NaN); context.progress('1'); context.progress(7, 'done');`;
+    logger.info('half \\ud800'); logger.info('at', new Date(0)); context.progress(NaN); context.progress('1'); context.progress(7, 'done');`;
   const seen = await run(body(lines));
   assert.deepEqual(seen.problems, []);
   assert.equal(seen.value, null);
@@ -177,6 +177,8 @@ test("log lines of any kind arrive as text", async () => {
   assert.equal(seen.logs[6].message, "TypeError: oops");
   assert.equal(seen.logs[7].fields.error.message, "why");
   assert.equal(seen.logs[10].message, "half \ufffd");
+  assert.deepEqual(seen.logs[11], { level: "info", message: 'at "1970-01-01T00:00:00.000Z"' });
+  for (const { fields = {} } of seen.logs) assert.equal(Object.prototype.toString.call(fields), "[object Object]");
   assert.deepEqual(seen.progress, [{ fraction: 1, text: "done" }]);
 });
 
