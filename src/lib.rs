@@ -29,7 +29,8 @@
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
 //! - [`tool`]: custom tools; their TypeScript becomes one module in a confined child process.
-//! - [`exit`], [`error`]: how a run ends; one table of codes, one top error.
+//! - [`tool`]: custom tools: where they are found, what they take, give and ask for, and their compiler.
+//! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
 //! # Every file and socket we touch
@@ -56,6 +57,7 @@ pub mod audit;
 pub mod broker;
 pub mod call;
 pub mod cli;
+pub mod codes;
 pub mod engine;
 pub mod error;
 pub mod exit;

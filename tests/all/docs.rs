@@ -1,5 +1,6 @@
 //! What the README says is what the code does.
 
+use runner::codes::{self, Recoverable};
 use runner::exit;
 use runner::policies::{Choice, Places, Trust, load};
 use runner::sandbox::protection::{RuntimeKind, protections};
@@ -56,6 +57,42 @@ fn the_table_of_decision_codes_is_the_codes() {
         .map(|(_, word, about)| vec![format!("`{word}`"), (*about).to_owned()])
         .collect();
     assert_eq!(table("## A denial"), code);
+}
+
+/// `RUNNER_BLESS=1` writes it anew.
+#[test]
+fn the_table_of_error_codes_is_the_codes() {
+    let heading = "## Error codes";
+    let rows: Vec<_> = codes::TABLE
+        .iter()
+        .map(|row| {
+            let again = match row.recoverable {
+                Recoverable::Yes => "yes",
+                Recoverable::No => "no",
+            };
+            let code = format!("`{}`", row.code);
+            let cells = [&code, row.group.words(), row.about, again, row.suggestion];
+            cells.map(str::to_owned).to_vec()
+        })
+        .collect();
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        let (before, after) = README.split_once(heading).expect("the heading");
+        let start = after.find("\n|").expect("a table") + 1;
+        let end = start + after[start..].find("\n\n").expect("an end of the table");
+        let lines: Vec<String> =
+            rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
+        let head =
+            "| code | from | meaning | again? | next step |\n| --- | --- | --- | --- | --- |";
+        let text = format!(
+            "{before}{heading}{}{head}\n{}{}",
+            &after[..start],
+            lines.join("\n"),
+            &after[end..]
+        );
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"), text).expect("written");
+        return;
+    }
+    assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
 }
 
 #[test]
