@@ -27,4 +27,5 @@ mod line;
 mod policy;
 mod refused;
 mod support;
+mod tools;
 mod words;

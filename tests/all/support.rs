@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
 pub fn runner() -> Command {
@@ -108,6 +109,11 @@ impl Home {
 
     /// Runs it at a terminal of its own, where somebody types `input`.
     pub fn at_terminal(&self, line: &str, input: &str) -> Ran {
+        self.at_terminal_after(line, input, Duration::ZERO)
+    }
+
+    /// The same, where somebody thinks for a while before typing.
+    pub fn at_terminal_after(&self, line: &str, input: &str, pause: Duration) -> Ran {
         let mut command = Command::new("script");
         let line = format!("'{}' {line}", env!("CARGO_BIN_EXE_runner"));
         command.args(["-q", "-e", "-c", &line, "/dev/null"]);
@@ -115,6 +121,7 @@ impl Home {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let mut typing = child.stdin.take().expect("a pipe");
+        std::thread::sleep(pause);
         typing.write_all(input.as_bytes()).expect("typing");
         // The pipe stays open until the end: closing it would be an end of input.
         let output = child.wait_with_output().expect("it ends");

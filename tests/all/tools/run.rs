@@ -1,0 +1,207 @@
+//! `runner tool run` as its users call it.
+
+use super::{call, told, write_yaml};
+use crate::support::{Home, Ran, containers};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+/// The tool of the tool system's own description, as it stands there.
+const SEED: &str = include_str!("run_tests.seed.yml");
+
+/// A project whose `test` script really runs.
+fn project(home: &Home) {
+    fs::write(
+        home.path("project/package.json"),
+        r#"{"name":"p","version":"1.0.0","scripts":{"test":"node --test test.mjs"}}"#,
+    )
+    .unwrap();
+    fs::write(
+        home.path("project/test.mjs"),
+        "import test from 'node:test'; import fs from 'node:fs'; test('adds', () => { fs.writeFileSync('/tmp/ran', 'x'); console.log('PASS really ran') });\n",
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_tool_with_commands_runs_them_in_sandboxes_of_their_own() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    project(&home);
+    let code = r#"
+export async function execute(args, context) {
+  const result = await context.platform.executor.execute({ command: "npm", args: ["test"], cwd: context.conversation?.workingDirectory });
+  return { code: result.exitCode, text: result.stdout };
+}"#;
+    write_yaml(&home, "t", "permissions: { allowlist: [\"npm test*\"], autoAccept: true }", code);
+    let (result, ran) = call(&home, "t", &["--policy", "develop"]);
+    assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+    assert_eq!(result["value"]["code"], 0, "{result}");
+    assert!(result["value"]["text"].as_str().unwrap().contains("PASS really ran"));
+    // Both calls are in the ledger, and the command's names the tool's.
+    let request = &result["metadata"]["broker"]["requests"][0];
+    assert_eq!(request["method"], "exec.run");
+    let inner = home.run(["--json", "audit", "show", request["call"].as_str().unwrap()]).json();
+    assert!(inner.to_string().contains(result["call"].as_str().unwrap()), "{inner}");
+    // The same under a policy that does not allow it, and without the tool's own permission.
+    let (result, ran) = call(&home, "t", &[]);
+    assert_eq!(told(&result), ("denied", 126, "access_denied"), "{result}");
+    assert_eq!(ran.code, Some(126));
+    write_yaml(
+        &home,
+        "t",
+        "permissions: { allowlist: [\"npm run lint*\"], autoAccept: true }",
+        code,
+    );
+    let (result, _) = call(&home, "t", &["--policy", "develop"]);
+    assert_eq!(told(&result), ("denied", 126, "access_denied"), "{result}");
+}
+
+#[test]
+fn the_tool_of_the_description_runs_unchanged() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    // A real yarn, where people have it; `tests/run` installs it.
+    let Some(yarn) = std::env::var_os("RUNNER_TEST_YARN") else {
+        eprintln!("SKIPPED: needs yarn, and RUNNER_TEST_YARN does not say where it is");
+        assert!(std::env::var_os("CI").is_none(), "CI has a yarn");
+        return;
+    };
+    let modules = home.path(".local/lib/node_modules");
+    fs::create_dir_all(&modules).unwrap();
+    fs::create_dir_all(home.path(".local/bin")).unwrap();
+    let copied =
+        Command::new("cp").arg("-r").arg(&yarn).arg(modules.join("yarn")).status().unwrap();
+    assert!(copied.success());
+    symlink("../lib/node_modules/yarn/bin/yarn.js", home.path(".local/bin/yarn")).unwrap();
+    let package = r#"{"name":"p","version":"1.0.0","scripts":{"test":"node check.mjs"}}"#;
+    fs::write(home.path("project/package.json"), package).unwrap();
+    let check = "for (const name of ['adds', 'subtracts']) if (name.includes(process.argv[2])) console.log(1 + 1 === 2 ? `PASS ${name}` : `FAIL ${name}`);\n";
+    fs::write(home.path("project/check.mjs"), check).unwrap();
+    let folder = home.path("project/.runner/tools");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("run_tests.yml"), SEED).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.path(".local/bin").display());
+    let run = |more: &[&str]| {
+        let words =
+            ["--json", "tool", "run", "run_tests", "--policy", "develop", "--arg", "pattern=adds"];
+        Ran::from(home.runner().env("PATH", &path).args(words).args(more).output().unwrap())
+    };
+    // Its author wants to be asked, and nobody is there to answer.
+    let ran = run(&[]);
+    assert_eq!(
+        (ran.code, told(&ran.json()).0),
+        (Some(77), "needs_approval"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    let ran = run(&["--yes"]);
+    let result = ran.json();
+    assert_eq!(told(&result).0, "completed", "{result} {}", ran.err);
+    assert_eq!(result["value"], "✓ All 1 tests passed!", "{result}");
+    assert!(ran.err.contains("Running tests matching: adds"), "{}", ran.err);
+}
+
+#[test]
+fn arguments_are_checked_before_anything_starts() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let folder = home.path("project/.runner/tools");
+    fs::create_dir_all(&folder).unwrap();
+    let text = "name: t\ndescription: x\nschema:\n  type: object\n  properties:\n    count: { type: integer, minimum: 1 }\n    deep: { type: object, properties: { a: { type: string, default: b } }, default: {} }\n  required: [count]\n  additionalProperties: false\nreturns: { type: object, properties: { count: { type: integer } }, required: [count] }\ncode: |\n  export const execute = async (args: any) => args.count === 7 ? 'wrong' : args\n";
+    fs::write(folder.join("t.yml"), text).unwrap();
+    for (args, pointer) in [
+        ("{}", "count"),
+        (r#"{"count":0}"#, "/count"),
+        (r#"{"count":1,"more":2}"#, "more"),
+        (r#"{"count":1,"count":2}"#, "twice"),
+        ("[1]", ""),
+    ] {
+        let ran = home.run(["tool", "run", "t", "--args", args]);
+        assert_eq!(ran.code, Some(2), "{args}: {}", ran.err);
+        assert!(ran.err.contains(pointer), "{args}: {}", ran.err);
+    }
+    let (result, ran) = call(&home, "t", &["--arg", "count=3"]);
+    assert_eq!(result["value"], json!({"count": 3, "deep": {"a": "b"}}), "{result} {}", ran.err);
+    let (result, _) = call(&home, "t", &["--arg", "count=7"]);
+    assert_eq!(told(&result), ("error", 125, "invalid_result"), "{result}");
+}
+
+#[test]
+fn a_source_that_changes_between_question_and_run_is_refused() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    write_yaml(
+        &home,
+        "t",
+        "permissions: { allowlist: [\"ls\"], autoAccept: false }",
+        "import { part } from './part.ts';\nexport const execute = async () => part",
+    );
+    let part = home.path("project/.runner/tools/part.ts");
+    fs::write(&part, "export const part = 'good'").unwrap();
+    let changing = part.clone();
+    // At a terminal the question waits; meanwhile an import changes.
+    let change = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        fs::write(changing, "export const part = 'evil'").unwrap();
+    });
+    let ran = home.at_terminal_after("tool run t", "y\n", std::time::Duration::from_millis(3000));
+    change.join().unwrap();
+    assert_eq!(ran.code, Some(126), "{} {}", ran.out, ran.err);
+    assert!(ran.out.contains("part.ts") && !ran.out.contains("evil"), "{}", ran.out);
+    let ran = home.at_terminal_after("tool run t", "y\n", std::time::Duration::ZERO);
+    assert!(ran.code == Some(0) && ran.out.contains("evil"), "{} {}", ran.out, ran.err);
+    let ran = home.at_terminal_after("tool run t", "n\n", std::time::Duration::ZERO);
+    assert_eq!(ran.code, Some(77), "{}", ran.out);
+}
+
+#[test]
+fn a_module_is_described_once_and_then_runs() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let folder = home.path("project/.runner/tools");
+    fs::create_dir_all(&folder).unwrap();
+    let text = r#"
+import { z } from "zod";
+let order: string[] = [];
+export const tool = {
+  name: "m", version: "1.0.0", description: "A module.", category: "custom",
+  parameters: z.object({ text: z.string().min(1), times: z.number().int().default(2) }),
+  async initialize() { order.push("initialize") },
+  async execute(args: { text: string; times: number }) { order.push("execute"); return { said: args.text.repeat(args.times), order } },
+  async cleanup() { order.push("cleanup") },
+};
+"#;
+    fs::write(folder.join("m.tool.ts"), text).unwrap();
+    let (result, ran) = call(&home, "m", &["--arg", "text=ab"]);
+    assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+    assert_eq!(result["value"]["said"], "abab");
+    let listed = home.run(["--json", "audit", "list"]).json().to_string();
+    assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
+    let (result, _) = call(&home, "m", &["--arg", "text="]);
+    assert_eq!(told(&result).2, "invalid_arguments", "{result}");
+    call(&home, "m", &["--arg", "text=c"]);
+    let listed = home.run(["--json", "audit", "list"]).json().to_string();
+    assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
+}
+
+#[test]
+fn a_compile_error_shows_the_authors_line() {
+    let home = Home::new();
+    write_yaml(&home, "t", "", "export async function execute( {\n  return 1;\n}");
+    let ran = home.run(["tool", "run", "t"]);
+    assert_eq!(ran.code, Some(125), "{}", ran.err);
+    assert!(ran.err.contains("t.yml:6:") || ran.err.contains("t.yml:7:"), "{}", ran.err);
+}
