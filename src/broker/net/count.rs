@@ -42,7 +42,7 @@ mod tests {
         let of = |rule: &str, most| Count { rule: rule.to_owned(), most };
         let (a, b) = (of("p/a", 2), of("q/b", 3));
         assert_eq!(counts.charge(&[a.clone(), b.clone()]), Ok(()));
-        assert_eq!(counts.charge(&[a.clone()]), Ok(()));
+        assert_eq!(counts.charge(std::slice::from_ref(&a)), Ok(()));
         assert_eq!(counts.charge(&[a, b.clone()]).unwrap_err().code, Code::LimitReached);
         assert_eq!(counts.charge(std::slice::from_ref(&b)), Ok(()));
         assert_eq!(counts.charge(std::slice::from_ref(&b)), Ok(()));

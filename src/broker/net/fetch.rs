@@ -132,7 +132,7 @@ impl Fetcher {
         let mut way = Way { method, url, headers, body: None, hops: 0 };
         let mut terms = self.decided(&way).await?;
         headers::goes_with(&way.headers, &terms.send)?;
-        let started = Instant::now();
+        let mut started = Instant::now();
         let mut deadline = started + timeout.unwrap_or(Duration::MAX).min(limit_of(&terms));
         let late = |way: &Way| too_late(&way.url.authority());
         let permit = timeout_at(deadline, Arc::clone(&self.at_once).acquire_owned())
@@ -176,7 +176,11 @@ impl Fetcher {
             }
             way.url = next;
             way.hops += 1;
+            let asked = Instant::now();
             terms = self.decided(&way).await?;
+            // A person who was asked takes none of the request's time.
+            started += asked.elapsed();
+            deadline += asked.elapsed();
             if headers::goes_with(&way.headers, &terms.send).is_err() {
                 // What the policy sends to the new place counts; parts of an answer do not go with it.
                 way.headers.retain(|(name, _)| {
@@ -221,7 +225,7 @@ impl Fetcher {
         let target = way.url.target(&way.method).ok_or_else(odd)?;
         let checked =
             dial::check(&self.policy, self.resolver.as_ref(), &way.url, &target, terms).await?;
-        let added = Secrets::new(self.redactor.clone(), self.env).render(&terms.send)?;
+        let added = Secrets::new(self.redactor.clone(), self.env).headers(&terms.send).await?;
         let stream = checked.connect(&way.url).await?;
         let outgoing = Outgoing {
             method: &way.method,

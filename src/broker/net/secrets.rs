@@ -1,8 +1,9 @@
 //! Values of secrets: read on the host when a rule sends one, learned by the redactor before anything is sent.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use hyper::header::{HeaderName, HeaderValue};
@@ -26,11 +27,24 @@ impl Secrets {
         Self { redactor, env }
     }
 
-    /// The headers that a rule sends, with their values. From here on the redactor knows the values.
+    /// The headers that a rule sends, with their values. From here on the redactor knows the values. Files may
+    /// lie on slow disks, so they are read beside the tasks that serve the call.
     ///
     /// # Errors
     /// A value is missing, or cannot be sent and kept out of answers.
-    pub(super) fn render(&self, send: &[Send]) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {
+    pub(super) async fn headers(
+        self,
+        send: &[Send],
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {
+        if send.is_empty() {
+            return Ok(Vec::new());
+        }
+        let send = send.to_vec();
+        let made = tokio::task::spawn_blocking(move || self.render(&send)).await;
+        made.unwrap_or_else(|_| Err(Refusal::new(Code::Cancelled, "the call is ending")))
+    }
+
+    fn render(&self, send: &[Send]) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {
         send.iter().map(|send| self.header(send)).collect()
     }
 
@@ -89,8 +103,9 @@ fn unusable(name: &str, why: &str) -> Refusal {
 
 fn read(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(failed)?;
-    // Asked of what was opened: a pipe would block, a device never end.
+    // Opening a pipe would wait for who writes to it; what was opened is asked what it is.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(format!("{} is no regular file", path.display()));
     }
@@ -136,6 +151,8 @@ mod tests {
         let file = |path: &Path| SecretSource::File(path.to_str().unwrap().to_owned());
         assert_eq!(render("${secret:A}", file(&path)).unwrap(), "canary-in-a-file");
         std::fs::write(&path, "x".repeat(9000)).unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         for source in [
             from("NONE"),
             from("SHORT"),
@@ -143,6 +160,7 @@ mod tests {
             from("SPACE"),
             file(&path),
             file(folder.path()),
+            file(&pipe),
         ] {
             let refusal = render("${secret:A}", source.clone()).unwrap_err();
             assert_eq!(refusal.code, Code::AccessDenied);

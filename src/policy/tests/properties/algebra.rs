@@ -53,6 +53,21 @@ proptest! {
     }
 
     #[test]
+    fn terms_within_are_never_looser(own in shape(), other in shape(), path in select(vec!["v1/x", "x", ""])) {
+        let together = policies(&[own.text("p", "within: [q]\n"), other.text("q", "")], "p");
+        let (p, q) = (policies(&[own.text("p", "")], "p"), policies(&[other.text("q", "")], "q"));
+        let target = format!("GET https://a.example/{path}");
+        let (both, one, two) = (ask(&together, What::Net(&target)), ask(&p, What::Net(&target)), ask(&q, What::Net(&target)));
+        prop_assert_eq!(both.decision, one.decision.max(two.decision));
+        prop_assert_eq!(both.terms.is_some(), both.decision != Verdict::Deny);
+        for alone in [one, two] {
+            let (Some(both), Some(alone)) = (&both.terms, alone.terms) else { continue };
+            prop_assert!(both.size <= alone.size && both.time <= alone.time && both.reach <= alone.reach);
+            prop_assert!(alone.counts.iter().all(|count| both.counts.contains(count)));
+        }
+    }
+
+    #[test]
     fn extending_nothing_changes_nothing(own in shape(), argv in argv()) {
         let empty = "policy: 1\nname: empty\n".to_owned();
         let (one, two) = (policies(&[own.text("p", "")], "p"), policies(&[own.text("p", "extends: [empty]\n"), empty], "p"));

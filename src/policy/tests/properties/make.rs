@@ -179,7 +179,18 @@ fn net_rule() -> impl Strategy<Value = String> {
         "GET,POST https://a.example/v1/**",
         "GET https://*.example/x",
     ]);
-    (verb, target).prop_map(|(verb, target)| format!("{verb}: \"{target}\""))
+    let terms = select(vec![
+        "",
+        ", limits: { size: 1MiB }",
+        ", limits: { count: 3, time: 2s }",
+        ", private: true",
+        ", private: true, limits: { size: 1KiB, count: 7 }",
+    ]);
+    (verb, target, terms).prop_map(|(verb, target, terms)| {
+        // A deny has no terms, and `private` needs a host.
+        let plain = verb == "deny" || (target.contains(" *:") && terms.contains("private"));
+        format!("{verb}: \"{target}\"{}", if plain { "" } else { terms })
+    })
 }
 
 pub const WORDS: &[&str] = &[
