@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_policy::finding::Finding;
+use runner_policy::finding::{At, Finding, did_you_mean};
 
 use super::cache::{Cache, Key};
 use super::compiled::{Compiled, Origin, digest_of, inputs, own, verify};
@@ -48,6 +48,9 @@ impl Compiler {
             }
         }
         let done = self.ask(source, &folder)?;
+        if let Some(finding) = without_execute(source, &done.exports) {
+            return Err(CompileError::Source(vec![finding]));
+        }
         let observed = with_own(own, done.observed.clone());
         // What the child says it has read is believed only where it is there.
         verify(&folder, &observed).map_err(CompileError::Changed)?;
@@ -89,13 +92,38 @@ impl Compiler {
 /// A finding with its line as it stands in the tool's file: the child knows the code alone.
 fn finding(told: Told, source: &Source) -> Finding {
     let mut finding = Finding::from(told);
-    if finding.file == source.shown
-        && let Some(index) = finding.at.line.checked_sub(1)
-    {
-        let line = source.document.split('\n').nth(index as usize).unwrap_or_default();
-        finding.excerpt = line.trim_end_matches('\r').chars().take(EXCERPT).collect();
+    if finding.file == source.shown && finding.at.line > 0 {
+        finding.excerpt = excerpt(source, finding.at.line);
     }
     finding
+}
+
+/// A line of the tool's file, from 1.
+fn excerpt(source: &Source, line: u32) -> String {
+    let line = source.document.split('\n').nth(line.saturating_sub(1) as usize).unwrap_or_default();
+    line.trim_end_matches('\r').chars().take(EXCERPT).collect()
+}
+
+/// Code of a YAML file is there to export one function: without it there is nothing to run. What a module exports is known
+/// when it is asked what it is.
+fn without_execute(source: &Source, exports: &[String]) -> Option<Finding> {
+    let place = source.place()?;
+    if exports.iter().any(|name| name == "execute" || name == "default") {
+        return None;
+    }
+    let near = did_you_mean("execute", exports.iter().map(String::as_str));
+    let help = match near {
+        Some(near) => format!("it exports `{near}`; did you mean `execute`?"),
+        None => "write: export async function execute(args, context) { … }".to_owned(),
+    };
+    Some(Finding {
+        code: "export_not_found",
+        file: source.shown.clone(),
+        at: At { line: place.line, column: place.indent.saturating_add(1), width: 1 },
+        message: "the code exports neither `execute` nor a default".to_owned(),
+        help: Some(help),
+        excerpt: excerpt(source, place.line),
+    })
 }
 
 fn with_own(own: Observation, others: Vec<Observation>) -> Vec<Observation> {

@@ -68,10 +68,12 @@ impl Folder {
     /// It is not there, is no folder, or is a link.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = openat(CWD, path, flags, Mode::empty())?;
+        // A slash at the end would follow a link all the same.
+        let path: PathBuf = path.components().collect();
+        let handle = openat(CWD, &path, flags, Mode::empty())?;
         let found = fstat(&handle)?;
         let identity = Identity { dev: found.st_dev, ino: found.st_ino };
-        Ok(Self { handle, path: path.to_owned(), identity })
+        Ok(Self { handle, path, identity })
     }
 
     /// Which one it is.
@@ -223,6 +225,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         symlink("/etc", place.path().join("tools")).unwrap();
         assert!(Folder::open(&place.path().join("tools")).is_err());
+        assert!(Folder::open(&place.path().join("tools/")).is_err());
+        assert!(Folder::open(&place.path().join("tools/.")).is_err());
         assert!(Folder::open(place.path()).is_ok());
     }
 }

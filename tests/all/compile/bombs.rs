@@ -108,6 +108,14 @@ fn a_child_that_dies_is_an_error_that_says_how() {
 }
 
 #[test]
+fn a_child_that_hangs_is_ended() {
+    let error = instead("exec sleep 1000");
+    assert_eq!(error.code(), "compiler_timeout", "{error}");
+    let bench = Bench::new();
+    assert_eq!(bench.result_of("export const execute = () => 'next'"), json!("next"));
+}
+
+#[test]
 fn a_child_that_lies_about_files_is_not_believed() {
     let answer = |path: &str, seen: &str| {
         format!(

@@ -1,9 +1,10 @@
 //! The compiler's process: what it tells, and that it reads nothing where it cannot be confined.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use runner::tool::compile::{Compiler, Origin};
 use serde_json::json;
@@ -161,6 +162,36 @@ fn it_confines_itself_before_it_reads() {
         // Relative to the folder's handle; what the allocator and the scheduler ask of the kernel is denied or harmless.
         let own = line.contains("openat2(") && line.contains("RESOLVE_BENEATH");
         assert!(own || line.contains("EACCES"), "{line}");
+    }
+}
+
+/// Whatever kills its parent, a compiler that waits for its job goes too.
+#[test]
+fn it_dies_with_its_parent() {
+    let bench = Bench::new();
+    let meta = fs::metadata(bench.tool("")).unwrap();
+    let fifo = bench.outside("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    // Its standard input stays open for ever.
+    let script = "exec 3<>\"$1\"; \"$2\" --internal-compile \"$3\" \"$4\" \"$5\" <&3 >/dev/null & echo $!; wait";
+    let mut parent = Command::new("sh");
+    parent.args(["-c", script, "sh"]).arg(&fifo).arg(env!("CARGO_BIN_EXE_runner"));
+    parent.arg(bench.tool("").components().as_path());
+    parent.arg(meta.dev().to_string()).arg(meta.ino().to_string()).stdout(Stdio::piped());
+    let mut parent = parent.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let status = format!("/proc/{}/status", line.trim());
+    let says = |what: &str| fs::read_to_string(&status).is_ok_and(|text| text.contains(what));
+    // Its second thread is the one that waits for the job: it is confined by then.
+    while !says("Threads:\t2") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    while says("State:") && !says("State:\tZ") {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

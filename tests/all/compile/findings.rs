@@ -153,3 +153,15 @@ fn text_that_is_not_utf_8() {
     let error = runner::tool::compile::Source::module(&bench.tool("b.tool.ts"), "b").unwrap_err();
     assert!(matches!(error, CompileError::Unreadable { .. }));
 }
+
+#[test]
+fn code_of_yaml_that_exports_nothing_to_run() {
+    let bench = Bench::new();
+    let of = |code: &str| findings(Bench::compiler().compile(&bench.yaml("name: a\n", code, 2)));
+    let found = of("function execute() {}\nexport const other = 1\n");
+    let expected = ("export_not_found", "tools/a.yml", 3, 3, 1, "  function execute() {}");
+    assert_eq!(place(&found[0]), expected);
+    assert!(found[0].help.as_ref().unwrap().contains("export async function execute"), "{found:?}");
+    let found = of("export function excute() {}\n");
+    assert_eq!(found[0].help.as_deref(), Some("it exports `excute`; did you mean `execute`?"));
+}
