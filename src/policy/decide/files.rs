@@ -86,6 +86,12 @@ pub(super) fn place(
         .try_for_each(|path| judge(policy, workspace, path, access).map(drop))
 }
 
+/// Whether everything that a place stands for is scratch, which ends with the sandbox.
+pub(super) fn is_scratch(policy: &Effective, workspace: &str, of: &Place) -> bool {
+    let paths = stands_for(policy, workspace, of);
+    !paths.is_empty() && paths.iter().all(|path| paths::is_free(workspace, path))
+}
+
 /// The paths by which a place is judged.
 fn stands_for(policy: &Effective, workspace: &str, of: &Place) -> Vec<String> {
     match of {

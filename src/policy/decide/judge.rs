@@ -144,10 +144,10 @@ fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<A
         return Some(refused);
     }
     let granted = grant(policy, query, level, unread.as_ref(), &effects);
-    if granted.granted.is_none() {
+    let Some(place) = granted.granted.as_ref().map(|grant| grant.place) else {
         return Some(granted);
-    }
-    Some(match fence(policy, query, &effects) {
+    };
+    Some(match fence(policy, query, &effects, place) {
         // Whoever approves the peer approves what the rule grants, and no more.
         Some(fenced) if fenced.verdict == Verdict::Ask => {
             Answer { granted: granted.granted, ..fenced }
@@ -184,7 +184,13 @@ fn mandatory(policy: &Effective, workspace: &str, effects: &[&Caused]) -> Option
 }
 
 /// The lists of files, peers and variables, which hold for every rule of the policy.
-fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<Answer> {
+/// Scratch is no list's affair: whoever may write at all in a sandbox may write there.
+fn fence(
+    policy: &Effective,
+    query: &Query<'_>,
+    effects: &[&Caused],
+    at: RunPlace,
+) -> Option<Answer> {
     let mut ask = None;
     for caused in effects {
         let path = |judged: Result<(), files::Refused>| {
@@ -193,6 +199,11 @@ fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<A
         let refused = match &caused.effect {
             Effect::Read(place) => {
                 path(files::place(policy, query.workspace, place, files::Access::Read))
+            }
+            Effect::Write(place)
+                if at == RunPlace::Sandbox && files::is_scratch(policy, query.workspace, place) =>
+            {
+                None
             }
             Effect::Write(place) => {
                 path(files::place(policy, query.workspace, place, files::Access::Write))

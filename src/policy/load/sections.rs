@@ -366,17 +366,17 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
             }
             let Some(at) = keys.iter().position(|key| *key == entry.key) else { continue };
             for (text, place) in report.one_or_more(&entry.value).unwrap_or_default() {
-                if let Err(why) = check_pattern(text) {
+                // Before its form: `/` is no pattern either, and what it asks for is what matters.
+                if (entry.key == "read" || entry.key == "write") && opens_the_host(text, &entry.key)
+                {
+                    report.add("forbidden_setting", place, format!("`{text}` in `files.{}` would open the host", entry.key), "paths are anchored at the workspace; an absolute one names a folder of the image, read only".to_owned());
+                } else if let Err(why) = check_pattern(text) {
                     report.add(
                         "bad_pattern",
                         place,
                         format!("`{text}` is no pattern: {why}"),
                         None,
                     );
-                } else if (entry.key == "read" || entry.key == "write")
-                    && opens_the_host(text, &entry.key)
-                {
-                    report.add("forbidden_setting", place, format!("`{text}` in `files.{}` would open the host", entry.key), "paths are anchored at the workspace; an absolute one names a folder of the image, read only".to_owned());
                 } else {
                     lists[at].push((text.to_owned(), place));
                 }
