@@ -31,6 +31,7 @@
 //! - [`tool`]: custom tools; their TypeScript becomes one module in a confined child process.
 //! - [`tool`]: custom tools: where they are found, what they take, give and ask for, and their compiler.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
+//! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
 //! # Every file and socket we touch
@@ -65,4 +66,5 @@ pub mod policies;
 pub mod sandbox;
 pub mod store;
 pub mod sys;
+pub mod text;
 pub mod tool;

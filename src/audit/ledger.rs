@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::event::{Event, Kind};
 use crate::engine::{CallId, Owner};
 use crate::store::{Store, StoreError};
+use crate::text::harmless_json;
 
 /// The ledger in a store.
 #[derive(Debug)]
@@ -85,6 +86,7 @@ impl<'s> Ledger<'s> {
         // Plain data with text keys: writing it as JSON cannot fail.
         let body =
             body.unwrap_or_else(|error| format!("{{\"unwritable\":{:?}}}", error.to_string()));
+        let body = harmless_json(body);
         let write = || {
             let transaction = self.store.connection().unchecked_transaction()?;
             self.insert(call.as_str(), kind, &body)?;

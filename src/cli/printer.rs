@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Failure, Fault};
 use crate::exit::Kind;
+use crate::text::harmless_json;
 
 use super::findings::Shown;
 use super::style;
@@ -92,6 +93,7 @@ impl Printer {
     /// As for [`data`](Self::data).
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
         let mut text = serde_json::to_string(value).map_err(|error| OutputError(error.into()))?;
+        text = harmless_json(text);
         text.push('\n');
         if self.out_open == Pipe::Open {
             // Around the style stripper: a JSON string must arrive byte for byte.

@@ -34,6 +34,7 @@ impl StatusSink {
         if let Self(Some(mut file)) = self
             && let Ok(mut line) = serde_json::to_string(ending)
         {
+            line = crate::text::harmless_json(line);
             line.push('\n');
             let _ = file.write_all(line.as_bytes());
         }

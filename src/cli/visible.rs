@@ -2,10 +2,12 @@
 //!
 //! Names, reasons, command lines and output come from the adversary. A terminal obeys control
 //! characters, and a reader is fooled by characters that reorder, hide or join text. Both are shown
-//! as escapes instead. JSON does not need this for control characters (its encoder escapes them).
+//! as escapes instead. JSON has its own escapes for them (`text::harmless_json`).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+pub(super) use crate::text::is_deceptive;
 
 /// `text` on one line: line ends and tabs are escaped too.
 #[must_use]
@@ -41,20 +43,6 @@ pub(super) fn push_escaped(shown: &mut String, c: char) {
         c if u32::from(c) < 0x100 => write!(shown, "\\x{:02x}", u32::from(c)),
         c => write!(shown, "\\u{{{:x}}}", u32::from(c)),
     };
-}
-
-/// Whether a terminal would obey this character, or a reader not see what it does.
-pub(super) fn is_deceptive(c: char) -> bool {
-    c.is_control() // C0, DEL, C1
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
-            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // fillers: letters without a shape
-            | '\u{200b}'..='\u{200f}'   // zero width, direction marks
-            | '\u{2028}'..='\u{202e}'   // separators, direction embedding and override
-            | '\u{2060}'..='\u{206f}'   // invisible operators, direction isolates
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{1d173}'..='\u{1d17a}' // invisible musical controls
-            | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
 }
 
 #[cfg(test)]

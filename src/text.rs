@@ -1,0 +1,58 @@
+//! Text that somebody else wrote: which characters deceive, and how JSON carries them harmlessly.
+//!
+//! Duty: one list of characters that a terminal obeys or a reader does not see, for everything that is shown or
+//! recorded. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.
+
+use std::fmt::Write as _;
+
+/// Whether a terminal would obey this character, or a reader not see what it does.
+#[must_use]
+pub fn is_deceptive(c: char) -> bool {
+    c.is_control() // C0, DEL, C1
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // fillers: letters without a shape
+            | '\u{200b}'..='\u{200f}'   // zero width, direction marks
+            | '\u{2028}'..='\u{202e}'   // separators, direction embedding and override
+            | '\u{2060}'..='\u{206f}'   // invisible operators, direction isolates
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}' // invisible musical controls
+            | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
+}
+
+/// A JSON text in which nothing deceives: what the encoder leaves as it is (it escapes C0 alone) becomes an escape,
+/// which means the same to every reader of JSON. Such characters stand in strings only.
+#[must_use]
+pub fn harmless_json(json: String) -> String {
+    let raw = |c: char| c >= '\u{7f}' && is_deceptive(c);
+    if !json.contains(raw) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if raw(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_means_the_same_and_holds_nothing_odd() {
+        let evil = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2066}\u{e0041}ü\u{1f600}\"\\";
+        let text = harmless_json(serde_json::to_string(&[evil]).unwrap());
+        assert!(!text.contains(is_deceptive), "{text:?}");
+        assert!(text.contains('ü') && text.contains('\u{1f600}'), "what does no harm stays");
+        let back: Vec<String> = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, [evil]);
+    }
+}
