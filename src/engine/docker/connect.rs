@@ -27,6 +27,9 @@ const REQUEST_SECONDS: u64 = 120;
 /// How long a ping may take.
 const PING_WAIT: Duration = Duration::from_secs(10);
 
+/// What is tried here, in errors.
+const REACH: &str = "reach the Docker engine";
+
 /// The longest answer to a ping that is read.
 const PING_MAX: u64 = 16 << 10;
 
@@ -83,17 +86,20 @@ impl Docker {
                 ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
             }
             Some(("tcp" | "http", address)) => {
-                let stream = TcpStream::connect(address.trim_end_matches('/')).await;
+                let address = address.trim_end_matches('/');
+                let stream = tokio::time::timeout(PING_WAIT, TcpStream::connect(address))
+                    .await
+                    .map_err(|_| EngineError::Slow { operation: REACH })?;
                 ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
             }
             _ => return Err(bad()),
         }
-        .map_err(|error| EngineError::Lost {
-            operation: "reach the Docker engine",
-            why: error.to_string(),
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => EngineError::Slow { operation: REACH },
+            _ => EngineError::Lost { operation: REACH, why: error.to_string() },
         })?;
         let pong = Pong::read(&pong).ok_or_else(|| EngineError::Lost {
-            operation: "reach the Docker engine",
+            operation: REACH,
             why: format!("{endpoint} does not answer like Docker"),
         })?;
         if pong.os != "linux" {
@@ -113,7 +119,7 @@ impl Docker {
         } else {
             bollard::Docker::connect_with_http(endpoint, REQUEST_SECONDS, &api)
         }
-        .map_err(|error| EngineError::from_client("reach the Docker engine", error))?;
+        .map_err(|error| EngineError::from_client(REACH, error))?;
         Ok(Self {
             client,
             endpoint: endpoint.to_owned(),
