@@ -85,6 +85,9 @@ pub struct ImageFacts {
 /// Where programs look for shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
+/// The least that a folder in memory can hold.
+const PAGE: u64 = 4096;
+
 /// Why there is no plan.
 #[derive(Debug)]
 pub enum PlanError {
@@ -364,6 +367,17 @@ fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
     if request.limits.get(Limit::SharedMemory) > 0 {
         let folder = Path::new(SHARED_MEMORY);
         all.push(entry(folder, Limit::SharedMemory, 0o1777, TmpfsExec::NoExec));
+    } else if RuntimeKind::of(request.runtime.as_ref()) == RuntimeKind::Gvisor {
+        // gVisor has one of its own, bounded by nothing but memory; a closed one of root's lies over it.
+        all.push(Tmpfs {
+            target: SHARED_MEMORY.into(),
+            size: PAGE,
+            inodes: 1,
+            uid: 0,
+            gid: 0,
+            mode: 0,
+            exec: TmpfsExec::NoExec,
+        });
     }
     for volume in &request.image_facts.volumes {
         let taken = all.iter().any(|entry| entry.target == *volume);

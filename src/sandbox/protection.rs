@@ -141,7 +141,7 @@ const TABLE: &[Row] = &[
     Row { name: "inodes",        shared: holds("tmpfs nr_inodes"), gvisor: absent("gVisor ignores nr_inodes; memory bounds them"), kata: holds("tmpfs nr_inodes"), demanded_by: Nobody },
     Row { name: "wall",          shared: holds("host clock and guest lease"), gvisor: holds("host clock and guest lease"), kata: holds("host clock and guest lease"), demanded_by: Basic },
     Row { name: "workspace-space", shared: partly("watched free space and file size", "folders of the host have no quota"), gvisor: partly("watched free space and file size", "folders of the host have no quota"), kata: partly("watched free space and file size", "folders of the host have no quota"), demanded_by: Nobody },
-    Row { name: "result-channel", shared: holds("undumpable guest, and a MAC on every frame"), gvisor: partly("a MAC on every frame", "a process of the same uid can reach the guest's pipes; what it writes is refused"), kata: holds("undumpable guest, and a MAC on every frame"), demanded_by: Basic },
+    Row { name: "result-channel", shared: holds("undumpable guest, and a MAC on every frame"), gvisor: partly("a MAC on every frame", "a process of the same uid can reach the guest's pipes, where what it writes is refused, and can end the guest, which ends the call as an error"), kata: holds("undumpable guest, and a MAC on every frame"), demanded_by: Basic },
 ];
 
 /// The protections of a call under a runtime, in the order of the table.
