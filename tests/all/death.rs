@@ -48,7 +48,7 @@ fn left(id: &CallId) -> usize {
 }
 
 /// Waits until nothing of a call is left; how long that took.
-fn gone(id: &CallId) -> Duration {
+pub fn gone(id: &CallId) -> Duration {
     let begun = Instant::now();
     loop {
         let mut count = left(id);

@@ -13,14 +13,14 @@ use runner_policy::limits::Limit;
 
 use crate::engine::{argv, block_on, call, plan, workspace};
 
-fn docker(args: &[&str]) -> String {
+pub fn docker(args: &[&str]) -> String {
     let output = Command::new("docker").args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// An image with a few programs of this machine and their libraries, made once.
-fn small_image() -> String {
+pub fn small_image() -> String {
     const NAME: &str = "runner-test-small:1";
     let known = Command::new("docker").args(["image", "inspect", NAME]).output().unwrap();
     if !known.status.success() {

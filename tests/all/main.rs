@@ -19,7 +19,6 @@ mod errors;
 mod escape;
 mod everyday;
 mod exec;
-mod forge;
 mod image;
 mod ledger;
 mod limits;

@@ -93,7 +93,8 @@ impl Home {
         let mut command = Command::new("git");
         self.surround(&mut command);
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-        let identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"];
+        let identity =
+            ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "safe.directory=*"];
         let output = command.args(identity).args(args).output().expect("git starts");
         assert!(
             output.status.success(),

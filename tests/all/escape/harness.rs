@@ -15,6 +15,8 @@ use runner::sandbox::user::UserMapping;
 use runner::sandbox::workspace::{Owner, Workspace};
 use runner_policy::limits::{Isolation, Limit, Limits};
 
+pub use super::promises::Runtime as On;
+pub(super) use super::promises::attack;
 use crate::engine::{argv, call};
 
 /// An ordinary user, to whom workspaces belong when the tests run as root.
@@ -62,6 +64,31 @@ pub struct Rules<'a> {
     pub deny: &'a [&'a str],
     pub runtime: Option<&'a str>,
     pub env: &'a [(&'a str, &'a str)],
+}
+
+impl On {
+    /// The runtime's name, for a plan.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Runc => None,
+            Self::Gvisor => Some("runsc"),
+        }
+    }
+
+    /// For a plan of a sandbox.
+    pub fn runtime(self) -> Option<Runtime> {
+        self.name().and_then(Runtime::new)
+    }
+
+    /// Rules that let it look and change nothing.
+    pub fn read(self) -> Rules<'static> {
+        Rules { runtime: self.name(), ..READ }
+    }
+
+    /// Rules that let it write these.
+    pub fn write(self, write: &'static [&'static str]) -> Rules<'static> {
+        Rules { write, ..self.read() }
+    }
 }
 
 /// Look, and change nothing.

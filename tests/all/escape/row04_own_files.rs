@@ -1,11 +1,14 @@
-//! Our own files, git's, and those that shells and editors run: nobody inside can change or make them.
+//! Row 4, our own files as target: those, git's, and those that shells and editors run. Nobody inside can change or
+//! make them.
 
 use std::path::Path;
 use std::process::Command;
 
-use super::harness::{Case, READ, Rules, case};
+use super::harness::{Case, On, attack, case};
+use super::seat::Seat;
 
-const ALL: Rules<'static> = Rules { write: &["**"], ..READ };
+/// Everything that can be granted.
+const ALL: &[&str] = &["**"];
 
 fn git(folder: &Path, args: &[&str]) {
     let done = Command::new("git")
@@ -37,8 +40,7 @@ fn repository(files: &[&str]) -> Case {
     case
 }
 
-#[test]
-fn existing_protected_files_cannot_be_written_moved_or_replaced() {
+fn existing_protected_files_cannot_be_written_moved_or_replaced(on: On) {
     let files =
         [".runner/config.yml", ".vscode/tasks.json", ".bashrc", ".envrc", "sub/.vscode/x", "src/a"];
     let case = repository(&files);
@@ -59,7 +61,7 @@ fn existing_protected_files_cannot_be_written_moved_or_replaced() {
         ));
     }
     script.push_str("mv .git g2 && mkdir .git; rm -rf .git/hooks .runner .vscode; git config core.pager evil; true");
-    case.sh(ALL, &script);
+    case.sh(on.write(ALL), &script);
     for path in files.iter().take(5).chain(&[".git/hooks/pre-commit"]) {
         assert_eq!(case.text(path), "original\n", "{path}");
     }
@@ -67,9 +69,9 @@ fn existing_protected_files_cannot_be_written_moved_or_replaced() {
     assert_eq!(case.text("src/a"), "changed\n", "the control");
     assert!(case.exists(".git/HEAD") && !case.exists("g2"), "a copy can be made, nothing is moved");
 }
+attack!(4, "mounts", existing_protected_files_cannot_be_written_moved_or_replaced);
 
-#[test]
-fn protected_names_that_do_not_exist_cannot_be_made() {
+fn protected_names_that_do_not_exist_cannot_be_made(on: On) {
     let case = case(&["src/a"]);
     let names = [
         ".runner", ".git", ".vscode", ".idea", ".bashrc", ".zshrc", ".profile", ".envrc", ".vimrc",
@@ -81,19 +83,19 @@ fn protected_names_that_do_not_exist_cannot_be_made() {
             "echo evil > {name}; mkdir -p {name}/hooks; ln -s src {name}; mv src/new {name}; mkdir /tmp/d; mv /tmp/d {name}\n"
         ));
     }
-    case.sh(ALL, &script);
+    case.sh(on.write(ALL), &script);
     for name in names {
         assert!(!case.exists(name), "{name}");
     }
     assert_eq!(case.text("src/new"), "made\n", "the control");
     assert_eq!(case.text("top"), "top\n", "what is not protected can be made");
 }
+attack!(4, "mounts", protected_names_that_do_not_exist_cannot_be_made);
 
-#[test]
-fn git_commits_and_cannot_be_led_elsewhere() {
+fn git_commits_and_cannot_be_led_elsewhere(on: On) {
     let case = repository(&["src/a"]);
     let ran = case.sh(
-        ALL,
+        on.write(ALL),
         "echo x >> src/a && git commit -qam second && git log --oneline | wc -l; \
          mkdir src/evil; printf '../src/evil' > .git/commondir; mkdir -p .git/modules/x; echo evil > .git/config.worktree",
     );
@@ -104,9 +106,9 @@ fn git_commits_and_cannot_be_led_elsewhere() {
     assert_eq!(ran.appeared.len(), 3, "{:?}", ran.appeared);
     git(&case.root, &["log", "--oneline"]);
 }
+attack!(4, "mounts", git_commits_and_cannot_be_led_elsewhere);
 
-#[test]
-fn a_linked_worktree_works_and_protects_the_shared_folder() {
+fn a_linked_worktree_works_and_protects_the_shared_folder(on: On) {
     let case = repository(&["src/a"]);
     let tree = case.dir.path().join("tree");
     git(&case.root, &["worktree", "add", "-q", tree.to_str().unwrap()]);
@@ -117,8 +119,8 @@ fn a_linked_worktree_works_and_protects_the_shared_folder() {
     whole.give_away();
     let tree = Case { dir: whole.dir, root: tree.root };
     let config = std::fs::read_to_string(main.join(".git/config")).unwrap();
-    let ran =
-        tree.sh(READ, "git status --short; git log --oneline | wc -l; git worktree list | wc -l");
+    let ran = tree
+        .sh(on.read(), "git status --short; git log --oneline | wc -l; git worktree list | wc -l");
     assert_eq!(ran.out, "1\n2\n", "{}", ran.err);
     let shared = main.join(".git");
     let shared = shared.display();
@@ -128,20 +130,43 @@ fn a_linked_worktree_works_and_protects_the_shared_folder() {
          echo evil > {shared}/commondir; echo evil > $(git rev-parse --git-dir)/commondir; \
          echo evil > .git; rm .git"
     );
-    let ran = tree.sh(ALL, &script);
+    let ran = tree.sh(on.write(ALL), &script);
     assert_eq!(ran.out.trim(), "2", "{}", ran.err);
     assert_eq!(std::fs::read_to_string(main.join(".git/config")).unwrap(), config);
     assert!(!main.join(".git/hooks/pre-commit").exists() && !main.join(".git/commondir").exists());
     git(&tree.root, &["log", "--oneline"]);
 }
+attack!(4, "mounts", a_linked_worktree_works_and_protects_the_shared_folder);
 
-#[test]
-fn a_pointer_to_a_foreign_folder_brings_nothing() {
+fn a_pointer_to_a_foreign_folder_brings_nothing(on: On) {
     let case = case(&["a"]);
     let victim = case.dir.path().join("victim");
     std::fs::create_dir(&victim).unwrap();
     std::fs::write(victim.join("HEAD"), "canary").unwrap();
     std::fs::write(case.root.join(".git"), format!("gitdir: {}\n", victim.display())).unwrap();
-    let ran = case.sh(READ, &format!("cat a; cat {}/HEAD", victim.display()));
+    let ran = case.sh(on.read(), &format!("cat a; cat {}/HEAD", victim.display()));
     assert_eq!(ran.out, "original\n");
 }
+attack!(4, "mounts", a_pointer_to_a_foreign_folder_brings_nothing);
+
+/// The ledger, trust and materials of the caller, where somebody keeps them in the workspace itself.
+fn our_own_state_in_a_workspace_stays_as_it_is(on: On) {
+    let seat =
+        Seat::new(on, &[("src/a", "original\n"), (".runner/policies/keep.yml", "original\n")]);
+    seat.works("all", &["true"]);
+    let calls = seat.calls().len();
+    let state = seat.home.path("state");
+    let attack = format!(
+        "echo evil > .runner/policies/new.yml; echo evil > .runner/policies/keep.yml; mv .runner r2; \
+         rm -rf .runner {0}; echo evil > {0}/runner/store.db; mkdir -p {0}/runner/checked; echo done > src/a",
+        state.display()
+    );
+    std::fs::write(seat.file("attack.sh"), attack).unwrap();
+    let ran = seat.exec("all", &["sh", "attack.sh"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(seat.text("src/a"), "done\n", "the control");
+    assert_eq!(seat.text(".runner/policies/keep.yml"), "original\n");
+    assert!(!seat.file(".runner/policies/new.yml").exists() && !seat.file("r2").exists());
+    assert_eq!(seat.calls().len(), calls + 1, "the ledger is whole");
+}
+attack!(4, "mounts", our_own_state_in_a_workspace_stays_as_it_is);
