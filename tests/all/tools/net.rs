@@ -1,0 +1,217 @@
+//! Requests of tools, through the real command line and from inside a real container, to servers on loopback.
+
+use super::{call, told, write_yaml};
+use crate::support::{Home, Ran, containers};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// The secret that the host adds, which nobody else may see.
+const CANARY: &str = "canary+5e1f/0b7d9c4a2";
+const CANARY_BASE64: &str = "Y2FuYXJ5KzVlMWYvMGI3ZDljNGEy";
+
+/// A server that answers with what it was sent; it lives as long as the test's process.
+fn echo() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n")
+                && stream.read(&mut byte).is_ok_and(|count| count == 1)
+            {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            list.lock().unwrap().push(head.clone());
+            let answer = match head.split(' ').nth(1) {
+                Some("/meta") => "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n".to_owned(),
+                _ => {
+                    let body = format!("{head}{CANARY_BASE64}");
+                    format!("HTTP/1.1 200 OK\r\nX-Echo: {CANARY}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+                }
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    (port, seen)
+}
+
+fn policy(home: &Home, port: u16) {
+    let text = format!(
+        "policy: 1\nname: web\nextends: [readonly]\nsecrets: {{ KEY: \"env:NET_CANARY\" }}\nnet:\n  - {{ id: echo, allow: \"GET http://127.0.0.1:{port}/**\", limits: {{ count: 4 }}, send: {{ X-Key: \"${{secret:KEY}}\" }} }}\n  - {{ id: asked, ask: \"DELETE http://127.0.0.1:{port}/**\" }}\n"
+    );
+    home.user_policy("web", &text);
+}
+
+/// Asks for each, and tells the answer or the code of the refusal.
+const FETCH_ALL: &str = r#"
+export async function execute(args, context) {
+  const told = [];
+  for (const [method, url, headers] of args.asked) {
+    try {
+      const answer = await context.platform.http.fetch(url, { method, headers });
+      const text = await answer.text();
+      context.logger.info("answered " + text);
+      told.push({ status: answer.status, text, echo: answer.headers.get("x-echo") });
+    } catch (error) { told.push(error.code) }
+  }
+  if (args.throws) throw new Error("I saw " + JSON.stringify(told));
+  return told;
+}"#;
+
+fn fetch(home: &Home, port: u16, net: &str, args: Value) -> (Value, Ran) {
+    policy(home, port);
+    // Nobody is asked whether the tool may run; the policy's own questions stay.
+    write_yaml(home, "t", &format!("permissions: {{ autoAccept: true }}\n{net}"), FETCH_ALL);
+    let words = ["--json", "tool", "run", "t", "--policy", "web", "--args"];
+    let mut command = home.runner();
+    command.env("NET_CANARY", CANARY).args(words).arg(args.to_string());
+    let ran = Ran::from(command.output().unwrap());
+    (ran.json(), ran)
+}
+
+/// No file below holds the secret.
+fn holds_nothing(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            holds_nothing(&path);
+        } else if let Ok(bytes) = fs::read(&path) {
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(CANARY) && !text.contains(CANARY_BASE64), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn row_15_a_secret_reaches_its_server_and_nobody_else() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let (port, seen) = echo();
+    let net = format!("net: [\"GET http://127.0.0.1:{port}/**\"]");
+    for throws in [false, true] {
+        let asked = serde_json::json!({ "throws": throws, "asked": [["GET", format!("http://127.0.0.1:{port}/x")]] });
+        let (result, ran) = fetch(&home, port, &net, asked);
+        let shown = format!("{}{}", ran.out, ran.err);
+        assert!(!shown.contains(CANARY) && !shown.contains(CANARY_BASE64), "{shown}");
+        assert!(shown.contains("[redacted]"), "{shown}");
+        if !throws {
+            assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+            assert_eq!(result["value"][0]["echo"], "[redacted]", "{result}");
+        }
+    }
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 2);
+    assert!(
+        seen.iter().all(|head| head.to_lowercase().contains(&format!("x-key: {CANARY}"))),
+        "{seen:?}"
+    );
+    holds_nothing(&home.path("state"));
+    let ledger = home.run(["--json", "audit", "list"]);
+    assert!(ledger.out.contains("call"), "{}", ledger.out);
+}
+
+#[test]
+fn a_tool_asks_only_for_what_policy_and_tool_both_allow() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let (port, seen) = echo();
+    let here = format!("http://127.0.0.1:{port}");
+    let asked = serde_json::json!({ "asked": [
+        ["GET", format!("{here}/v1/x")],
+        ["GET", format!("{here}/v2/x")],
+        ["POST", format!("{here}/v1/x")],
+        ["DELETE", format!("{here}/v1/x")],
+        ["GET", "http://169.254.169.254/latest/"],
+        ["GET", format!("http://localhost:{port}/v1/x")],
+        ["GET", format!("{here}/v1/x"), { "X-Key": "mine" }],
+        ["GET", format!("{here}/v1/x"), { "Host": "elsewhere" }],
+        ["GET", "file:///etc/passwd"],
+    ]});
+    let net = format!("net: [\"GET,DELETE {here}/v1/**\"]");
+    let (result, ran) = fetch(&home, port, &net, asked.clone());
+    assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+    let told_codes: Vec<&str> = result["value"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap_or("answered"))
+        .collect();
+    assert_eq!(
+        told_codes,
+        [
+            "answered",
+            "net_denied",
+            "net_denied",
+            "approval_needed",
+            "net_denied",
+            "net_denied",
+            "invalid_argument",
+            "invalid_argument",
+            "invalid_argument",
+        ]
+    );
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    // A tool that asks for no peers has none, whatever the policy allows.
+    let (result, _) = fetch(&home, port, "", asked);
+    assert_eq!(result["value"][0], "net_denied", "{result}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn redirections_and_counts_hold_for_tools() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let (port, seen) = echo();
+    let here = format!("http://127.0.0.1:{port}");
+    let asked = serde_json::json!({ "asked": [
+        ["GET", format!("{here}/meta")],
+        ["GET", format!("{here}/1")], ["GET", format!("{here}/2")], ["GET", format!("{here}/3")],
+        ["GET", format!("{here}/4")],
+    ]});
+    let (result, _) =
+        fetch(&home, port, &format!("net: [\"GET {here}/**\", \"GET http://*/**\"]"), asked);
+    let value = &result["value"];
+    assert_eq!(value[0], "net_redirect", "{result}");
+    assert!((1..4).all(|at| value[at]["status"] == 200), "{result}");
+    assert_eq!(value[4], "limit_reached", "{result}");
+    assert_eq!(seen.lock().unwrap().len(), 4);
+}
+
+#[test]
+fn neither_a_project_nor_a_tool_sends_secrets() {
+    let home = Home::new();
+    let text = "policy: 1\nname: own\nsecrets: { KEY: \"env:HOME\" }\nnet: [{ id: x, allow: \"GET https://evil.example/**\", send: { X: \"${secret:KEY}\" } }]\n";
+    home.project_policy("own", text);
+    let ran = home.run(["--json", "policy", "show", "own"]);
+    assert_eq!(ran.code, Some(125), "{}", ran.out);
+    let codes = format!("{}{}", ran.out, ran.err);
+    assert_eq!(codes.matches("forbidden_setting").count(), 2, "{codes}");
+    // The same policy of the user loads, and shows names and sources only.
+    fs::remove_file(home.path("project/.runner/policies/own.yml")).unwrap();
+    home.user_policy("own", text);
+    let ran = home.run(["policy", "show", "own"]);
+    assert!(ran.out.contains("env:HOME") && ran.out.contains("${secret:KEY}"), "{}", ran.out);
+    write_yaml(
+        &home,
+        "t",
+        "net: [{ allow: \"GET https://a.example/**\", send: { X: y } }]",
+        FETCH_ALL,
+    );
+    let (result, ran) = call(&home, "t", &[]);
+    assert_ne!(ran.code, Some(0), "{result}");
+}
