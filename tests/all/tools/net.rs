@@ -215,3 +215,76 @@ fn neither_a_project_nor_a_tool_sends_secrets() {
     let (result, ran) = call(&home, "t", &[]);
     assert_ne!(ran.code, Some(0), "{result}");
 }
+
+#[test]
+fn the_systems_certificates_are_believed_and_no_proxy_is() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let (proxy, seen) = echo();
+    let (port, certificate) = https();
+    fs::write(home.path("ca.pem"), certificate).unwrap();
+    let text = format!(
+        "policy: 1\nname: web\nextends: [readonly]\nnet:\n  - {{ id: tls, allow: \"GET https://localhost:{port}/**\", private: true }}\n"
+    );
+    let net =
+        format!("permissions: {{ autoAccept: true }}\nnet: [\"GET https://localhost:{port}/**\"]");
+    home.user_policy("web", &text);
+    write_yaml(&home, "t", &net, FETCH_ALL);
+    let asked = serde_json::json!({ "asked": [["GET", format!("https://localhost:{port}/x")]] })
+        .to_string();
+    for trusted in [true, false] {
+        let mut command = home.runner();
+        for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+            command.env(name, format!("http://127.0.0.1:{proxy}"));
+        }
+        if trusted {
+            command.env("SSL_CERT_FILE", home.path("ca.pem"));
+        }
+        command.args(["--json", "tool", "run", "t", "--policy", "web", "--args", &asked]);
+        let ran = Ran::from(command.output().unwrap());
+        let value = &ran.json()["value"][0];
+        if trusted {
+            assert_eq!(value["text"], "over tls", "{} {}", ran.out, ran.err);
+        } else {
+            assert_eq!(value, "net_tls", "{} {}", ran.out, ran.err);
+        }
+    }
+    assert!(seen.lock().unwrap().is_empty());
+}
+
+/// A server that speaks TLS as `localhost`, and the certificate that vouches for it.
+fn https() -> (u16, String) {
+    use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+    use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("localhost:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { continue };
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n")
+                && stream.read(&mut byte).is_ok_and(|count| count == 1)
+            {
+                head.push(byte[0]);
+            }
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nover tls");
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    });
+    (port, own.cert.pem())
+}
