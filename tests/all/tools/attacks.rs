@@ -321,3 +321,75 @@ export async function execute(args, context) {
         assert_eq!(told(&result).0, "limit", "{result} {}", ran.err);
     }
 }
+
+#[test]
+fn row_08_a_link_swapped_at_full_speed() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let project = home.path("project");
+    for name in ["dir", "out"] {
+        fs::create_dir(project.join(name)).unwrap();
+    }
+    fs::create_dir(home.path("outside")).unwrap();
+    fs::write(home.path("outside/file"), CANARY).unwrap();
+    fs::write(project.join("dir/file"), "inside").unwrap();
+    let text = "policy: 1\nname: racer\nextends: [base]\nsandbox: { limits: { broker-calls: 1000000, broker-bytes: 4GiB, wall: 2m } }\nfiles: { read: [\"**\"], write: [\"**\"] }\n";
+    home.user_policy("racer", text);
+    let code = r#"
+export async function execute(args, context) {
+  const { readFile, writeFile } = context.platform.fs;
+  const told = { reads: 0, writes: 0, leaks: 0, codes: {} };
+  const until = Date.now() + 10_000;
+  const note = (error) => { told.codes[error.code ?? String(error)] = (told.codes[error.code ?? String(error)] ?? 0) + 1 };
+  async function reader() {
+    while (Date.now() < until || told.reads + told.writes < 20_000) {
+      told.reads += 1;
+      try { if ((await readFile("swap/file")) !== "inside" ) told.leaks += 1 } catch (error) { note(error) }
+    }
+  }
+  async function writer(number) {
+    while (Date.now() < until) {
+      told.writes += 1;
+      try { await writeFile(`swap/new${number}`, "new") } catch (error) { note(error) }
+    }
+  }
+  await Promise.all([...Array.from({ length: 24 }, reader), ...Array.from({ length: 4 }, (_, number) => writer(number))]);
+  return told;
+}"#;
+    write_yaml(&home, "t", "files: { write: [\"**\"] }", code);
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let swapping = std::thread::spawn({
+        let (done, swap, real, away) =
+            (done.clone(), project.join("swap"), project.join("dir"), project.join("away"));
+        let outside = home.path("outside");
+        move || {
+            fs::rename(&real, &swap).unwrap();
+            let mut swaps = 0_u64;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                fs::rename(&swap, &away).unwrap();
+                symlink(&outside, &swap).unwrap();
+                fs::remove_file(&swap).unwrap();
+                fs::rename(&away, &swap).unwrap();
+                swaps += 1;
+            }
+            swaps
+        }
+    });
+    let (result, ran) = call(&home, "t", &["--policy", "racer"]);
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    let swaps = swapping.join().unwrap();
+    assert_eq!(told(&result).0, "completed", "{result} {}", ran.err);
+    let told = &result["value"];
+    let operations = told["reads"].as_u64().unwrap() + told["writes"].as_u64().unwrap();
+    eprintln!("{operations} operations, {swaps} swaps: {told}");
+    assert!(operations >= 20_000, "{told}");
+    assert_eq!(told["leaks"], 0, "{told}");
+    for code in told["codes"].as_object().unwrap().keys() {
+        assert!(["path_escape", "not_found", "busy", "io_error"].contains(&code.as_str()), "{told}");
+    }
+    let outside: Vec<_> = fs::read_dir(home.path("outside")).unwrap().collect();
+    assert_eq!(outside.len(), 1);
+    assert_eq!(fs::read_to_string(home.path("outside/file")).unwrap(), CANARY);
+}
