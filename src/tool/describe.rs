@@ -154,6 +154,37 @@ fn place(text: &str, key: &str) -> At {
     At::default()
 }
 
+/// The description that a module's text seems to give: the first text after a `description:` that stands furthest to
+/// the left. For lists only; what holds is what the module says when it is asked.
+#[must_use]
+pub fn glimpse(text: &str) -> Option<String> {
+    let mut found: Option<(usize, &str)> = None;
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start().len();
+        if line[indent..].starts_with("description:") && found.is_none_or(|(left, _)| indent < left)
+        {
+            found = Some((indent, &text[offset + indent + "description:".len()..]));
+        }
+        offset += line.len();
+    }
+    let mut value = found?.1.trim_start();
+    let mut whole = String::new();
+    loop {
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
+        let (inner, after) = value[1..].split_once(quote)?;
+        if inner.contains(['\\', '\n']) {
+            return None;
+        }
+        whole.push_str(inner);
+        match after.trim_start().strip_prefix('+') {
+            Some(next) => value = next.trim_start(),
+            None => break,
+        }
+    }
+    (!whole.is_empty() && whole.len() <= read::MAX_DESCRIPTION).then_some(whole)
+}
+
 fn described(map: &Map<String, Value>, text: &str, report: &mut Report<'_>) -> Option<Described> {
     let mut wrong = |key: &str, form: &str| {
         report.add("wrong_type", place(text, key), format!("`{key}` is {form}"), None);
@@ -273,6 +304,16 @@ mod tests {
                 (code, line),
                 "{key}: {findings:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_glimpse_is_the_outermost_description() {
+        assert_eq!(glimpse(TEXT), Some("x".to_owned()));
+        let nested = "  parameters: {\n    description: 'inner',\n  },\n  description:\n    \"What it does.\" +\n    ' More.',\n";
+        assert_eq!(glimpse(nested), Some("What it does. More.".to_owned()));
+        for text in ["", "description: {", "description", "description: \"a\\\"b\""] {
+            assert_eq!(glimpse(text), None, "{text}");
         }
     }
 

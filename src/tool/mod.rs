@@ -35,7 +35,7 @@ mod words;
 pub use asked::{Asked, asked};
 pub use code::Code;
 pub use definition::{Body, Definition, Described, Tokens};
-pub use describe::{DescribeError, from_description};
+pub use describe::{DescribeError, from_description, glimpse};
 pub use error::ToolError;
 pub use folder::Form;
 pub use library::{Broken, Library, Tool};

@@ -36,7 +36,7 @@ const KEYS: &[&str] = &[
 const PERMISSIONS: &[&str] = &["allowlist", "autoAccept", "riskLevel"];
 
 /// Longest description: it is paid for in every agent's context.
-const MAX_DESCRIPTION: usize = 8 << 10;
+pub(super) const MAX_DESCRIPTION: usize = 8 << 10;
 /// Longest version.
 const MAX_VERSION: usize = 64;
 

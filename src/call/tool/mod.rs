@@ -15,6 +15,7 @@ mod approval;
 mod describe;
 mod error;
 mod exec;
+mod look;
 mod outcome;
 mod prepare;
 mod run;
@@ -22,5 +23,6 @@ mod sandbox;
 
 pub use approval::{Always, Approver, Question};
 pub use error::ToolCallError;
+pub use look::Looker;
 pub use prepare::{Given, Prepared, ToolRequest};
 pub use run::{Front, run};

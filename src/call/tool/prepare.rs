@@ -142,7 +142,7 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
 }
 
 /// What is compiled.
-fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> {
+pub(super) fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> {
     let folder = match &tool.folder {
         Some(folder) => folder.clone(),
         None => {
@@ -167,6 +167,6 @@ fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> {
 }
 
 /// The figures of a policy and of all that it stays within: the tightest of each.
-fn figures(policy: &Effective) -> Limits {
+pub(super) fn figures(policy: &Effective) -> Limits {
     policy.within.iter().map(figures).fold(policy.limits(&[]), |own, other| own.tightest(&other))
 }

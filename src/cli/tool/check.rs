@@ -8,6 +8,7 @@ use runner_policy::model::Verdict;
 use serde::Serialize;
 
 use super::place::{self, Place};
+use crate::call::tool::Looker;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
@@ -15,12 +16,12 @@ use crate::cli::usage::UsageError;
 use crate::error::{Error, Failure as _};
 use crate::exit::{Ending, Kind};
 use crate::policies::{Choice, Layer, Trust, load};
-use crate::tool::{Asked, Library, Tool, ToolError, ToolName, asked};
+use crate::tool::{Asked, Definition, Library, NameError, Tool, ToolError, ToolName, asked};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every tool that is found here is checked. What a tool asks for and the policy does\nnot allow is told, and is no error: another policy may.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
+    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does\nnot allow is told, and is no error: another policy may.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
 )]
 pub struct Args {
     /// Tools by name, or files
@@ -47,17 +48,16 @@ struct Row {
 }
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = args.place.resolve()?;
     let choice = args.policy.unwrap_or_default();
+    let cwd = args.place.cwd.clone();
+    let place = args.place.resolve()?;
     let policy = load(&choice, &place.places, Trust::Required)?.policy;
+    let looker = Looker::new(cwd.as_deref(), &choice)?;
+    let checker = Checker { looker, policy: &policy, place: &place };
     let rows = if args.what.is_empty() {
-        all(&place, &policy)
+        checker.all()
     } else {
-        let mut rows = Vec::new();
-        for word in &args.what {
-            rows.push(one(word, &place, &policy)?);
-        }
-        rows
+        args.what.iter().map(|word| checker.one(word)).collect::<Result<_, _>>()?
     };
     let passed = rows.iter().all(|row| row.findings.is_empty() && row.errors.is_empty())
         && (!args.what.is_empty() || place.library.findings.is_empty());
@@ -105,18 +105,92 @@ fn text(rows: &[Row], library: &Library, policy: &str, printer: &mut Printer) ->
     Ok(())
 }
 
-/// Every tool that was found, and every file that is none.
-fn all(place: &Place, policy: &Effective) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for tool in &place.library.tools {
-        let mut row = examine(tool, place, policy);
-        if let Err(error @ ToolError::Twice { .. }) = place.library.tool(&tool.name) {
-            row.errors.push(error.to_string());
+/// What tools are checked with.
+struct Checker<'a> {
+    looker: Looker,
+    policy: &'a Effective,
+    place: &'a Place,
+}
+
+impl Checker<'_> {
+    /// Every tool that was found, and every file that is none.
+    fn all(&self) -> Vec<Row> {
+        let library = &self.place.library;
+        let mut rows = Vec::new();
+        for tool in &library.tools {
+            let mut row = self.examine(tool);
+            if let Err(error @ ToolError::Twice { .. }) = library.tool(&tool.name) {
+                row.errors.push(error.to_string());
+            }
+            rows.push(row);
         }
-        rows.push(row);
+        rows.extend(broken(library));
+        rows
     }
-    rows.extend(broken(&place.library));
-    rows
+
+    /// One tool, by name or by file.
+    fn one(&self, word: &str) -> Result<Row, Error> {
+        if is_path(word) {
+            return Ok(self.file(word));
+        }
+        let name: ToolName = word.parse().map_err(|error: NameError| UsageError::Option {
+            option: "NAME".to_owned(),
+            why: error.to_string(),
+        })?;
+        match self.place.library.tool(&name) {
+            Ok(tool) => Ok(self.examine(tool)),
+            Err(error @ (ToolError::Unknown { .. } | ToolError::Twice { .. })) => Err(error.into()),
+            Err(error) => Ok(Row {
+                tool: name.to_string(),
+                findings: error.findings().to_vec(),
+                ..Row::default()
+            }),
+        }
+    }
+
+    fn file(&self, word: &str) -> Row {
+        let library = Library::of_file(&PathBuf::from(word));
+        let found = library.tools.first().map(|tool| self.examine(tool));
+        let none = || Row {
+            tool: "?".to_owned(),
+            file: word.to_owned(),
+            findings: library.findings.clone(),
+            ..Row::default()
+        };
+        found.or_else(|| broken(&library).next()).unwrap_or_else(none)
+    }
+
+    /// The definition, then the code; a module is asked what it is.
+    fn examine(&self, tool: &Tool) -> Row {
+        let mut row = Row {
+            tool: tool.name.to_string(),
+            source: Some(tool.layer),
+            file: tool.file.clone(),
+            findings: tool.findings().to_vec(),
+            ..Row::default()
+        };
+        if !row.findings.is_empty() {
+            return row;
+        }
+        match self.looker.look(tool) {
+            Ok(Some(definition)) => row.asks = self.asks(&definition),
+            Ok(None) => {}
+            Err(error) if !error.findings().is_empty() => row.findings = error.findings().to_vec(),
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                row.errors.push(format!("{error}{hint}"));
+            }
+        }
+        if let Ok(Some(definition)) = tool.definition() {
+            row.asks = self.asks(definition);
+        }
+        row
+    }
+
+    fn asks(&self, definition: &Definition) -> Vec<Asked> {
+        let workspace = self.place.workspace.to_string_lossy();
+        asked(&definition.permissions, self.policy, &workspace, jiff::Timestamp::now())
+    }
 }
 
 fn broken(library: &Library) -> impl Iterator<Item = Row> {
@@ -129,51 +203,7 @@ fn broken(library: &Library) -> impl Iterator<Item = Row> {
     })
 }
 
-/// One tool, by name or by file.
-fn one(word: &str, place: &Place, policy: &Effective) -> Result<Row, Error> {
-    if !is_path(word) {
-        let name: ToolName = word.parse().map_err(|error: crate::tool::NameError| {
-            UsageError::Option { option: "NAME".to_owned(), why: error.to_string() }
-        })?;
-        return match place.library.tool(&name) {
-            Ok(tool) => Ok(examine(tool, place, policy)),
-            Err(error @ (ToolError::Unknown { .. } | ToolError::Twice { .. })) => Err(error.into()),
-            Err(error) => Ok(Row {
-                tool: name.to_string(),
-                findings: error.findings().to_vec(),
-                ..Row::default()
-            }),
-        };
-    }
-    let path = PathBuf::from(word);
-    let library = Library::of_file(&path);
-    let found = library.tools.first().map(|tool| examine(tool, place, policy));
-    let none = || Row {
-        tool: "?".to_owned(),
-        file: word.to_owned(),
-        findings: library.findings.clone(),
-        ..Row::default()
-    };
-    Ok(found.or_else(|| broken(&library).next()).unwrap_or_else(none))
-}
-
 fn is_path(word: &str) -> bool {
     let tool = [".yml", ".yaml", ".ts", ".js"].iter().any(|ending| word.ends_with(ending));
     tool || word.contains('/') || Path::new(word).is_file()
-}
-
-fn examine(tool: &Tool, place: &Place, policy: &Effective) -> Row {
-    let mut row = Row {
-        tool: tool.name.to_string(),
-        source: Some(tool.layer),
-        file: tool.file.clone(),
-        findings: tool.findings().to_vec(),
-        ..Row::default()
-    };
-    if let Ok(Some(definition)) = tool.definition() {
-        let workspace = place.workspace.to_string_lossy();
-        let now = jiff::Timestamp::now();
-        row.asks = asked(&definition.permissions, policy, &workspace, now);
-    }
-    row
 }

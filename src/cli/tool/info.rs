@@ -2,30 +2,40 @@
 
 use super::place;
 use super::view::View;
+use crate::call::tool::Looker;
 use crate::cli::printer::{Format, Printer};
 use crate::error::Error;
 use crate::exit::Ending;
+use crate::policies::Choice;
 use crate::tool::{Definition, Tool, ToolName};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool info run_tests\n  runner tool info run_tests --json | jq .schema"
+    after_help = "Examples:\n  runner tool info run_tests\n  runner tool info run_tests --json | jq .schema\n\nA module says what it is when it is loaded: once for each content, in a sandbox, where it may ask for\nnothing."
 )]
 pub struct Args {
     /// The tool, by name
     #[arg(value_name = "NAME")]
     name: ToolName,
+    /// The policy under which a module is asked what it is [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
     #[command(flatten)]
     place: place::Args,
 }
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = args.place.resolve()?;
-    let tool = place.library.tool(&args.name)?;
-    match tool.definition()? {
-        Some(definition) => show(tool, definition, printer)?,
-        None => known(tool, printer)?,
+    let cwd = args.place.cwd.clone();
+    let library = args.place.resolve()?.library;
+    let tool = library.tool(&args.name)?;
+    if let Some(definition) = tool.definition()? {
+        show(tool, definition, printer)?;
+    } else {
+        let looker = Looker::new(cwd.as_deref(), &args.policy.unwrap_or_default())?;
+        if let Some(definition) = looker.look(tool)? {
+            show(tool, &definition, printer)?;
+        }
     }
     Ok(Ending::ok())
 }
@@ -44,25 +54,6 @@ fn show(tool: &Tool, definition: &Definition, printer: &mut Printer) -> Result<(
             printer.json(&record)?;
         }
         Format::Text => printer.data(View { tool, definition })?,
-    }
-    Ok(())
-}
-
-/// What is known of a module before it runs.
-fn known(tool: &Tool, printer: &mut Printer) -> Result<(), Error> {
-    match printer.format() {
-        Format::Json => printer.json(&serde_json::json!({
-            "name": tool.name, "source": tool.layer, "form": tool.form, "file": tool.file,
-            "digest": tool.digest.to_hex().to_string(), "replacesShipped": tool.replaces_shipped,
-        }))?,
-        Format::Text => {
-            printer.data(format_args!(
-                "{}\n  source      {}  {}\n",
-                tool.name,
-                tool.layer.word(),
-                crate::cli::visible(&tool.file)
-            ))?;
-        }
     }
     Ok(())
 }

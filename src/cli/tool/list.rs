@@ -10,7 +10,7 @@ use crate::cli::table::Table;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Layer;
-use crate::tool::{Category, Definition, Form, Library, Risk, Tier, Tool};
+use crate::tool::{Category, Definition, Form, Library, Risk, Tier, Tool, glimpse};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,8 @@ struct Row<'l> {
     form: Option<Form>,
     state: State,
     file: &'l str,
-    description: Option<&'l str>,
+    /// Of a module, what its text seems to say; it is asked by `tool info`.
+    description: Option<String>,
     version: Option<&'l str>,
     category: Option<Category>,
     #[serde(rename = "securityTier")]
@@ -78,8 +79,8 @@ fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<()
             State::Twice => "twice",
             State::Broken => "broken",
         };
-        let about = match (row.form, row.description) {
-            (_, Some(text)) => text.lines().next().unwrap_or_default().to_owned(),
+        let about = match (row.form, &row.description) {
+            (_, Some(text)) => in_short(text),
             (Some(Form::Module), None) => "(a module; runner tool info shows it)".to_owned(),
             (_, None) => String::new(),
         };
@@ -113,6 +114,19 @@ fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Characters of a description that a list shows.
+const SHOWN: usize = 90;
+
+/// The first sentence, or its beginning.
+fn in_short(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
+    match sentence.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &sentence[..end]),
+        None => sentence.to_owned(),
+    }
 }
 
 fn rows(library: &Library) -> Vec<Row<'_>> {
@@ -152,7 +166,7 @@ fn row<'l>(tool: &'l Tool, library: &Library) -> Row<'l> {
         form: Some(tool.form),
         state,
         file: &tool.file,
-        description: definition.map(|it| it.description.as_str()),
+        description: definition.map(|it| it.description.clone()).or_else(|| glimpse(&tool.text)),
         version: definition.and_then(|it| it.version.as_deref()),
         category: definition.map(|it| it.category),
         tier: definition.map(|it| it.tier),
