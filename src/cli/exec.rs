@@ -109,7 +109,10 @@ impl Args {
 /// The limits of `--limit KEY=FIGURE`.
 pub(super) fn tightened(limits: &[String]) -> Result<Vec<(Limit, u64)>, UsageError> {
     let one = |text: &String| {
-        let (key, figure) = text.split_once('=').unwrap_or((text, ""));
+        let (key, figure) = text.split_once('=').ok_or_else(|| UsageError::Option {
+            option: "--limit".to_owned(),
+            why: format!("`{text}` has no figure; write KEY=FIGURE, such as pids=64"),
+        })?;
         limit("--limit", key, figure)
     };
     limits.iter().map(one).collect()

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::everyday::{Caller, engine_socket};
+use crate::own_engine::OwnEngine;
 use crate::support::containers;
 
 /// Nothing may be left after this time.
@@ -205,92 +206,6 @@ fn a_killed_container_is_an_error_of_the_engine() {
     assert_eq!(result["error"]["code"], "guest_lost", "{result}");
     assert_eq!(calls(&caller)[0].1, "error");
     assert!(begin(&caller).status().expect("starts").success(), "the next call works");
-}
-
-/// An engine of this test's own, which it may end and start again.
-struct OwnEngine {
-    folder: tempfile::TempDir,
-    process: Option<std::process::Child>,
-}
-
-impl OwnEngine {
-    fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("runner-engine-").tempdir_in("/var/tmp");
-        Self { folder: folder.expect("a folder"), process: None }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
-    }
-
-    fn start(&mut self) {
-        let log = fs::File::create(self.path("log")).expect("a log");
-        // Not the machine's own settings.
-        fs::write(self.path("daemon.json"), "{}").expect("a file");
-        let child = Command::new("dockerd")
-            .args(["--config-file", &self.path("daemon.json")])
-            .args(["--data-root", &self.path("data"), "--exec-root", &self.path("exec")])
-            .args(["--pidfile", &self.path("pid"), "--host", &self.endpoint()])
-            .args([
-                "--bridge=none",
-                "--iptables=false",
-                "--ip6tables=false",
-                "--shutdown-timeout=3",
-            ])
-            .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
-            .stdout(log.try_clone().expect("a copy"))
-            .stderr(log)
-            .spawn()
-            .expect("dockerd");
-        self.process = Some(child);
-        let begun = Instant::now();
-        while !self.answers() {
-            let log = fs::read_to_string(self.path("log")).unwrap_or_default();
-            assert!(begun.elapsed() < Duration::from_secs(60), "dockerd does not start: {log}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn endpoint(&self) -> String {
-        format!("unix://{}", self.path("sock"))
-    }
-
-    fn ask(&self, path: &str) -> Vec<u8> {
-        let url = format!("http://engine{path}");
-        let out =
-            Command::new("curl").args(["-s", "--unix-socket", &self.path("sock"), &url]).output();
-        out.expect("curl").stdout
-    }
-
-    fn answers(&self) -> bool {
-        self.ask("/_ping") == b"OK"
-    }
-
-    fn containers(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.ask("/containers/json?all=1")).unwrap_or_default()
-    }
-
-    fn stop(&mut self) {
-        if let Some(mut child) = self.process.take() {
-            let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-            let _ = child.wait();
-        }
-    }
-}
-
-impl Drop for OwnEngine {
-    fn drop(&mut self) {
-        self.stop();
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let ours = self.path("");
-        for place in mounts
-            .lines()
-            .filter_map(|line| line.split(' ').nth(4))
-            .filter(|p| p.starts_with(&ours))
-        {
-            let _ = Command::new("umount").args(["-l", place]).status();
-        }
-    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::everyday::Caller;
+use crate::own_engine::OwnEngine;
 use crate::support::{Home, Ran, containers};
 
 /// Runs with `--json` and without: the same code both times, and a next step in both.
@@ -48,6 +49,7 @@ fn no_engine() {
     let nobody = |endpoint: String| move |home: &Home| with_engine(home, &endpoint);
     let missing = nobody(format!("unix://{}", home.path("nosuch.sock").display()));
     let value = fails(&|| missing(&home), "engine_missing", 125, "install Docker and start it");
+    assert!(value["error"]["message"].as_str().is_some_and(|text| text.contains("nosuch.sock")));
     // The call had begun: it is in the ledger under its id.
     let id = value["call"].as_str().expect("an id");
     let shown = home.run(["audit", "show", id, "--json"]).json();
@@ -104,6 +106,80 @@ fn an_engine_that_is_not_for_this_user() {
         command
     };
     fails(&command, "engine_not_permitted", 125, "docker group");
+}
+
+/// Writes a file until there is no room for another byte.
+fn fill(file: &Path) {
+    let mut file = fs::File::create(file).expect("a file");
+    let chunk = [0; 4096];
+    while file.write_all(&chunk).is_ok() {}
+    while file.write_all(&chunk[..1]).is_ok() {}
+}
+
+#[test]
+fn an_engine_that_ran_out_of_disk() {
+    if !containers() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut engine = OwnEngine::with_disk("48m");
+    engine.start();
+    let home = Home::new();
+    let here = || with_engine(&home, &engine.endpoint());
+    let works = || {
+        let ran = Ran::from(here().output().expect("starts"));
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    };
+    works();
+    let filler = Path::new(&engine.path("data")).join("filler");
+    fill(&filler);
+    let value = fails(&here, "engine_out_of_disk", 125, "docker system prune");
+    assert_eq!(value["error"]["recoverable"], false, "{value}");
+    assert_eq!(engine.containers(), serde_json::json!([]), "nothing is left half made");
+    // With room again, the next call works.
+    fs::remove_file(&filler).expect("removed");
+    works();
+}
+
+/// A file system of its own, unmounted at the end.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new(size: &str) -> Self {
+        let disk = Self(tempfile::tempdir().expect("a folder"));
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "tmpfs"]);
+        assert!(mount.arg(disk.0.path()).status().expect("mount").success());
+        disk
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn our_own_disk_is_full() {
+    if !containers() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (disk, home) = (Disk::new("4m"), Home::new());
+    let here = || {
+        let mut command = exec(&home, &home.path("project"), &[]);
+        command.env("XDG_STATE_HOME", disk.0.path());
+        command
+    };
+    fill(&disk.0.path().join("filler"));
+    fails(&here, "store_database", 125, "nothing runs without an audit record");
+    fs::remove_file(disk.0.path().join("filler")).expect("removed");
+    let ran = Ran::from(here().output().expect("starts"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    // Full in the middle of its life: still nothing runs without a record.
+    fill(&disk.0.path().join("filler"));
+    let ran = Ran::from(here().arg("--json").output().expect("starts"));
+    assert_eq!(ran.code, Some(125), "{}{}", ran.out, ran.err);
+    assert!(ran.json()["error"]["suggestion"].is_string(), "{}", ran.out);
 }
 
 #[test]
@@ -168,7 +244,8 @@ fn a_place_that_is_no_workspace() {
         shell.env("HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
         shell
     };
-    fails(&deleted, "workspace_deleted", 125, step);
+    let value = fails(&deleted, "workspace_deleted", 125, step);
+    assert!(value["error"]["message"].as_str().is_some_and(|text| text.contains("deleted")));
 }
 
 #[test]
@@ -185,6 +262,8 @@ fn odd_names_of_workspaces_work_or_are_refused_by_name() {
         "line\nend",
         "tab\tand\u{7f}",
         "$HOME",
+        "$(id)",
+        "\u{fc}n\u{ef}",
         "*",
         "\u{202e}odd",
         "-dash",

@@ -39,8 +39,10 @@ fn lists_globs_tests_and_redirections() {
         return;
     }
     let caller = Caller::ourselves("/var/tmp");
-    let project =
-        caller.project("lines", &[("a.txt", "one\n"), ("b.txt", "two\n"), (".runner/.keep", "")]);
+    let project = caller.project(
+        "lines",
+        &[("a.txt", "one\n"), ("b.txt", "two\n"), ("src/main.rs", ""), (".runner/.keep", "")],
+    );
     let line = |policy: &str, text: &str| -> Ran {
         caller.run(&project, &["exec", "--policy", policy, "--shell", text])
     };
@@ -50,6 +52,10 @@ fn lists_globs_tests_and_redirections() {
         ran.out
     };
     assert_eq!(read("cat *.txt | sort -r"), "two\none\n");
+    assert_eq!(
+        read("cd src && find . -type f | head -1 && test -f ../b.txt && sort ../a.txt ../b.txt"),
+        "./main.rs\none\ntwo\n"
+    );
     assert_eq!(read("test -f a.txt && echo yes || echo no"), "yes\n");
     assert_eq!(read("[ -f c.txt ] || echo none; false; true"), "none\n");
     assert_eq!(read("cat nosuch 2>/dev/null || cat a.txt"), "one\n");

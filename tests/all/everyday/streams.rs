@@ -18,6 +18,50 @@ fn python(code: &str) -> [&str; 7] {
 }
 
 #[test]
+fn the_first_command_of_the_readme_works() {
+    if !containers() {
+        return;
+    }
+    let (caller, project) = caller();
+    let ran = caller.run(&project, &["exec", "--", "uname", "-a"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.starts_with("Linux "), "{}", ran.out);
+}
+
+#[test]
+fn a_denied_command_leaves_everything_as_it_was() {
+    let (caller, project) = caller();
+    let ran = caller.run(&project, &["exec", "--", "rm", "a.txt"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(126), ""));
+    assert!(ran.err.starts_with("deny  rm a.txt"), "{}", ran.err);
+    assert!(project.join("a.txt").exists());
+    let audit = caller.run(&project, &["audit", "list", "--denied", "--json"]);
+    assert!(audit.out.contains("rm a.txt"), "{}", audit.out);
+}
+
+#[test]
+fn a_reader_who_leaves_ends_the_call_quietly() {
+    if !containers() {
+        return;
+    }
+    let (caller, project) = caller();
+    let line = "\"$0\" exec --policy contained -- yes | head -n 1; echo \"${PIPESTATUS[0]}\"";
+    let ran = in_shell(&caller, &project, "bash", line);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("y\n141\n", ""));
+}
+
+/// Runs a line of a shell in which `$0` is the program.
+fn in_shell(caller: &Caller, folder: &std::path::Path, shell: &str, line: &str) -> Ran {
+    let command = caller.runner(folder);
+    let mut shell = Command::new(shell);
+    shell.args(["-c", line]).arg(command.get_program()).current_dir(folder).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        value.map(|value| shell.env(name, value));
+    }
+    Ran::from(shell.output().expect("a shell"))
+}
+
+#[test]
 fn input_passes_through_and_outputs_stay_apart() {
     if !containers() {
         return;
@@ -31,8 +75,7 @@ fn input_passes_through_and_outputs_stay_apart() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("starts");
-    let typed: Vec<u8> =
-        (0..3_000_000u32).map(|at| at.to_le_bytes()[0] | 1).map(|b| b & 0x7f).collect();
+    let typed: Vec<u8> = (0..=255).cycle().take(3_000_000).collect();
     let mut stdin = child.stdin.take().expect("a pipe");
     let sent = typed.clone();
     let typing = std::thread::spawn(move || stdin.write_all(&sent));
@@ -68,25 +111,19 @@ fn the_commands_exit_code_is_ours_and_the_status_tells_codes_apart() {
         assert_eq!(caller.run(&project, &python(&words)).code, code.parse().ok());
     }
     let status = |words: &str| {
-        let line = format!("exec \"$0\" --status-fd 9 {words} 9>&1 >/dev/null 2>/dev/null");
-        let mut command = caller.runner(&project);
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", &line])
-            .arg(command.get_program())
-            .current_dir(&project)
-            .stdin(Stdio::null());
-        for (name, value) in command.get_envs() {
-            value.map(|value| shell.env(name, value));
-        }
-        command.stdin(Stdio::null());
-        let out = shell.output().expect("sh");
-        String::from_utf8(out.stdout).expect("UTF-8")
+        let line = format!("exec \"$0\" --status-fd 9 exec {words} 9>&1 >/dev/null 2>/dev/null");
+        let ran = in_shell(&caller, &project, "sh", &line);
+        (ran.code, ran.out)
     };
-    let own = status("exec --policy develop -- python3 -c 'import sys; sys.exit(126)'");
-    assert_eq!(own, "{\"status\":\"failed\",\"exit\":126}\n");
-    let denied = status("exec -- rm a.txt");
-    assert_eq!(denied, "{\"status\":\"denied\",\"exit\":126,\"code\":\"effect_not_granted\"}\n");
+    let said = |code, line: &str| (Some(code), format!("{line}\n"));
+    let own = status("--policy develop -- python3 -c 'import sys; sys.exit(126)'");
+    assert_eq!(own, said(126, r#"{"status":"failed","exit":126}"#));
+    let denied = r#"{"status":"denied","exit":126,"code":"effect_not_granted"}"#;
+    assert_eq!(status("-- rm a.txt"), said(126, denied));
+    assert_eq!(status("-- true"), said(0, r#"{"status":"completed","exit":0}"#));
+    let (code, late) = status("--policy contained --timeout 1s -- sleep 60");
+    assert_eq!(code, Some(124));
+    assert!(late.starts_with(r#"{"status":"timeout","exit":124"#), "{late}");
 }
 
 #[test]
@@ -110,6 +147,9 @@ fn json_is_lossless_and_says_what_was_left_out() {
     assert!(meta["image_digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")));
     assert_eq!(meta["limits"]["memory"], "256MiB");
     assert!(meta["protections"].as_array().is_some_and(|all| all.len() > 10));
+    let denied = json(&["exec", "--json", "--", "rm", "x"]);
+    assert_eq!((&denied["status"], &denied["exit"]), (&"denied".into(), &126.into()));
+    assert_eq!(denied["error"]["rule"]["id"], "readonly/look");
     let code = "import sys; sys.stdout.buffer.write(bytes([255, 0, 1, 10]))";
     let mut words = python(code).to_vec();
     words.insert(1, "--json");
@@ -189,9 +229,14 @@ fn limits_can_only_be_tightened() {
         (&limits["memory"], &limits["wall"], &limits["pids"]),
         (&"64MiB".into(), &"5s".into(), &"32".into())
     );
-    let wide = with(&["--memory", "8GiB", "--timeout", "2h"]).json();
+    let wide = with(&["--memory", "8GiB", "--timeout", "2h", "--limit", "pids=60000"]).json();
     let limits = &wide["plan"]["limits"];
-    assert_eq!((&limits["memory"], &limits["wall"]), (&"256MiB".into(), &"30s".into()));
+    let preset = (&"256MiB".into(), &"30s".into(), &"128".into());
+    assert_eq!((&limits["memory"], &limits["wall"], &limits["pids"]), preset);
+    // What was planned is what is in force.
+    let words = ["exec", "--json", "--memory", "64MiB", "--limit", "pids=60000", "--", "true"];
+    let limits = &caller.run(&project, &words).json()["metadata"]["limits"];
+    assert_eq!((&limits["memory"], &limits["pids"]), (&"64MiB".into(), &"128".into()));
     let said = caller.run(&project, &["exec", "--memory", "8GiB", "--", "true"]);
     assert_eq!(
         (said.code, said.err.contains("`memory` stays 256MiB")),
@@ -199,7 +244,13 @@ fn limits_can_only_be_tightened() {
         "{}",
         said.err
     );
-    for wrong in [["--memory", "lots"], ["--limit", "memroy=1GiB"], ["--timeout", "-1s"]] {
+    for wrong in [
+        ["--memory", "lots"],
+        ["--limit", "memroy=1GiB"],
+        ["--limit", "pids"],
+        ["--timeout", "-1s"],
+        ["--timeout", "5"],
+    ] {
         assert_eq!(with(&wrong).code, Some(2), "{wrong:?}");
     }
     let late = caller.run(
@@ -242,6 +293,9 @@ fn a_terminal_is_protected_and_a_pipe_gets_every_byte() {
     let shown = at_terminal(&caller, &project, "exec -- cat evil.txt");
     assert!(shown.contains("a\\x1b]0;title\\x07\\x1b[2Jb\\r"), "{shown:?}");
     assert!(!shown.contains('\u{1b}') && !shown.contains('\u{7}'), "{shown:?}");
+    let shown =
+        at_terminal(&caller, &project, r"exec -- printf 'a\033[2Jb\302\233c\342\200\256d\n'");
+    assert!(shown.contains(r"a\x1b[2Jb\x9bc\u{202e}d"), "{shown:?}");
     let raw =
         caller.runner(&project).args(["exec", "--", "cat", "evil.txt"]).output().expect("starts");
     assert_eq!(raw.stdout, b"a\x1b]0;title\x07\x1b[2Jb\r\n");
