@@ -297,7 +297,7 @@ pub async fn pump(
 }
 
 /// The output on a channel.
-fn of<'a>(channel: Channel, outputs: [&'a mut Output; 3]) -> Result<&'a mut Output, WireError> {
+fn of(channel: Channel, outputs: [&mut Output; 3]) -> Result<&mut Output, WireError> {
     let found = outputs.into_iter().find(|output| output.channel == channel);
     found.ok_or(WireError::Channel { kind: Kind::Data, channel: channel.0 })
 }

@@ -387,7 +387,10 @@ export async function execute(args, context) {
     assert!(operations >= 20_000, "{told}");
     assert_eq!(told["leaks"], 0, "{told}");
     for code in told["codes"].as_object().unwrap().keys() {
-        assert!(["path_escape", "not_found", "busy", "io_error"].contains(&code.as_str()), "{told}");
+        assert!(
+            ["path_escape", "not_found", "busy", "io_error"].contains(&code.as_str()),
+            "{told}"
+        );
     }
     let outside: Vec<_> = fs::read_dir(home.path("outside")).unwrap().collect();
     assert_eq!(outside.len(), 1);
