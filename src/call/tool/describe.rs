@@ -14,7 +14,7 @@ use crate::call::CallError;
 use crate::call::record::{End, Record};
 use crate::call::request::path_text;
 use crate::call::run::in_event_loop;
-use crate::engine::runtime;
+use crate::engine::{CallId, runtime};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::run::Streams;
 use crate::store::{Descriptions, Store};
@@ -36,7 +36,7 @@ pub(super) fn describe(
     {
         return Ok(definition);
     }
-    let value = ask(tool, compiled, scene, Mode::Describe)?;
+    let value = ask(tool, compiled, scene, Mode::Describe, |_| nothing(scene))?;
     let definition = read(tool, &value)?;
     Descriptions::new(&store).put(&key, &value.to_string())?;
     Ok(definition)
@@ -55,17 +55,29 @@ fn key(compiled: &Compiled) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Runs the module to ask it.
+/// The power to ask for nothing.
+fn nothing(scene: &Scene) -> Authority {
+    Authority {
+        workspace: Arc::clone(&scene.workspace),
+        policy: Arc::clone(&scene.policy),
+        limits: BrokerLimits { calls: 0, ..BrokerLimits::from_limits(&scene.limits) },
+        exec: Arc::new(NoExec),
+        net: Arc::new(NoNet),
+    }
+}
+
+/// Runs the module to ask it, with these powers.
 pub(super) fn ask(
     tool: &Tool,
     compiled: &Compiled,
     scene: &Scene,
     mode: Mode,
+    powers: impl FnOnce(&CallId) -> Authority,
 ) -> Result<Value, CallError> {
     let mut record = Record::open(&scene.places)?;
     let id = record.id().clone();
     let started = Started::of_tool(
-        format!("tool describe {}", tool.name),
+        format!("tool {} {}", if mode == Mode::Check { "check" } else { "describe" }, tool.name),
         &compiled.digest,
         Value::Null,
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
@@ -84,14 +96,7 @@ pub(super) fn ask(
         attempt: 1,
         code: compiled.code.clone().into_bytes(),
     };
-    let limits = BrokerLimits { calls: 0, ..BrokerLimits::from_limits(&scene.limits) };
-    let authority = Authority {
-        workspace: Arc::clone(&scene.workspace),
-        policy: Arc::clone(&scene.policy),
-        limits,
-        exec: Arc::new(NoExec),
-        net: Arc::new(NoNet),
-    };
+    let authority = powers(&id);
     let ran = in_event_loop(async {
         let mut cancel =
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;

@@ -3,16 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::Value;
+
+use super::approval::{Always, Approver, ToolNet};
 use super::describe;
 use super::error::ToolCallError;
+use super::exec::ToolExec;
 use super::prepare::{figures, source};
 use super::sandbox::Scene;
+use crate::audit::Redactor;
+use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
 use crate::call::CallError;
+use crate::call::request::Approval;
+use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
 use crate::tool::compile::{Compiled, Compiler};
-use crate::tool::{Definition, Form, Tool};
+use crate::tool::{Body, Definition, Form, Tool};
 
 /// Where tools are looked at, and under which policy a module is asked.
 pub struct Looker {
@@ -50,6 +59,74 @@ impl Looker {
             Form::Yaml => Ok(None),
             Form::Module => describe::describe(tool, &compiled, &self.scene).map(Some),
         }
+    }
+}
+
+/// How a module says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Whether it could work now.
+    pub healthy: bool,
+    /// What it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Looker {
+    /// Runs the health check of a module that has one: its own code, with its own permissions under the policy.
+    /// What the policy would ask about is refused.
+    ///
+    /// # Errors
+    /// It did not come to an answer.
+    pub fn health(
+        &self,
+        tool: &Tool,
+        definition: &Definition,
+    ) -> Result<Option<Health>, CallError> {
+        let Body::Module(described) = &definition.body else { return Ok(None) };
+        if !described.hooks.iter().any(|hook| hook == "healthCheck") {
+            return Ok(None);
+        }
+        let own = &self.scene;
+        let compiled = compile(tool, &own.places)?;
+        let policy = definition.permissions.narrow(&own.policy);
+        let scene = Scene {
+            limits: figures(&policy),
+            policy: Arc::new(policy),
+            workspace: Arc::clone(&own.workspace),
+            places: own.places.clone(),
+            image: None,
+        };
+        let powers = |id: &CallId| powers(&scene, tool, id);
+        let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers)?;
+        let health = said.get("health").cloned().unwrap_or_default();
+        let message = health.get("message").and_then(Value::as_str).map(str::to_owned);
+        Ok(Some(Health { healthy: health.get("healthy") == Some(&Value::Bool(true)), message }))
+    }
+}
+
+/// What the tool itself may ask for, with nobody to approve anything.
+fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
+    let approver: Arc<dyn Approver> = Arc::new(Always(Approval::None));
+    let name = tool.name.to_string();
+    Authority {
+        workspace: Arc::clone(&scene.workspace),
+        policy: Arc::clone(&scene.policy),
+        limits: BrokerLimits::from_limits(&scene.limits),
+        exec: Arc::new(ToolExec {
+            policy: Arc::clone(&scene.policy),
+            root: scene.workspace.root().to_owned(),
+            places: scene.places.clone(),
+            image: None,
+            approver: Arc::clone(&approver),
+            tool: name.clone(),
+            parent: id.clone(),
+        }),
+        net: Arc::new(Fetcher::new(
+            Arc::clone(&scene.policy),
+            Redactor::new(),
+            Arc::new(ToolNet { approver, tool: name }),
+        )),
     }
 }
 

@@ -23,6 +23,6 @@ mod sandbox;
 
 pub use approval::{Always, Approver, Question};
 pub use error::ToolCallError;
-pub use look::Looker;
+pub use look::{Health, Looker};
 pub use prepare::{Given, Prepared, ToolRequest};
 pub use run::{Front, run};

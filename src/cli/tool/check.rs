@@ -8,7 +8,8 @@ use runner_policy::model::Verdict;
 use serde::Serialize;
 
 use super::place::{self, Place};
-use crate::call::tool::Looker;
+use crate::call::CallError;
+use crate::call::tool::{Health, Looker};
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
@@ -30,6 +31,9 @@ pub struct Args {
     /// The policy to compare with: a name, or the path of a .yml file [default: readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
+    /// Also run the health checks of modules that have one, under the policy
+    #[arg(long)]
+    health: bool,
     #[command(flatten)]
     place: place::Args,
 }
@@ -45,6 +49,9 @@ struct Row {
     errors: Vec<String>,
     /// What it asks for, and what the policy says.
     asks: Vec<Asked>,
+    /// How it says it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<Health>,
 }
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
@@ -53,7 +60,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let place = args.place.resolve()?;
     let policy = load(&choice, &place.places, Trust::Required)?.policy;
     let looker = Looker::new(cwd.as_deref(), &choice)?;
-    let checker = Checker { looker, policy: &policy, place: &place };
+    let checker = Checker { looker, policy: &policy, place: &place, health: args.health };
     let rows = if args.what.is_empty() {
         checker.all()
     } else {
@@ -110,6 +117,7 @@ struct Checker<'a> {
     looker: Looker,
     policy: &'a Effective,
     place: &'a Place,
+    health: bool,
 }
 
 impl Checker<'_> {
@@ -172,9 +180,8 @@ impl Checker<'_> {
         if !row.findings.is_empty() {
             return row;
         }
-        match self.looker.look(tool) {
-            Ok(Some(definition)) => row.asks = self.asks(&definition),
-            Ok(None) => {}
+        match self.looked(tool, &mut row) {
+            Ok(()) => {}
             Err(error) if !error.findings().is_empty() => row.findings = error.findings().to_vec(),
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -185,6 +192,19 @@ impl Checker<'_> {
             row.asks = self.asks(definition);
         }
         row
+    }
+
+    fn looked(&self, tool: &Tool, row: &mut Row) -> Result<(), CallError> {
+        let Some(definition) = self.looker.look(tool)? else { return Ok(()) };
+        row.asks = self.asks(&definition);
+        if self.health {
+            row.health = self.looker.health(tool, &definition)?;
+        }
+        if let Some(Health { healthy: false, message }) = &row.health {
+            let why = message.as_deref().unwrap_or("it does not say why");
+            row.errors.push(format!("it says it is not healthy: {why}"));
+        }
+        Ok(())
     }
 
     fn asks(&self, definition: &Definition) -> Vec<Asked> {

@@ -291,3 +291,27 @@ fn a_module_that_lies_about_itself_is_refused() {
     assert_eq!(home.run(["tool", "check", "m"]).code, Some(0));
     assert_eq!(call(&home, "m", &[]).0["value"], 1);
 }
+
+#[test]
+fn a_health_check_runs_with_the_tools_own_permissions() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let folder = home.path("project/.runner/tools");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(home.path("project/state"), "fine").unwrap();
+    let module = |read: &str| {
+        format!(
+            "export const tool = {{ name: 'm', description: 'x', parameters: {{ type: 'object' }}, files: {{ read: ['{read}'] }}, execute() {{ return 1 }},\n async healthCheck(context) {{ return {{ healthy: true, message: await context.platform.fs.readFile('state') }} }} }};"
+        )
+    };
+    let check = |read: &str| {
+        fs::write(folder.join("m.tool.ts"), module(read)).unwrap();
+        let ran = home.run(["--json", "tool", "check", "m", "--health"]);
+        (ran.code, ran.json()["tools"][0]["health"].clone())
+    };
+    assert_eq!(check("state"), (Some(0), json!({"healthy": true, "message": "fine"})));
+    let (code, health) = check("other");
+    assert_eq!((code, &health["healthy"]), (Some(125), &json!(false)), "{health}");
+}
