@@ -73,9 +73,7 @@ impl Tool {
             .take_while(|folder| folder.starts_with(ROOT))
             .any(|folder| self.files.is_folder(&folder.join("node_modules").join(name)))
     }
-}
 
-impl Tool {
     /// The text of a module.
     fn text_of(&self, id: &str) -> io::Result<String> {
         let path = Path::new(id);
