@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::broker::{Brokered, Code, ServeError, Served, ToolEnd, ToolError};
 use crate::call::result::{ErrorObject, ending};
+use crate::codes::{self, Group, Recoverable};
 use crate::error::{Failure, Retry};
 use crate::exit::{Ending, Kind};
 use crate::sandbox::outcome::{CancelCause, Outcome, Verdict};
@@ -110,6 +111,12 @@ fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
         (Some(code), Some(_)) => code.clone(),
         _ => "tool_error".to_owned(),
     };
+    // What the tool calls it, if that is a tool's word and we know it. A word of ours that nobody said is no
+    // reason to advise what we would: a tool must not make us say `pass --yes`.
+    let said = error.code.as_deref().and_then(codes::find);
+    let known = said
+        .filter(|row| refused.is_some() || matches!(row.group, Group::Thrown | Group::Tool))
+        .or_else(|| codes::find(&code));
     let ending = match kind {
         Some(kind) => Ending::of_kind(kind, code.clone()),
         None => Ending { code: Some(code.clone()), ..Ending::of_command(THREW) },
@@ -128,8 +135,10 @@ fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
         error: Some(ErrorObject {
             code,
             message,
-            recoverable: error.recoverable.unwrap_or(false),
-            suggestion: None,
+            recoverable: error
+                .recoverable
+                .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
+            suggestion: known.map(|row| row.suggestion.to_owned()),
             rule: refused.and_then(|request| request.rule.clone()),
             stack: error.stack,
             details,

@@ -89,6 +89,21 @@ fn a_refusal_that_never_was_is_the_tools_own_error() {
 }
 
 #[test]
+fn a_tools_own_word_brings_its_advice_and_never_ours() {
+    let advice = |code: &str, refused: &[Code]| {
+        let served = served(thrown(Some(code)), refused);
+        let judged =
+            judge(&outcome(Verdict::Completed), served, &Limits::preset(Isolation::Strict));
+        let error = judged.error.unwrap();
+        (error.recoverable, error.suggestion.unwrap_or_default())
+    };
+    assert_eq!(advice("RATE_LIMIT_EXCEEDED", &[]), (true, "Wait, then try again.".to_owned()));
+    assert!(advice("approval_needed", &[Code::ApprovalNeeded]).1.contains("--yes"));
+    assert!(!advice("approval_needed", &[]).1.contains("--yes"));
+    assert!(!advice("USER_REJECTED", &[]).1.contains("--yes"));
+}
+
+#[test]
 fn a_process_that_just_ends_has_no_result() {
     let ended = served(Err(ServeError::NoResult), &[]);
     let judged =
