@@ -126,8 +126,8 @@ fn holds(bytes: &[u8], needle: &str) -> bool {
 
 /// Fails if a canary is in these bytes, and tells which.
 fn clean(what: &str, bytes: &[u8]) {
-    for at in bytes.windows(CANARY.len()).enumerate().filter(|(_, w)| *w == CANARY.as_bytes()) {
-        let around = &bytes[at.0.saturating_sub(80)..bytes.len().min(at.0 + 60)];
+    if let Some(at) = bytes.windows(CANARY.len()).position(|window| window == CANARY.as_bytes()) {
+        let around = &bytes[at.saturating_sub(80)..bytes.len().min(at + 60)];
         panic!("{what}: {}", String::from_utf8_lossy(around));
     }
 }
