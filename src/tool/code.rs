@@ -60,9 +60,8 @@ pub(super) fn read(entry: &Entry, file: &str, report: &mut Report<'_>) -> Option
 /// The first character of the value and its line, from 1. The value's own place is that of its text, which
 /// for a block is below the sign that says how lines are joined.
 fn beginning(entry: &Entry, lines: &[&str]) -> Option<(char, usize)> {
-    let line = entry.at.line as usize;
-    let from: String =
-        lines.get(line.checked_sub(1)?)?.chars().skip(entry.at.column as usize - 1).collect();
+    let (line, column) = (entry.at.line as usize, entry.at.column.saturating_sub(1) as usize);
+    let from: String = lines.get(line.checked_sub(1)?)?.chars().skip(column).collect();
     let mut rest = from.split_once(':')?.1.trim_start();
     let mut at = line;
     while rest.is_empty() || rest.starts_with('#') {

@@ -18,6 +18,8 @@ use super::read;
 
 /// Largest description, as JSON text. Nobody shows more to an agent.
 const MAX_BYTES: usize = 1 << 20;
+/// Most members: each is looked for in the module's text.
+const MAX_MEMBERS: usize = 64;
 /// Most capabilities and hooks.
 const MAX_ITEMS: usize = 100;
 
@@ -77,7 +79,10 @@ impl fmt::Display for DescribeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnObject => f.write_str("it is no JSON object"),
-            Self::TooLarge => write!(f, "it is larger than {MAX_BYTES} bytes, or too deep"),
+            Self::TooLarge => write!(
+                f,
+                "it has more than {MAX_BYTES} bytes or {MAX_MEMBERS} members, or is too deep"
+            ),
             Self::Refused(findings) => match findings.as_slice() {
                 [one] => one.fmt(f),
                 many => write!(f, "{} findings", many.len()),
@@ -99,7 +104,8 @@ pub fn from_description(
     stem: &ToolName,
 ) -> Result<Definition, DescribeError> {
     let Value::Object(map) = description else { return Err(DescribeError::NotAnObject) };
-    if !json::is_bounded(description) || description.to_string().len() > MAX_BYTES {
+    let large = map.len() > MAX_MEMBERS || !json::is_bounded(description);
+    if large || description.to_string().len() > MAX_BYTES {
         return Err(DescribeError::TooLarge);
     }
     let mut report = Report::new(file, text);
@@ -327,6 +333,9 @@ mod tests {
             deep = json!([deep]);
         }
         assert!(matches!(read(&json!({"retry": deep})), Err(DescribeError::TooLarge)));
+        let many: Map<String, Value> =
+            (0..=MAX_MEMBERS).map(|at| (format!("a{at}"), json!(1))).collect();
+        assert!(matches!(read(&Value::Object(many)), Err(DescribeError::TooLarge)));
         let long = json!({"description": "x".repeat(MAX_BYTES)});
         assert!(matches!(read(&long), Err(DescribeError::TooLarge)));
     }

@@ -5,6 +5,7 @@
 //! to different people; only the tools that we ship give way to one of the caller's own.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use runner_policy::finding::Finding;
 
@@ -32,8 +33,9 @@ pub struct Tool {
     pub text: String,
     /// Digest of the text.
     pub digest: blake3::Hash,
-    /// What it says, if it is YAML: a module says it only when it runs.
-    definition: Option<Result<Definition, Vec<Finding>>>,
+    /// What it says, if it is YAML: a module says it only when it runs. Read when it is asked for: a call of one
+    /// tool does not wait for all the others.
+    definition: OnceLock<Result<Definition, Vec<Finding>>>,
     /// Whether it stands in for one that we ship.
     pub replaces_shipped: bool,
 }
@@ -69,7 +71,6 @@ impl Tool {
             Some(folder) => folder.join(&file).display().to_string(),
             None => format!("tools/{file}"),
         };
-        let definition = (form == Form::Yaml).then(|| read::parse(&shown, &text, &name));
         Self {
             name,
             layer,
@@ -78,9 +79,14 @@ impl Tool {
             form,
             digest: blake3::hash(text.as_bytes()),
             text,
-            definition,
+            definition: OnceLock::new(),
             replaces_shipped: false,
         }
+    }
+
+    fn parsed(&self) -> Option<&Result<Definition, Vec<Finding>>> {
+        let parse = || read::parse(&self.file, &self.text, &self.name);
+        (self.form == Form::Yaml).then(|| self.definition.get_or_init(parse))
     }
 
     /// What a YAML tool says; `None` for a module, which is asked by running it.
@@ -88,7 +94,7 @@ impl Tool {
     /// # Errors
     /// It is broken.
     pub fn definition(&self) -> Result<Option<&Definition>, ToolError> {
-        match &self.definition {
+        match self.parsed() {
             None => Ok(None),
             Some(Ok(definition)) => Ok(Some(definition)),
             Some(Err(findings)) => Err(self.broken(findings)),
@@ -100,17 +106,20 @@ impl Tool {
     /// # Errors
     /// It is broken.
     pub fn into_definition(self) -> Result<Option<Definition>, ToolError> {
-        match self.definition {
-            None => Ok(None),
-            Some(Ok(definition)) => Ok(Some(definition)),
+        if self.parsed().is_none() {
+            return Ok(None);
+        }
+        match self.definition.into_inner() {
             Some(Err(findings)) => Err(ToolError::Broken { name: self.name, findings }),
+            Some(Ok(definition)) => Ok(Some(definition)),
+            None => Ok(None),
         }
     }
 
     /// What is wrong with it.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
-        match &self.definition {
+        match self.parsed() {
             Some(Err(findings)) => findings,
             Some(Ok(_)) | None => &[],
         }

@@ -159,3 +159,53 @@ fn yaml_tricks_are_refused() {
     let deep = format!("a: {}", "[".repeat(1000));
     assert!(read(&deep).is_err());
 }
+
+/// A plain generator: the same bytes in every run.
+fn next(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*state >> 33).unwrap_or_default()
+}
+
+#[test]
+fn mutated_definitions_are_read_or_refused_and_never_break_the_reader() {
+    let pieces: Vec<&str> = RUN_TESTS
+        .split_inclusive(['\n', ' ', ':', '"', '[', ']'])
+        .chain([
+            "&a ",
+            "*a",
+            "|",
+            ">",
+            "- ",
+            "\t",
+            "\u{feff}",
+            "é",
+            "{",
+            "}",
+            "$ref: '#'\n",
+            "!!x ",
+            "#",
+            "\r",
+        ])
+        .collect();
+    let mut state = 7;
+    let mut whole = 0;
+    for _ in 0..1_000 {
+        let mut text: Vec<&str> = RUN_TESTS.split_inclusive([' ', '\n', ':']).collect();
+        for _ in 0..=next(&mut state) % 4 {
+            let at = next(&mut state) % text.len();
+            match next(&mut state) % 3 {
+                0 => drop(text.remove(at)),
+                1 => text.insert(at, pieces[next(&mut state) % pieces.len()]),
+                _ => text[at] = pieces[next(&mut state) % pieces.len()],
+            }
+        }
+        match read(&text.concat()) {
+            Ok(tool) => {
+                whole += 1;
+                assert_eq!(tool.name.as_str(), "run_tests");
+            }
+            Err(findings) => assert!(!findings.is_empty()),
+        }
+    }
+    assert!(whole > 0, "some mutations are harmless");
+}

@@ -21,6 +21,8 @@ const MAX_SCHEMAS: usize = 5_000;
 const MAX_PATTERNS: usize = 100;
 /// Longest recursion that the compiler can be led into.
 const MAX_DEPTH: usize = 1_000;
+/// Most keywords of others' that are compared with ours; the rest is taken as it is.
+const MAX_FOREIGN: usize = 200;
 /// Most findings of the schema of schemas; one mistake often breaks several rules.
 const MAX_ERRORS: usize = 20;
 
@@ -44,7 +46,7 @@ pub(super) fn review(
     spans: &Spans,
     report: &mut Report<'_>,
 ) -> Option<usize> {
-    let mut review = Review { spans, report, clean: true };
+    let mut review = Review { spans, report, clean: true, foreign: 0 };
     if !review.shape(json, role) {
         return None;
     }
@@ -90,6 +92,7 @@ struct Review<'a, 't> {
     spans: &'a Spans,
     report: &'a mut Report<'t>,
     clean: bool,
+    foreign: usize,
 }
 
 impl Review<'_, '_> {
@@ -136,9 +139,11 @@ impl Review<'_, '_> {
                 continue;
             }
             let known = || HOLDERS.iter().map(|(key, ..)| *key).chain(PLAIN.iter().copied());
-            if !known().any(|known| known == key)
-                && let Some(near) = did_you_mean(key, known())
-            {
+            if known().any(|known| known == key) || self.foreign >= MAX_FOREIGN {
+                continue;
+            }
+            self.foreign += 1;
+            if let Some(near) = did_you_mean(key, known()) {
                 let help = format!("did you mean `{near}`?");
                 self.add("unknown_key", &here, format!("unknown keyword `{key}`"), Some(help));
             }
