@@ -39,6 +39,7 @@
 //! | what | why |
 //! | --- | --- |
 //! | `/proc/self/auxv`, `/proc/self/fd` | read once, at the start, to make the process safe |
+//! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
@@ -48,6 +49,7 @@
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
+//! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |
 //! | the workspace | surveyed; mounted as the policy says; write folders of a rule are made if missing |
 //! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
