@@ -25,7 +25,7 @@ use libfuzzer_sys::fuzz_target;
 use runner_policy::{Effective, Origin, PolicySet, Source, parse};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use broker::frame::encode;
+use broker::frame::{HEADER, encode};
 use broker::{Authority, BrokerLimits, Form, Job, Mode, NoExec, NoNet, Silent};
 use sandbox::workspace::Workspace;
 
@@ -69,7 +69,7 @@ fuzz_target!(|data: &[u8]| {
     let (top, policy, runtime) = &*PLACE;
     prepare(top);
     let root = top.join("dir").canonicalize().expect("just made");
-    let frames = if mode % 4 == 0 { rest.to_vec() } else { requests(rest, &root) };
+    let (frames, count) = if mode % 4 == 0 { (rest.to_vec(), None) } else { requests(rest, &root) };
     let workspace = Workspace::open_at(&root, &root, None).expect("just made");
     let authority = Authority {
         workspace: Arc::new(workspace),
@@ -88,13 +88,30 @@ fuzz_target!(|data: &[u8]| {
         let (peer, host) = tokio::io::duplex(1 << 16);
         let (mut from_host, mut to_host) = tokio::io::split(peer);
         let serving = tokio::spawn(broker::serve(host, job(), authority, Arc::new(Silent), std::future::pending()));
+        let answered = tokio::sync::Notify::new();
         let sending = async {
             let _ = to_host.write_all(&frames).await;
+            if count.is_some() {
+                // What is not answered before the result is cancelled by it.
+                answered.notified().await;
+                let _ = to_host.write_all(&encode(6, 0, br#"{"value":null}"#)).await;
+            }
             let _ = to_host.shutdown().await;
         };
         let mut said = Vec::new();
-        let reading = from_host.read_to_end(&mut said);
-        let (_, _, served) = tokio::join!(sending, reading, serving);
+        let reading = async {
+            let mut replies = 0;
+            while let Some((kind, payload)) = host_frame(&mut from_host).await {
+                said.extend(payload);
+                replies += usize::from(kind == 19);
+                if Some(replies) == count {
+                    answered.notify_one();
+                }
+            }
+            // The host has hung up: nothing more is answered.
+            answered.notify_one();
+        };
+        let ((), (), served) = tokio::join!(sending, reading, serving);
         let served = served.expect("the broker must not panic");
         for request in &served.requests {
             said.extend(request.object.as_bytes());
@@ -103,6 +120,16 @@ fuzz_target!(|data: &[u8]| {
     });
     check(top, &said);
 });
+
+/// Kind and payload of the next frame from the host.
+async fn host_frame(stream: &mut (impl AsyncReadExt + Unpin)) -> Option<(u8, Vec<u8>)> {
+    let mut head = [0; HEADER];
+    stream.read_exact(&mut head).await.ok()?;
+    let [l0, l1, l2, l3, kind, ..] = head;
+    let mut payload = vec![0; u32::from_le_bytes([l0, l1, l2, l3]) as usize];
+    stream.read_exact(&mut payload).await.ok()?;
+    Some((kind, payload))
+}
 
 fn job() -> Job {
     Job {
@@ -119,8 +146,8 @@ fn job() -> Job {
     }
 }
 
-/// Requests made of small words, with ids in order and bodies that end, or not.
-fn requests(data: &[u8], root: &Path) -> Vec<u8> {
+/// Requests made of small words, with ids in order and bodies that end, or are cancelled; and how many they are.
+fn requests(data: &[u8], root: &Path) -> (Vec<u8>, Option<usize>) {
     let mut bytes = data.iter().copied();
     let mut frames = Vec::new();
     let mut id = 0;
@@ -158,8 +185,7 @@ fn requests(data: &[u8], root: &Path) -> Vec<u8> {
             frames.extend(encode(if flag % 8 == 7 { 4 } else { 3 }, id, b""));
         }
     }
-    frames.extend(encode(6, 0, br#"{"value":null}"#));
-    frames
+    (frames, Some(id as usize).filter(|count| *count > 0))
 }
 
 /// The same two folders for every input.
