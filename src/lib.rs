@@ -28,8 +28,8 @@
 //!   streams, and the only program that we start in it.
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
-//! - [`tool`]: custom tools; their TypeScript becomes one module in a confined child process.
-//! - [`tool`]: custom tools: where they are found, what they take, give and ask for, and their compiler.
+//! - [`tool`]: custom tools: where they are found, what they take, give and ask for; their TypeScript becomes one
+//!   module in a confined child process.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
@@ -44,6 +44,8 @@
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
+//! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the folders of `--tools` | tools, read; `tool new` writes there |
+//! | `$XDG_STATE_HOME/runner/tools/` | the tools that we ship, laid out to be compiled |
 //! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
