@@ -38,7 +38,7 @@ export const tool: Tool<Args, Result> = {
   securityTier: "external_api",
   capabilities: [{ action: "probe", description: "Send GET or HEAD requests", requiresConfirmation: false, estimatedTime: 1000 }],
   permissions: { autoAccept: true, riskLevel: "low" },
-  net: ["GET,HEAD https://*/**", "GET,HEAD http://*/**"],
+  net: ["GET,HEAD https://*:*/**", "GET,HEAD http://*:*/**"],
   files: { read: [] },
   timeout: "2m",
 

@@ -19,7 +19,7 @@ export function valueJson(value) {
   if (value === undefined) return '{"value":null}';
   let json;
   try {
-    json = safe.stringify(value, keepOrRefuse);
+    json = safe.stringify(value, replacer());
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     throw notJson(`the result is not JSON: ${display(peek(error ?? {}, "message"))}`);
@@ -35,6 +35,17 @@ export function valueJson(value) {
 
 /** JSON of a failed one. */
 export const failureJson = (error) => `{"error":${errorJson(error)}}`;
+
+/** Refuses what JSON would lose, and stops as soon as the result is known to be too large. */
+function replacer() {
+  // At least so many bytes: each value is one or more, and a text is as long as it is.
+  let least = 0;
+  return function (key, value) {
+    least += 1 + (typeof value === "string" ? value.length : 0);
+    if (least > MAX_RESULT) throw tooLarge(`more than ${MAX_RESULT}`);
+    return safe.apply(keepOrRefuse, this, [key, value]);
+  };
+}
 
 function keepOrRefuse(key, value) {
   if (typeof value === "function" || typeof value === "symbol") {

@@ -39,6 +39,8 @@ mod exec;
 mod fetch;
 mod files;
 pub mod frame;
+#[cfg(test)]
+mod golden_tests;
 mod incoming;
 mod job;
 mod meter;

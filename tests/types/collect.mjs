@@ -40,6 +40,6 @@ for (const file of readdirSync(tools)) {
 cpSync(join(tools, "lib"), join(project, "lib"), { recursive: true });
 put("template.yml.ts", filled(codeOf(readFileSync(join(tools, "templates/tool.yml"), "utf8"), "tool.yml")));
 put("template.tool.ts", filled(readFileSync(join(tools, "templates/tool.ts"), "utf8")));
-const seed = join(root, "tests/cases/tools/run_tests.yml");
+const seed = join(root, "tests/all/tools/run_tests.seed.yml");
 put(`seed.${basename(seed)}.ts`, codeOf(readFileSync(seed, "utf8"), seed));
 console.log(`type-checking ${count} tools`);

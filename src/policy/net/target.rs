@@ -84,7 +84,7 @@ fn check_host(host: &str) -> Result<(), String> {
 pub fn request(method: &str, text: &str) -> Option<Target> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let mut target = url(&text)?;
-    if target.host.contains('*') || method == "*" {
+    if target.host.contains('*') || method == "*" || any_port(&text) {
         return None;
     }
     if target.path.as_deref() == Some("") {
@@ -125,6 +125,7 @@ fn url(text: &str) -> Option<Target> {
     }
     let (host, port) = authority(place)?;
     let port = port.or(match scheme.as_str() {
+        _ if any_port(text) => None,
         "http" => Some(80),
         "https" => Some(443),
         "ftp" => Some(21),
@@ -148,6 +149,12 @@ fn url(text: &str) -> Option<Target> {
         scheme: Some(scheme),
         path: Some(path.to_owned()),
     })
+}
+
+/// Whether a URL says `:*` after its host: any port, which a rule may name and a request cannot have.
+fn any_port(url: &str) -> bool {
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+    place.split(['/', '?', '#']).next().is_some_and(|place| place.ends_with(":*"))
 }
 
 /// `HOST`, `HOST:PORT`, `[::1]:PORT`; `:*` is any port.
@@ -293,6 +300,20 @@ mod tests {
             ("*", "https://api.example/v1/users"),
         ] {
             assert!(!covers(api, method, url), "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn any_port_is_said_and_never_asked_for() {
+        for port in ["", ":80", ":8080"] {
+            let url = format!("http://a.example{port}/x");
+            assert!(covers("GET http://a.example:*/**", "GET", &url), "{url}");
+            assert!(covers("GET http://*:*/**", "GET", &url), "{url}");
+            assert_eq!(covers("GET http://a.example/**", "GET", &url), port != ":8080", "{url}");
+        }
+        assert!(!covers("GET http://a.example:*/**", "GET", "https://a.example:8080/x"));
+        for url in ["http://a.example:*/x", "http://a.example:*", "a.example:*"] {
+            assert!(request("GET", url).is_none(), "{url}");
         }
     }
 
