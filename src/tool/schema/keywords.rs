@@ -91,28 +91,25 @@ pub(super) const PLAIN: &[&str] = &[
     "nullable",
 ];
 
-/// Every schema that one holds directly: its pointer, itself, and what it is about.
-pub(super) fn held<'s>(
-    schema: &'s Map<String, Value>,
-    pointer: &str,
-) -> Vec<(String, &'s Value, &'static str, About)> {
+/// Every schema that one holds directly: its pointer and itself.
+pub(super) fn held<'s>(schema: &'s Map<String, Value>, pointer: &str) -> Vec<(String, &'s Value)> {
     let mut found = Vec::new();
-    for (key, shape, about) in HOLDERS {
+    for (key, shape, _) in HOLDERS {
         let Some(value) = schema.get(*key) else { continue };
         let here = step(pointer, key);
         match (shape, value) {
             (Shape::List, Value::Array(items)) => {
                 for (at, item) in items.iter().enumerate() {
-                    found.push((step(&here, &at.to_string()), item, *key, *about));
+                    found.push((step(&here, &at.to_string()), item));
                 }
             }
             (Shape::Map, Value::Object(items)) => {
                 for (name, item) in items {
-                    found.push((step(&here, name), item, *key, *about));
+                    found.push((step(&here, name), item));
                 }
             }
             // What has another form is refused by the schema of schemas.
-            (Shape::One, item) => found.push((here, item, *key, *about)),
+            (Shape::One, item) => found.push((here, item)),
             (Shape::List | Shape::Map, _) => {}
         }
     }

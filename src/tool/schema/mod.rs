@@ -113,12 +113,14 @@ impl Schema {
     /// Everything that does not fit, each with its place.
     pub fn check(&self, mut value: Value) -> Result<Value, Vec<Violation>> {
         let whole = |message: &str| vec![Violation::of_the_whole("bounds", message)];
-        if !json::is_bounded(&value) {
-            return Err(whole("is nested too deep or has too many values to be checked"));
-        }
-        if !defaults::fill(&self.json, &mut value) {
-            return Err(whole("has defaults in defaults without an end"));
-        }
+        let bounded = |value: &Value| {
+            let message = "is nested too deep or has too many values to be checked";
+            if json::is_bounded(value) { Ok(()) } else { Err(whole(message)) }
+        };
+        bounded(&value)?;
+        defaults::fill(&self.json, &mut value).map_err(|why| whole(why.message()))?;
+        // A default can be as deep as the value that it is filled into.
+        bounded(&value)?;
         if !cost::is_affordable(&self.json, &value) {
             return Err(whole("takes too many steps to be checked against its schema"));
         }

@@ -219,9 +219,7 @@ fn positions<'s>(json: &'s Value, found: &mut Vec<(String, &'s Map<String, Value
         if found.len() >= MAX_SCHEMAS {
             return false;
         }
-        open.extend(
-            held(schema, &pointer).into_iter().map(|(pointer, inner, ..)| (pointer, inner)),
-        );
+        open.extend(held(schema, &pointer));
         found.push((pointer, schema));
     }
     true

@@ -198,6 +198,34 @@ fn deep_wide_and_doubling_work_is_refused_before_it_is_done() {
 }
 
 #[test]
+fn small_schemas_of_large_work_are_refused_and_of_small_work_are_not() {
+    let list = |item: Value| one(json!({"type": "array", "items": item}));
+    let given = |items: usize| json!({"a": vec![json!({}); items]});
+    let heavy = json!({"properties": {"x": {"default": "y".repeat(900_000)}}});
+    let wide: Map<_, _> = (0..4_000).map(|at| (format!("p{at}"), json!({}))).collect();
+    let mut deep = json!(1);
+    for _ in 0..40 {
+        deep = json!([deep]);
+    }
+    let nested = json!({"properties": {"x": {"default": deep}}});
+    for (item, few, many) in [(heavy, 4, 45_000), (json!({"properties": wide}), 100, 98_000)] {
+        let schema = compiled(list(item)).unwrap();
+        assert!(schema.check(given(few)).is_ok());
+        assert_eq!(schema.check(given(many)).unwrap_err()[0].keyword, "bounds");
+    }
+    let schema = compiled(json!({
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/a"}},
+        "$defs": {"a": {"properties": {"a": {"$ref": "#/$defs/a"}}, "allOf": [nested]}}
+    }))
+    .unwrap();
+    let at = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({"a": value}));
+    assert!(schema.check(at(10)).is_ok());
+    let violations = schema.check(at(40)).unwrap_err();
+    assert!(violations[0].to_string().contains("nested too deep"), "{violations:?}");
+}
+
+#[test]
 fn a_long_chain_of_references_is_refused_or_survived() {
     let chain = |length: usize| {
         let mut defs = serde_json::Map::new();
