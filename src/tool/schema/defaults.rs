@@ -138,7 +138,7 @@ impl<'s> Filling<'s> {
     /// Where the references of a schema end.
     fn end(&mut self, schema: &'s Value) -> &'s Value {
         let root = self.root;
-        *self.ends.entry(address(schema)).or_insert_with(|| followed(root, schema))
+        self.ends.entry(address(schema)).or_insert_with(|| followed(root, schema))
     }
 
     /// The defaults of the `named` properties of a schema.
