@@ -1,31 +1,72 @@
 //! The body of a request on its way to its handler, within its credit.
 //!
 //! The task that reads the stream never waits for a handler: what it may have to hold is bounded by the
-//! credit that the handler has given, and who sends beyond that has broken the talk.
+//! credit that the handler has given, and who sends beyond that has broken the talk. Credit counts bytes,
+//! so what is held must cost about as many: small chunks are put together, or a body that comes byte by byte
+//! would cost a list entry and an allocation for each.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::body::Source;
-use super::frame::{HostKind, WINDOW, encode};
+use super::frame::{CHUNK_MAX, HostKind, WINDOW, encode};
 use super::meter::Meter;
 use super::{Boxed, Code, ProtocolError, Refusal};
 
 /// Credit is given in pieces of at least this size, so that it does not cost a frame a chunk.
 const CREDIT_STEP: u64 = WINDOW as u64 / 4;
 
-enum Piece {
-    Bytes(Vec<u8>),
-    End,
+/// Most memory that one body takes while nobody takes its pieces: an allocation that grows has at most
+/// twice the size of what is in it. The list itself is short: two neighbours are together longer than a chunk.
+pub(super) const HELD_MAX: usize = 2 * WINDOW as usize;
+
+/// What both ends of a body share.
+#[derive(Debug, Default)]
+struct Pipe {
+    held: Mutex<Held>,
+    changed: Notify,
+}
+
+/// What has come and was not taken.
+#[derive(Debug, Default)]
+struct Held {
+    pieces: VecDeque<Vec<u8>>,
+    /// The body is complete.
+    complete: bool,
+    /// Nothing more will come, complete or not.
+    closed: bool,
+    /// Nobody will take anything any more.
+    unwanted: bool,
+}
+
+impl Pipe {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Nothing that holds it can leave it half changed.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn put(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() || self.unwanted {
+            return;
+        }
+        match self.pieces.back_mut() {
+            Some(last) if last.len() + bytes.len() <= CHUNK_MAX => last.extend_from_slice(&bytes),
+            Some(_) | None => self.pieces.push_back(bytes),
+        }
+    }
 }
 
 /// The end of a body that the reading task holds.
 #[derive(Debug)]
 pub(super) struct Inlet {
     id: u32,
-    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    pipe: Arc<Pipe>,
+    open: bool,
     credit: Arc<AtomicU64>,
     came: u64,
 }
@@ -33,7 +74,7 @@ pub(super) struct Inlet {
 /// The end of a body that its handler holds.
 pub(super) struct Incoming {
     id: u32,
-    pieces: mpsc::UnboundedReceiver<Piece>,
+    pipe: Arc<Pipe>,
     credit: Arc<AtomicU64>,
     owed: u64,
     control: mpsc::UnboundedSender<Vec<u8>>,
@@ -46,10 +87,11 @@ pub(super) fn body(
     control: mpsc::UnboundedSender<Vec<u8>>,
     meter: Arc<Meter>,
 ) -> (Inlet, Incoming) {
-    let (sender, pieces) = mpsc::unbounded_channel();
+    let pipe = Arc::new(Pipe::default());
     let credit = Arc::new(AtomicU64::new(u64::from(WINDOW)));
-    let inlet = Inlet { id, pieces: Some(sender), credit: Arc::clone(&credit), came: 0 };
-    (inlet, Incoming { id, pieces, credit, owed: 0, control, meter })
+    let inlet =
+        Inlet { id, pipe: Arc::clone(&pipe), open: true, credit: Arc::clone(&credit), came: 0 };
+    (inlet, Incoming { id, pipe, credit, owed: 0, control, meter })
 }
 
 impl Inlet {
@@ -58,9 +100,9 @@ impl Inlet {
     /// # Errors
     /// It is beyond the credit, or the body had ended.
     pub(super) fn chunk(&mut self, bytes: Vec<u8>) -> Result<(), ProtocolError> {
-        let Some(pieces) = &self.pieces else {
+        if !self.open {
             return Err(ProtocolError::BadId { kind: "chunk", id: self.id });
-        };
+        }
         let length = bytes.len() as u64;
         // Only this task takes, so that nothing can be taken between the look and the taking.
         if self.credit.load(Ordering::Acquire) < length {
@@ -68,10 +110,8 @@ impl Inlet {
         }
         self.credit.fetch_sub(length, Ordering::AcqRel);
         self.came += length;
-        if !bytes.is_empty() {
-            // A handler that is gone does not want it any more.
-            let _ = pieces.send(Piece::Bytes(bytes));
-        }
+        self.pipe.held().put(bytes);
+        self.pipe.changed.notify_one();
         Ok(())
     }
 
@@ -80,13 +120,13 @@ impl Inlet {
     /// # Errors
     /// It had ended.
     pub(super) fn end(&mut self) -> Result<(), ProtocolError> {
-        match self.pieces.take() {
-            Some(pieces) => {
-                let _ = pieces.send(Piece::End);
-                Ok(())
-            }
-            None => Err(ProtocolError::BadId { kind: "end", id: self.id }),
+        if !self.open {
+            return Err(ProtocolError::BadId { kind: "end", id: self.id });
         }
+        self.open = false;
+        self.pipe.held().complete = true;
+        self.pipe.changed.notify_one();
+        Ok(())
     }
 
     /// Bytes that came.
@@ -96,22 +136,39 @@ impl Inlet {
 
     /// Whether more may come.
     pub(super) fn is_open(&self) -> bool {
-        self.pieces.is_some()
+        self.open
+    }
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        self.pipe.held().closed = true;
+        self.pipe.changed.notify_one();
     }
 }
 
 impl Source for Incoming {
     fn next(&mut self) -> Boxed<'_, Result<Option<Vec<u8>>, Refusal>> {
         Box::pin(async move {
-            match self.pieces.recv().await {
-                Some(Piece::Bytes(bytes)) => {
-                    self.meter.check()?;
-                    self.give_credit(bytes.len() as u64);
-                    Ok(Some(bytes))
+            let bytes = loop {
+                {
+                    let mut held = self.pipe.held();
+                    if let Some(bytes) = held.pieces.pop_front() {
+                        break bytes;
+                    }
+                    if held.complete {
+                        return Ok(None);
+                    }
+                    if held.closed {
+                        return Err(Refusal::new(Code::Cancelled, "the call is ending"));
+                    }
                 }
-                Some(Piece::End) => Ok(None),
-                None => Err(Refusal::new(Code::Cancelled, "the call is ending")),
-            }
+                // A change since the look has left its mark: this returns at once.
+                self.pipe.changed.notified().await;
+            };
+            self.meter.check()?;
+            self.give_credit(bytes.len() as u64);
+            Ok(Some(bytes))
         })
     }
 }
@@ -128,6 +185,14 @@ impl Incoming {
         self.credit.fetch_add(u64::from(step), Ordering::AcqRel);
         let frame = encode(HostKind::Credit.number(), self.id, &step.to_le_bytes());
         let _ = self.control.send(frame);
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        let mut held = self.pipe.held();
+        held.unwanted = true;
+        held.pieces = VecDeque::new();
     }
 }
 
@@ -163,5 +228,72 @@ mod tests {
         let (inlet, mut incoming) = body(1, control, Arc::new(Meter::new(u64::MAX)));
         drop(inlet);
         assert_eq!(incoming.next().await.unwrap_err().code, Code::Cancelled);
+    }
+
+    /// Bytes of memory that a body takes, and in how many pieces.
+    fn cost(inlet: &Inlet) -> (usize, usize) {
+        let held = inlet.pipe.held();
+        let bytes: usize = held.pieces.iter().map(Vec::capacity).sum();
+        (bytes + held.pieces.capacity() * size_of::<Vec<u8>>(), held.pieces.len())
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_in_crumbs_costs_no_more_than_one_in_chunks() {
+        let whole: Vec<u8> = (0..WINDOW).map(|n| (n % 251) as u8).collect();
+        // The last spreads its bytes as badly as can be: each chunk is just too long for the one before.
+        for sizes in [&[CHUNK_MAX][..], &[1], &[3, 1000], &[1, CHUNK_MAX]] {
+            let (control, _told) = mpsc::unbounded_channel();
+            let (mut inlet, mut incoming) = body(1, control, Arc::new(Meter::new(u64::MAX)));
+            let mut rest = &whole[..];
+            for size in sizes.iter().cycle() {
+                let (chunk, after) = rest.split_at((*size).min(rest.len()));
+                inlet.chunk(chunk.to_vec()).unwrap();
+                inlet.chunk(Vec::new()).unwrap();
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            let (bytes, pieces) = cost(&inlet);
+            assert!(bytes <= HELD_MAX + 1024 && pieces <= 9, "{sizes:?}: {bytes} in {pieces}");
+            inlet.end().unwrap();
+            let mut got = Vec::new();
+            while let Some(piece) = incoming.next().await.unwrap() {
+                assert!(!piece.is_empty() && piece.len() <= CHUNK_MAX);
+                got.extend(piece);
+            }
+            assert!(got == whole, "{sizes:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_wants_is_not_held() {
+        let (control, _told) = mpsc::unbounded_channel();
+        let (mut inlet, incoming) = body(1, control, Arc::new(Meter::new(u64::MAX)));
+        inlet.chunk(vec![1; 1000]).unwrap();
+        assert_eq!(cost(&inlet).1, 1);
+        drop(incoming);
+        assert_eq!(cost(&inlet), (0, 0));
+        inlet.chunk(vec![1; 1000]).unwrap();
+        assert_eq!(cost(&inlet), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_waits_is_woken_by_each_change() {
+        let (control, _told) = mpsc::unbounded_channel();
+        let (mut inlet, mut incoming) = body(1, control, Arc::new(Meter::new(u64::MAX)));
+        let taking = tokio::spawn(async move {
+            let mut got = 0;
+            while let Some(piece) = incoming.next().await.unwrap() {
+                got += piece.len();
+            }
+            got
+        });
+        for _ in 0..1000 {
+            inlet.chunk(vec![1]).unwrap();
+            tokio::task::yield_now().await;
+        }
+        inlet.end().unwrap();
+        assert_eq!(taking.await.unwrap(), 1000);
     }
 }

@@ -111,13 +111,16 @@ async fn run<R: AsyncRead + Unpin>(
                 Err(error) => talk.broke(error.id()),
             },
             room = talk.data.clone().reserve_owned(), if blocked => talk.pay(room.ok()),
-            frame = reader.next(), if !blocked => match frame? {
-                Some(frame) => {
+            frame = reader.next(), if !blocked => match frame {
+                Ok(Some(frame)) => {
                     if let Some(end) = talk.frame(frame)? {
                         return over(reader, ending, end).await;
                     }
                 }
-                None => return Err(ending.unwrap_or(ServeError::NoResult)),
+                Ok(None) => return Err(ending.unwrap_or(ServeError::NoResult)),
+                // Who was told to end may be killed in the middle of a word.
+                Err(error) if error.is_cut_off() => return Err(ending.unwrap_or(error)),
+                Err(error) => return Err(error),
             },
         }
     }

@@ -135,7 +135,8 @@ pub enum ProtocolError {
     },
     /// The payload must be empty.
     NotEmpty(&'static str),
-    /// The stream ended inside a frame.
+    /// The stream ended inside a frame. A process that is killed while it speaks leaves this behind too:
+    /// see [`ServeError::is_cut_off`].
     Cut,
     /// An id that cannot be there.
     BadId {
@@ -235,6 +236,16 @@ impl std::error::Error for ServeError {
             | Self::Limit(_)
             | Self::Job(_) => None,
         }
+    }
+}
+
+impl ServeError {
+    /// Whether all that is known is that the stream ended too early, between frames or inside one. Why it did
+    /// is not the talk's to say: if the sandbox was ended (memory, time, a signal), that is the reason,
+    /// and no fault of what the tool said.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, Self::NoResult | Self::Protocol(ProtocolError::Cut))
     }
 }
 

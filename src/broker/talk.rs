@@ -39,8 +39,9 @@ const NOTES_BYTES: u64 = 16 * 1024 * 1024;
 /// Requests that the record lists.
 const LISTED_MAX: usize = 20_000;
 
-// Each body holds at most its window: this is what a tool can make us hold of bodies.
-const _: () = assert!(PENDING_MAX * super::frame::WINDOW as usize <= 64 * 1024 * 1024);
+// Memory, not only content: this is what a tool can make us hold of bodies, however it cuts them up. Those
+// of answered requests hold nothing.
+const _: () = assert!(PENDING_MAX * incoming::HELD_MAX <= 128 * 1024 * 1024);
 
 /// A request that is not answered yet.
 struct Active {

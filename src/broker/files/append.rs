@@ -44,9 +44,11 @@ impl Files {
                     | OFlags::EXCL
                     | OFlags::NOFOLLOW
                     | OFlags::CLOEXEC;
-                let file = openat(&slot.folder, &slot.name, flags, NEW_FILE).map_err(|error| {
-                    // Somebody made it between the look and the making.
-                    failed(if error == Errno::EXIST { Errno::AGAIN } else { error })
+                let file = self.fill(&slot, "append to", || {
+                    openat(&slot.folder, &slot.name, flags, NEW_FILE).map_err(|error| {
+                        // Somebody made it between the look and the making.
+                        if error == Errno::EXIST { Errno::AGAIN } else { error }
+                    })
                 })?;
                 give(&file, &slot, None).map_err(failed)?;
                 file

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, renameat};
 use rustix::io::Errno;
 
+use super::gitfolder::turn;
 use super::place::{Slot, joined};
 use super::remove::open_folder;
 use super::write::give;
@@ -34,6 +35,8 @@ impl Files {
         } else if from.names_folder() || to.names_folder() {
             return Err(failed(Errno::NOTDIR));
         }
+        let _turn = turn();
+        self.may_fill(&goal)?;
         renameat(&source.folder, &source.name, &goal.folder, &goal.name).map_err(|error| {
             errno::refusal("rename", &format!("{} to {}", source.relative, goal.relative), error)
         })?;
@@ -105,7 +108,7 @@ impl Files {
     fn make(&self, slot: &Slot) -> Result<OwnedFd, Refusal> {
         let failed = |error| errno::refusal("make", &slot.relative, error);
         self.room(0).look(&slot.folder, &slot.relative)?;
-        mkdirat(&slot.folder, &slot.name, NEW_FOLDER).map_err(failed)?;
+        self.fill(slot, "make", || mkdirat(&slot.folder, &slot.name, NEW_FOLDER))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(&slot.folder, &slot.name, flags, Mode::empty()).map_err(failed)?;
         give(&made, slot, None).map_err(failed)?;

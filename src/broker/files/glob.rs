@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 
 use super::below::walked;
 use super::pattern::{BadPattern, Pattern};
-use super::place::{self, joined};
+use super::place::joined;
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
 use crate::sandbox::walk::{Descend, Entry, Step, Visitor, walk};
@@ -93,8 +93,7 @@ impl Files {
             Refusal::new(code, bad.why())
         })?;
         let named = self.named(cwd.unwrap_or("."))?;
-        let found = self.find(&named)?;
-        place::demand_folder(&found)?;
+        let found = self.enter(&named)?;
         let start = found.relative.as_str();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(&found.handle, ".", flags, Mode::empty())

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use runner_policy::{Code as Why, Query, Verdict, What, decide, may};
+use runner_policy::{Code as Why, Effective, Query, Verdict, What, decide, may};
 
 use super::Files;
+use super::place::{self, Found};
+use super::spelled::Named;
 use crate::broker::{Code, Refusal};
 use crate::sandbox::protected::{self, Guard};
 
@@ -36,6 +38,47 @@ impl Files {
         self.may_read(relative).or_else(|refusal| self.may_write(relative).map_err(|_| refusal))
     }
 
+    /// Resolves a folder to start from, for a search or a command. It need not be readable: `**/package.json`
+    /// alone lets every folder be looked through for that name. What is denied is denied whether it
+    /// is there or not, and of what is merely not readable only folders are told.
+    pub(super) fn enter(&self, named: &Named) -> Result<Found, Refusal> {
+        let lexical = named.lexical();
+        self.may_enter(lexical)?;
+        let found = self.find(named).and_then(|found| {
+            self.may_enter(&found.relative)?;
+            place::demand_folder(&found)?;
+            Ok(found)
+        });
+        found.map_err(|refusal| match refusal.code {
+            Code::NotFound | Code::NotADirectory if lexical != "." => {
+                self.may_see(lexical).err().unwrap_or(refusal)
+            }
+            _ => refusal,
+        })
+    }
+
+    /// Whether a folder may be started from: unless it is denied. That the workspace is there is no secret.
+    fn may_enter(&self, relative: &str) -> Result<(), Refusal> {
+        if relative == "." || !self.is_denied(&self.policy, &self.absolute(relative)) {
+            return Ok(());
+        }
+        self.may_read(relative)
+    }
+
+    /// Whether a policy, or one that it stays within, denies a path; not to allow it is less than that.
+    fn is_denied(&self, policy: &Effective, absolute: &str) -> bool {
+        let query = self.query(What::Read(absolute));
+        let decision = decide(policy, &query);
+        let unlisted = matches!(decision.code, Why::PathNotReadable);
+        decision.decision != Verdict::Allow && !unlisted
+            // Of several policies that refuse only one is heard.
+            || policy.within.iter().any(|other| self.is_denied(other, absolute))
+    }
+
+    fn query<'a>(&'a self, what: What<'a>) -> Query<'a> {
+        Query { workspace: &self.root, cwd: &self.root, now: Timestamp::now(), what }
+    }
+
     /// Whether an entry may be moved: written in both places, and not made readable by its new name.
     pub(super) fn may_move(&self, from: &str, to: &str) -> Result<(), Refusal> {
         self.may_write(from)?;
@@ -52,8 +95,7 @@ impl Files {
             return Ok(());
         }
         let what = if write { What::Write(absolute) } else { What::Read(absolute) };
-        let query = Query { workspace: &self.root, cwd: &self.root, now: Timestamp::now(), what };
-        let decision = decide(&self.policy, &query);
+        let decision = decide(&self.policy, &self.query(what));
         if decision.decision == Verdict::Allow {
             // Both questions ask the same lists. If they ever differ, the stricter one counts.
             let message = format!("the policy does not allow {relative}");
@@ -90,7 +132,8 @@ impl Files {
     fn is_led_by(&self, path: &Path) -> bool {
         path.ancestors().skip(1).any(|folder| {
             let Ok(below) = path.strip_prefix(folder) else { return false };
-            protected::guard_in_git(below) == Guard::ReadOnly
+            let below = below.as_os_str().to_ascii_lowercase();
+            protected::guard_in_git(Path::new(&below)) == Guard::ReadOnly
                 && ["HEAD", "objects", "refs"]
                     .iter()
                     .all(|name| self.workspace.open(&folder.join(name)).is_ok())

@@ -28,6 +28,7 @@ mod below;
 mod change;
 mod errno;
 mod escape;
+mod gitfolder;
 mod glob;
 mod judge;
 mod list;
@@ -70,8 +71,7 @@ impl Files {
     /// Where a command is to start: a folder of the workspace, absolute and without links.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Refusal> {
         let named = self.named(path)?;
-        let found = self.find(&named)?;
-        place::demand_folder(&found)?;
+        let found = self.enter(&named)?;
         Ok(PathBuf::from(self.absolute(&found.relative)))
     }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, openat, unlinkat};
 use rustix::io::Errno;
 
+use super::gitfolder::turn;
 use super::place::joined;
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
@@ -43,7 +44,7 @@ impl Files {
             if named.names_folder() {
                 return Err(failed(Errno::NOTDIR));
             }
-            unlinkat(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
+            unname(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
             return Ok(slot.relative);
         }
         if recursive {
@@ -54,7 +55,7 @@ impl Files {
             })?;
             self.empty(&folder, &slot.relative)?;
         }
-        unlinkat(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
+        unname(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
         Ok(slot.relative)
     }
 
@@ -73,13 +74,19 @@ impl Files {
             if kind == FileType::Directory {
                 let inner = open_folder(folder, text).map_err(failed)?;
                 self.empty(&inner, &below)?;
-                unlinkat(folder, text, AtFlags::REMOVEDIR).map_err(failed)?;
+                unname(folder, text, AtFlags::REMOVEDIR).map_err(failed)?;
             } else {
-                unlinkat(folder, text, AtFlags::empty()).map_err(failed)?;
+                unname(folder, text, AtFlags::empty()).map_err(failed)?;
             }
         }
         Ok(())
     }
+}
+
+/// Takes a name away, never between another request's look at it and what that request does then.
+fn unname(folder: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
+    let _turn = turn();
+    unlinkat(folder, name, flags)
 }
 
 /// Opens a folder by its name in another; a link is none.

@@ -66,6 +66,7 @@ impl Files {
             }
         }
         let slot = target.slot;
+        self.may_fill(&slot)?;
         let failed = |error| errno::refusal("write", &slot.relative, error);
         let room = self.room(0);
         room.look(&slot.folder, &slot.relative)?;
@@ -93,11 +94,11 @@ impl Files {
 
     /// Gives the draft its name.
     pub(in crate::broker) fn commit(&self, draft: Draft) -> Result<u64, Refusal> {
-        let Draft { slot, mut temp, exclusive, room } = draft;
+        let Draft { mut slot, mut temp, exclusive, room } = draft;
         // Bodies can be slow: the folder may have been moved since it was judged.
-        let now = place::joined(&self.place_of(&slot.folder, &slot.relative)?, &slot.name);
-        self.may_write(&now)?;
-        temp.persist(&slot, exclusive).map_err(|error| errno::refusal("write", &now, error))?;
+        slot.relative = place::joined(&self.place_of(&slot.folder, &slot.relative)?, &slot.name);
+        self.may_write(&slot.relative)?;
+        self.fill(&slot, "write", || temp.persist(&slot, exclusive))?;
         Ok(room.written)
     }
 }

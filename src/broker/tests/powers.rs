@@ -183,3 +183,58 @@ impl Peer {
         self.read("file").await.text().to_owned()
     }
 }
+
+/// Where a command or a search starts: what is denied is denied whether it is there or not, and a folder that
+/// merely cannot be read can still be looked through.
+#[tokio::test]
+async fn places_to_start_from_tell_nothing_of_what_is_denied() {
+    const NARROW: &str = r#"
+policy: 1
+name: narrow
+files:
+  read: ["**/package.json"]
+  deny: ["secret/**", "**/.env"]
+"#;
+    let mut case = Case::with(NARROW);
+    case.authority.exec = Arc::new(Echo::default());
+    for path in ["package.json", "a/package.json", "a/b/package.json", "a/other", "secret/in/x"] {
+        case.write(path, "");
+    }
+    case.write("secret/package.json", "");
+    case.write(".ssh/x", "");
+    std::fs::create_dir(case.root.join("a/.env")).unwrap();
+    case.link("secret/in", "way");
+    let mut peer = case.talk();
+    let mut start = async |cwd: &str| {
+        let glob = peer.ask("file.glob", json!({"pattern": "**", "cwd": cwd})).await;
+        let exec = peer.ask("exec.run", json!({"command": "ls", "cwd": cwd})).await;
+        assert_eq!(glob.code(), exec.code(), "{cwd}");
+        glob
+    };
+    for (there, not) in [
+        ("secret", "secret/none"),
+        ("secret/in", "secret/in/none"),
+        ("secret/in/x", "secret/none/x"),
+        ("a/.env", "a/b/.env"),
+        ("a/../secret", "secret/../secret/none"),
+        ("./secret/in/", "secret//none"),
+        (".ssh", "a/.ssh"),
+        ("way", "secret/none"),
+    ] {
+        assert_eq!(start(there).await.code(), "access_denied", "{there}");
+        assert_eq!(start(not).await.code(), "access_denied", "{not}");
+    }
+    // A file that cannot be read is not told from nothing.
+    assert_eq!(start("a/other").await.reply["error"]["code"], "access_denied");
+    assert_eq!(start("a/nothing").await.reply["error"]["code"], "access_denied");
+    // The controls: places that are not denied, and the search finds what may be read, and no more.
+    for (cwd, paths) in [
+        (".", json!(["a/b/package.json", "a/package.json", "package.json"])),
+        ("a", json!(["b/package.json", "package.json"])),
+        ("a/b/", json!(["package.json"])),
+    ] {
+        assert_eq!(start(cwd).await.ok()["paths"], paths, "{cwd}");
+    }
+    assert_eq!(start("a/package.json").await.code(), "not_a_directory");
+    assert_eq!(start("none/package.json").await.code(), "not_found");
+}

@@ -173,3 +173,113 @@ async fn protected_paths_are_protected_by_what_they_are() {
     assert_eq!(peer.write("bare.git/description", "x").await.code(), "ok");
     case.untouched();
 }
+
+/// A `config` that is written first must not become that of a git folder afterwards, by whatever request the
+/// last name comes.
+#[tokio::test]
+async fn no_git_folder_is_made_around_what_was_written_before() {
+    const NAMES: [&str; 3] = ["HEAD", "objects", "refs"];
+    let case = Case::new();
+    let mut peer = case.talk();
+    for last in NAMES {
+        let folder = format!("build/without-{last}");
+        let at = |name: &str| format!("{folder}/{name}");
+        let made = json!({"path": folder, "recursive": true});
+        assert_eq!(peer.ask("file.mkdir", made).await.code(), "ok");
+        assert_eq!(peer.write(&at("config"), "[core]\n fsmonitor = evil").await.code(), "ok");
+        assert_eq!(peer.write(&at("spare/x"), "x").await.code(), "not_found");
+        assert_eq!(peer.ask("file.mkdir", json!({"path": at("spare")})).await.code(), "ok");
+        // Two of them are ordinary names, and stay so.
+        for name in NAMES.iter().filter(|name| **name != last) {
+            let answer = match *name {
+                "HEAD" => peer.write(&at(name), "ref: refs/heads/main\n").await,
+                _ => peer.ask("file.mkdir", json!({"path": at(name)})).await,
+            };
+            assert_eq!(answer.code(), "ok", "{name} {}", answer.reply);
+        }
+        case.link(&folder, &format!("link-{last}"));
+        for path in [at(last), format!("link-{last}/{last}"), at(&last.to_ascii_lowercase())] {
+            for answer in [
+                peer.write(&path, "x").await,
+                peer.give("file.write", json!({"path": path, "exclusive": true}), b"x").await,
+                peer.give("file.append", json!({"path": path}), b"x").await,
+                peer.ask("file.mkdir", json!({"path": path})).await,
+                peer.ask("file.mkdir", json!({"path": path, "recursive": true})).await,
+                peer.ask("file.mkdir", json!({"path": format!("{path}/a"), "recursive": true}))
+                    .await,
+                peer.ask("file.rename", json!({"from": "file", "to": path})).await,
+                peer.ask("file.rename", json!({"from": at("spare"), "to": path})).await,
+            ] {
+                assert_eq!(answer.code(), "protected_path", "{path} {}", answer.reply);
+            }
+        }
+        assert!(!case.root.join(at(last)).exists());
+        // What is there may be replaced, other names may come, and the same one may come elsewhere.
+        let free = format!("free/{last}");
+        for path in [at("config"), at("heads"), free] {
+            std::fs::create_dir_all(case.root.join("free")).unwrap();
+            let _ = peer.ask("file.remove", json!({"path": path, "force": true})).await;
+            assert_eq!(peer.write(&path, "x").await.code(), "ok", "{path}");
+            assert_eq!(peer.ask("file.remove", json!({"path": path})).await.code(), "ok");
+        }
+    }
+    // `commondir` says where two of them are.
+    for (first, last) in [("HEAD", "commondir"), ("commondir", "HEAD")] {
+        std::fs::create_dir(case.root.join(format!("tree-{last}"))).unwrap();
+        assert_eq!(peer.write(&format!("tree-{last}/{first}"), "x").await.code(), "ok");
+        assert_eq!(peer.write(&format!("tree-{last}/{first}"), "y").await.code(), "ok");
+        assert_eq!(peer.write(&format!("tree-{last}/{last}"), "x").await.code(), "protected_path");
+    }
+    case.untouched();
+}
+
+/// A body may be under way while the other names come, and requests run side by side.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_git_folder_is_made_by_requests_side_by_side() {
+    let case = Case::new();
+    case.write("slow/config", "evil");
+    let mut peer = case.talk();
+    peer.started().await;
+    let head = peer.begin("file.write", &json!({"path": "slow/HEAD"}), true).await;
+    for name in ["objects", "refs"] {
+        let answer = peer.ask("file.mkdir", json!({"path": format!("slow/{name}")})).await;
+        assert_eq!(answer.code(), "ok");
+    }
+    peer.send(Kind::End, head, b"").await;
+    assert_eq!(peer.answer(head).await.code(), "protected_path");
+    for round in 0..50 {
+        case.write(&format!("r{round}/config"), "evil");
+        for name in ["HEAD", "objects", "refs"] {
+            peer.begin("file.mkdir", &json!({"path": format!("r{round}/{name}")}), false).await;
+        }
+        let mut refused = 0;
+        for _ in 0..3 {
+            let reply = peer.frame().await.unwrap();
+            refused +=
+                usize::from(String::from_utf8_lossy(&reply.payload).contains("\"protected_path\""));
+        }
+        assert_eq!(refused, 1, "{round}");
+        assert_eq!(std::fs::read_dir(case.root.join(format!("r{round}"))).unwrap().count(), 3);
+    }
+    case.untouched();
+}
+
+/// Who breaks a git folder, writes its `config` and mends it has gained nothing; without that it stays whole.
+#[tokio::test]
+async fn a_git_folder_is_not_mended_around_a_new_config() {
+    let case = Case::new();
+    for path in ["bare/HEAD", "bare/objects/x", "bare/refs/x", "bare/config"] {
+        case.write(path, "old");
+    }
+    let mut peer = case.talk();
+    assert_eq!(peer.write("bare/HEAD", "new").await.code(), "ok");
+    assert_eq!(peer.write("bare/config", "evil").await.code(), "protected_path");
+    assert_eq!(peer.write("bare/CONFIG", "evil").await.code(), "protected_path");
+    let away = json!({"from": "bare/HEAD", "to": "head-for-later"});
+    assert_eq!(peer.ask("file.rename", away).await.code(), "ok");
+    assert_eq!(peer.write("bare/config", "evil").await.code(), "ok");
+    let back = json!({"from": "head-for-later", "to": "bare/HEAD"});
+    assert_eq!(peer.ask("file.rename", back).await.code(), "protected_path");
+    assert_eq!(peer.write("bare/HEAD", "x").await.code(), "protected_path");
+    case.untouched();
+}

@@ -100,6 +100,42 @@ async fn lengths_kinds_and_cut_frames_end_the_call() {
     assert_eq!(end_code(&peer.close().await), "protocol_after_result");
 }
 
+/// Who is told to end and is killed while it speaks was ended by the host; who was not told broke off.
+#[tokio::test]
+async fn a_frame_that_the_hosts_end_cuts_is_no_fault_of_the_tools() {
+    let case = Case::new();
+    for told in [true, false] {
+        let mut peer = case.talk();
+        peer.started().await;
+        if told {
+            peer.stop("enough");
+            assert_eq!(peer.frame().await.unwrap().kind, 21);
+        }
+        peer.raw(&encode(1, 1, READ)[..20]).await;
+        let end = peer.close().await.end.unwrap_err();
+        if told {
+            assert!(matches!(&end, ServeError::Aborted { reason } if reason == "enough"), "{end}");
+            assert!(!end.is_cut_off());
+        } else {
+            assert!(matches!(end, ServeError::Protocol(ProtocolError::Cut)), "{end}");
+            assert!(end.is_cut_off());
+        }
+    }
+    // Time that runs out is the same; what is out of form stays the tool's fault, told or not.
+    let mut short = Case::new();
+    short.authority.limits.wall = Duration::from_millis(1);
+    for (bytes, code) in [
+        (encode(1, 1, READ)[..20].to_vec(), "timeout"),
+        (encode(0, 0, b""), "protocol_unknown_kind"),
+    ] {
+        let mut peer = short.talk();
+        peer.started().await;
+        assert_eq!(peer.frame().await.unwrap().kind, 21);
+        peer.raw(&bytes).await;
+        assert_eq!(end_code(&peer.close().await), code);
+    }
+}
+
 #[tokio::test]
 async fn a_body_beyond_its_credit_ends_the_call() {
     let case = Case::new();
