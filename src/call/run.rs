@@ -40,11 +40,13 @@ pub fn run(decided: &Decided, output: Output) -> Result<CallResult, CallError> {
     if !decided.is_allowed() {
         return refuse(decided, None);
     }
-    in_event_loop(async {
+    let result = in_event_loop(async {
         let mut cancel =
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
         carry_out(decided, output, &mut cancel, None).await
-    })
+    });
+    crate::sys::default_signals();
+    result
 }
 
 /// Runs a future to its end.

@@ -5,7 +5,9 @@
 mod fd;
 mod harden;
 mod random;
+mod signal;
 
 pub use fd::{StatusFdError, claim_status_fd, close_descriptors};
 pub use harden::{HardenError, harden};
 pub use random::random;
+pub use signal::default_signals;

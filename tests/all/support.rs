@@ -5,6 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
@@ -122,11 +124,22 @@ impl Home {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let mut typing = child.stdin.take().expect("a pipe");
-        std::thread::sleep(pause);
-        typing.write_all(input.as_bytes()).expect("typing");
-        // The pipe stays open until the end: closing it would be an end of input.
+        // What is typed before a question is no answer to it, so it is typed until there is an end. The pipe
+        // stays open as long: closing it would be an end of input.
+        let input = input.to_owned();
+        let over = Arc::new(AtomicBool::new(false));
+        let typist = std::thread::spawn({
+            let over = Arc::clone(&over);
+            move || {
+                std::thread::sleep(pause);
+                while !over.load(Ordering::Relaxed) && typing.write_all(input.as_bytes()).is_ok() {
+                    std::thread::sleep(Duration::from_millis(300));
+                }
+            }
+        });
         let output = child.wait_with_output().expect("it ends");
-        drop(typing);
+        over.store(true, Ordering::Relaxed);
+        typist.join().expect("typing ends");
         Ran::from(output)
     }
 }

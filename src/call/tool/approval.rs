@@ -20,8 +20,12 @@ pub enum Question {
         args: Value,
         /// How risky its author says it is.
         risk: &'static str,
-        /// The commands that it may run, as its permissions have them.
-        commands: Vec<String>,
+        /// Its file.
+        file: String,
+        /// The policy that decides what it does.
+        policy: String,
+        /// What it asks for, as its permissions have it: `run`, `write`, `reach`, `set`, and of what.
+        asks: Vec<(&'static str, String)>,
     },
     /// May this command of a tool run, or this request of a tool be made? The policy asks.
     Command {
@@ -29,6 +33,12 @@ pub enum Question {
         tool: String,
         /// The command, or method and URL.
         command: String,
+        /// Where it runs; nothing for a request.
+        folder: String,
+        /// What it does, as the policy has read it.
+        effects: Vec<String>,
+        /// Whether the tool gives it something that is not shown: standard input, or a body.
+        fed: bool,
         /// The rule's reason.
         reason: Option<String>,
         /// The rule.
@@ -42,6 +52,9 @@ impl Question {
         Self::Command {
             tool: tool.to_owned(),
             command: format!("{} {}", asked.method, asked.url),
+            folder: String::new(),
+            effects: Vec::new(),
+            fed: asked.method != "GET" && asked.method != "HEAD",
             reason: asked.decision.reason.clone(),
             rule: asked.decision.rule.as_ref().map(|rule| rule.id.clone()),
         }

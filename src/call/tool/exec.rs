@@ -39,6 +39,8 @@ pub(super) struct ToolExec {
     pub tool: String,
     /// The tool's own call.
     pub parent: CallId,
+    /// Limits of the caller that are tighter than the policy's.
+    pub tighten: Vec<(Limit, u64)>,
 }
 
 impl Exec for ToolExec {
@@ -57,7 +59,11 @@ impl ToolExec {
             cwd: Some(cwd.clone()),
             policy: Choice::default(),
             image: self.image.clone(),
-            tighten: milliseconds.map(|time| (Limit::Wall, time)).into_iter().collect(),
+            tighten: milliseconds
+                .map(|time| (Limit::Wall, time))
+                .into_iter()
+                .chain(self.tighten.iter().copied())
+                .collect(),
         };
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let workspace = Workspace::open_at(&self.root, &cwd, home.as_deref())
@@ -65,8 +71,15 @@ impl ToolExec {
         let policy = Arc::clone(&self.policy);
         let mut decided =
             asked.decide_under(policy, workspace, self.places.clone()).map_err(broken)?;
+        let given = tokio::select! {
+            source = input(stdin) => source?,
+            _ = cancel.asked() => return Err(ended()),
+        };
         if decided.decision.approvable {
-            decided.approval = self.ask(&decided).await;
+            decided.approval = tokio::select! {
+                approval = self.ask(&decided, given.is_some()) => approval,
+                _ = cancel.asked() => return Err(ended()),
+            };
         }
         if !decided.is_allowed() {
             return Err(self.refused(&decided));
@@ -77,17 +90,22 @@ impl ToolExec {
                 "the rule says `where: host`, and commands of tools run in sandboxes only",
             ));
         }
-        let source = input(stdin).await?;
         let result =
-            carry_out(&decided, Output::Kept(source), &mut cancel, Some(&self.parent)).await;
+            carry_out(&decided, Output::Kept(given), &mut cancel, Some(&self.parent)).await;
         reply(result.map_err(broken)?, begun.elapsed())
     }
 
     /// Asks whoever can approve.
-    async fn ask(&self, decided: &Decided) -> Approval {
+    async fn ask(&self, decided: &Decided, fed: bool) -> Approval {
+        let effects = decided.decision.effects.iter();
         let question = Question::Command {
             tool: self.tool.clone(),
             command: decided.request.shown(),
+            folder: decided.workspace.cwd().display().to_string(),
+            effects: effects
+                .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
+                .collect(),
+            fed,
             reason: decided.decision.reason.clone(),
             rule: decided.decision.rule.as_ref().map(|rule| rule.id.clone()),
         };
@@ -145,6 +163,11 @@ async fn input(mut body: Body) -> Result<Source, Refusal> {
         }
     });
     Ok(Some(Box::pin(reader)))
+}
+
+/// The tool, or the call, did not wait for it.
+fn ended() -> Refusal {
+    Refusal::new(Code::Cancelled, "the command was cancelled before it ran")
 }
 
 fn broken(error: CallError) -> Refusal {

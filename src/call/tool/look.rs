@@ -121,6 +121,7 @@ fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
             approver: Arc::clone(&approver),
             tool: name.clone(),
             parent: id.clone(),
+            tighten: Vec::new(),
         }),
         net: Arc::new(Fetcher::new(
             Arc::clone(&scene.policy),

@@ -2,7 +2,7 @@
 //!
 //! | rank | what | status |
 //! | --- | --- | --- |
-//! | 1 | the tool broke the talk | `error`, the code of the protocol error |
+//! | 1 | the tool broke the talk (a frame cut off by rank 2 is no break) | `error`, the code of the protocol error |
 //! | 2 | the sandbox met time, memory or another limit, or was cancelled | as for any call |
 //! | 3 | the broker met a limit | `limit` |
 //! | 4 | the tool returned a value | `completed`; `error` if the value is not what `returns` says |
@@ -14,7 +14,7 @@
 
 use serde_json::json;
 
-use crate::broker::{Brokered, Code, ServeError, Served, ToolEnd, ToolError};
+use crate::broker::{Brokered, Code, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 use crate::call::result::{ErrorObject, ending};
 use crate::codes::{self, Group, Recoverable};
 use crate::error::{Failure, Retry};
@@ -41,18 +41,26 @@ pub(super) struct Judged {
 pub(super) fn judge(outcome: &Outcome, served: Served, limits: &Limits) -> Judged {
     let Served { end, requests, .. } = served;
     match end {
+        // A frame that was cut off is the tool's fault only if its process ended by itself.
+        Err(ServeError::Protocol(ProtocolError::Cut)) if !by_itself(&outcome.verdict) => {
+            of_verdict(outcome, limits)
+        }
         Err(error @ ServeError::Protocol(_)) => of_failure(&error),
-        _ if !by_itself(&outcome.verdict) => Judged {
-            ending: ending(&outcome.verdict),
-            value: None,
-            error: ErrorObject::of_verdict(&outcome.verdict, limits),
-        },
+        _ if !by_itself(&outcome.verdict) => of_verdict(outcome, limits),
         Ok(ToolEnd::Value(value)) => {
             Judged { ending: Ending::ok(), value: Some(value), error: None }
         }
         Ok(ToolEnd::Error(error)) => threw(error, &requests),
         Err(error @ ServeError::NoResult) => no_result(&error, &outcome.verdict),
         Err(error) => of_failure(&error),
+    }
+}
+
+fn of_verdict(outcome: &Outcome, limits: &Limits) -> Judged {
+    Judged {
+        ending: ending(&outcome.verdict),
+        value: None,
+        error: ErrorObject::of_verdict(&outcome.verdict, limits),
     }
 }
 

@@ -58,6 +58,10 @@ pub struct Prepared {
     pub file: String,
     /// YAML or module.
     pub form: Form,
+    /// Limits of the caller, which bind its commands too.
+    pub tighten: Vec<(Limit, u64)>,
+    /// Whether it stands in for a tool of the same name that we ship.
+    pub replaces_shipped: bool,
     pub(super) scene: Scene,
 }
 
@@ -92,9 +96,10 @@ impl ToolRequest {
             .map_err(ToolCallError::from)?;
         let narrowed = prepared.definition.permissions.narrow(&prepared.scene.policy);
         prepared.scene.limits = figures(&narrowed);
-        for (limit, figure) in self.tighten {
-            prepared.scene.limits.tighten(limit, figure);
+        for (limit, figure) in &self.tighten {
+            prepared.scene.limits.tighten(*limit, *figure);
         }
+        prepared.tighten = self.tighten;
         prepared.scene.policy = Arc::new(narrowed);
         Ok(prepared)
     }
@@ -123,7 +128,7 @@ fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
 pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
     let source = source(&tool, &scene.places)?;
     let compiler = Compiler::new(&this_program(), scene.places.state.as_deref());
-    let (file, form) = (tool.file.clone(), tool.form);
+    let (file, form, replaces_shipped) = (tool.file.clone(), tool.form, tool.replaces_shipped);
     let (definition, compiled) = match form {
         Form::Yaml => {
             let compiled = compiler.compile(&source).map_err(ToolCallError::from)?;
@@ -138,7 +143,17 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
     let Some(definition) = definition else {
         return Err(CallError::Local("read the tool", std::io::ErrorKind::InvalidData.into()));
     };
-    Ok(Prepared { definition, args: Value::Null, compiled, file, form, scene })
+    let tighten = Vec::new();
+    Ok(Prepared {
+        definition,
+        args: Value::Null,
+        compiled,
+        file,
+        form,
+        tighten,
+        replaces_shipped,
+        scene,
+    })
 }
 
 /// What is compiled.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runner_policy::Verdict;
 use serde_json::{Map, Value, json};
 
-use super::approval::{Approver, Question, ToolNet};
+use super::approval::{Approver, Question, ToolNet, put};
 use super::error::ToolCallError;
 use super::exec::ToolExec;
 use super::outcome::{Judged, judge};
@@ -17,13 +17,14 @@ use crate::broker::{
 };
 use crate::call::record::{End, Record};
 use crate::call::request::{Approval, path_text};
-use crate::call::result::{ErrorObject, Stream, metadata};
+use crate::call::result::{ErrorObject, Stream, ending, metadata};
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
 use crate::error::Failure;
 use crate::exit::{Ending, Kind};
 use crate::sandbox::cancel::Cancel;
+use crate::sandbox::outcome::{CancelCause, Verdict as Outcome};
 use crate::sandbox::run::Streams;
 use crate::tool::ToolError;
 use crate::tool::compile::CompileError;
@@ -49,8 +50,13 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     let mut record = Record::open(&scene.places)?;
     let id = record.id().clone();
     let started = started(prepared, &front.redactor)?;
-    if !approved(prepared, front.approver.as_ref()) {
-        let result = not_approved(&id, prepared);
+    let answer = if prepared.definition.auto_accept {
+        Answer::Yes
+    } else {
+        in_event_loop(ask(prepared, Arc::clone(&front.approver)))?
+    };
+    if answer != Answer::Yes {
+        let result = not_approved(&id, prepared, answer);
         let message = result.error.as_ref().map_or_else(String::new, |error| error.message.clone());
         record.refused(&started.refused(Verdict::Ask, "approval_needed", message))?;
         return Ok(result);
@@ -65,6 +71,7 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     let keeps = front.streams.stdout.is_none();
     let redactor = front.redactor.clone();
     let ran = in_event_loop(serve(&id, prepared, front));
+    crate::sys::default_signals();
     let ran = match ran {
         Ok(ran) => ran,
         Err(error) => {
@@ -94,6 +101,7 @@ async fn serve(id: &CallId, prepared: &Prepared, front: Front) -> Result<Ran, Ca
         approver: Arc::clone(&front.approver),
         tool: name.clone(),
         parent: id.clone(),
+        tighten: prepared.tighten.clone(),
     };
     let authority = Authority {
         workspace: Arc::clone(&scene.workspace),
@@ -138,37 +146,77 @@ fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallErro
     ))
 }
 
-/// Whether the call may start, as far as the tool's author is concerned.
-fn approved(prepared: &Prepared, approver: &dyn Approver) -> bool {
+/// What came of the question whether a tool may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// It may.
+    Yes,
+    /// It may not, or nobody was there to ask.
+    No,
+    /// Somebody ended the call instead.
+    Cancelled(CancelCause),
+}
+
+/// Asks whether the call may start. A signal is an answer too.
+async fn ask(prepared: &Prepared, approver: Arc<dyn Approver>) -> Result<Answer, CallError> {
     let definition = &prepared.definition;
-    definition.auto_accept
-        || approver.approve(&Question::Tool {
-            tool: definition.name.to_string(),
-            description: definition.description.clone(),
-            args: prepared.args.clone(),
-            risk: definition.risk.word(),
-            commands: definition.permissions.allowlist.clone(),
-        }) == Approval::Given
+    let permissions = &definition.permissions;
+    let lists = [
+        ("run", &permissions.allowlist),
+        ("write", &permissions.write),
+        ("reach", &permissions.net),
+        ("set", &permissions.env),
+    ];
+    let asks = lists
+        .into_iter()
+        .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())));
+    let question = Question::Tool {
+        tool: definition.name.to_string(),
+        description: definition.description.clone(),
+        args: prepared.args.clone(),
+        risk: definition.risk.word(),
+        file: prepared.file.clone(),
+        policy: prepared.scene.policy.name().to_owned(),
+        asks: asks.collect(),
+    };
+    let mut cancel =
+        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+    Ok(tokio::select! {
+        approval = put(approver, question) => match approval {
+            Approval::Given => Answer::Yes,
+            Approval::None => Answer::No,
+        },
+        cause = cancel.asked() => Answer::Cancelled(cause),
+    })
 }
 
 /// The result of a call that nobody approved.
-fn not_approved(id: &CallId, prepared: &Prepared) -> CallResult {
-    let error = ErrorObject {
-        code: "approval_needed".to_owned(),
-        message: format!("the tool {} wants to be approved", prepared.definition.name),
-        recoverable: true,
-        suggestion: Some(
-            "look at what it may do (runner tool info), then call it with --yes".to_owned(),
+fn not_approved(id: &CallId, prepared: &Prepared, answer: Answer) -> CallResult {
+    let name = &prepared.definition.name;
+    let (ending, message, suggestion) = match answer {
+        Answer::Cancelled(cause) => (
+            ending(&Outcome::Cancelled(cause)),
+            "the call was cancelled before it was approved".to_owned(),
+            None,
         ),
+        Answer::Yes | Answer::No => (
+            Ending::of_kind(Kind::ApprovalNeeded, "approval_needed"),
+            format!("the tool {name} was not approved"),
+            Some(format!(
+                "look at what it may do (runner tool info {name}), then answer y at a terminal, or call it with --yes"
+            )),
+        ),
+    };
+    let error = ErrorObject {
+        code: ending.code.clone().unwrap_or_default(),
+        message,
+        recoverable: true,
+        suggestion,
         rule: None,
         stack: None,
         details: None,
     };
-    let judged = Judged {
-        ending: Ending::of_kind(Kind::ApprovalNeeded, "approval_needed"),
-        value: None,
-        error: Some(error),
-    };
+    let judged = Judged { ending, value: None, error: Some(error) };
     assemble(id, prepared, judged, Value::Null, [None, None])
 }
 

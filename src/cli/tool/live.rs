@@ -1,13 +1,15 @@
 //! What a tool says while it runs, on standard error as it comes.
 //!
 //! All of it is foreign text: control characters are shown as escapes, and what looks like a secret is not
-//! shown.
+//! shown. A reader that does not read loses lines, which are counted; the call goes on.
 
-use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 
+use super::desk::Desk;
 use crate::audit::Redactor;
 use crate::broker::{Brokered, Events, Level, Log, Progress};
 use crate::cli::style;
@@ -15,26 +17,37 @@ use crate::cli::visible::visible;
 
 /// Shows log lines and progress.
 pub(super) struct Live {
-    err: Mutex<AutoStream<io::Stderr>>,
+    desk: Arc<Desk>,
+    color: ColorChoice,
     tool: String,
     redactor: Redactor,
+    lost: AtomicU64,
 }
 
 impl Live {
     /// For one call of a tool.
-    pub fn new(tool: &str, color: ColorChoice, redactor: Redactor) -> Self {
-        Self {
-            err: Mutex::new(AutoStream::new(io::stderr(), color)),
-            tool: tool.to_owned(),
-            redactor,
-        }
+    pub fn new(tool: &str, color: ColorChoice, redactor: Redactor, desk: Arc<Desk>) -> Self {
+        let color = match color {
+            ColorChoice::Auto if !std::io::stderr().is_terminal() => ColorChoice::Never,
+            ColorChoice::Auto => AutoStream::choice(&std::io::stderr()),
+            other => other,
+        };
+        Self { desk, color, tool: tool.to_owned(), redactor, lost: AtomicU64::new(0) }
     }
 
     fn line(&self, word: &str, style: anstyle::Style, text: &str) {
         let text = self.redactor.text(text);
-        let mut err = self.err.lock().unwrap_or_else(PoisonError::into_inner);
-        // That nobody listens is no error.
-        let _ = writeln!(err, "{} {style}{word}{style:#} {}", visible(&self.tool), visible(&text));
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let mut piece = AutoStream::new(Vec::new(), self.color);
+        let tool = visible(&self.tool);
+        // Writing to memory cannot fail.
+        if lost > 0 {
+            let _ = writeln!(piece, "{tool} {lost} lines were lost: nobody read them");
+        }
+        let _ = writeln!(piece, "{tool} {style}{word}{style:#} {}", visible(&text));
+        if !self.desk.write(piece.into_inner()) {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
     }
 }
 

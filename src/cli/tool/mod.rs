@@ -2,6 +2,7 @@
 
 mod ask;
 mod check;
+mod desk;
 mod info;
 mod list;
 mod live;

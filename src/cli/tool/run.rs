@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::io::AsyncWrite;
 
 use super::ask::approver;
+use super::desk::{Desk, Shown};
 use super::live::Live;
 use crate::audit::Redactor;
 use crate::call::CallResult;
@@ -16,13 +17,13 @@ use crate::call::tool::{self, Front, Given, ToolRequest};
 use crate::cli::exec::{limit, tightened};
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
-use crate::cli::terminal_sink::TerminalSink;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_block};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
 use crate::sandbox::run::{Keep, Streams};
+use crate::sandbox::streams::Sink;
 use crate::tool::ToolName;
 
 /// The largest file of arguments.
@@ -74,20 +75,30 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let yes = args.yes;
     let name = args.name.to_string();
     let prepared = args.resolve()?.prepare()?;
+    if prepared.replaces_shipped {
+        printer.talk(format_args!(
+            "note: {} stands in for the tool of that name that comes with runner",
+            visible(&prepared.file)
+        ));
+    }
     let redactor = Redactor::new();
+    let desk = Arc::new(Desk::new());
     let streams = match printer.format() {
         Format::Json => Streams { keep: Keep::Limit, ..Streams::default() },
         Format::Text => {
-            Streams { stdout: Some(prints()), stderr: Some(prints()), ..Streams::default() }
+            Streams { stdout: prints(&desk), stderr: prints(&desk), ..Streams::default() }
         }
     };
+    let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
     let front = Front {
-        events: Arc::new(Live::new(&name, printer.color(), redactor.clone())),
+        events: Arc::new(events),
         streams,
-        approver: approver(yes),
+        approver: approver(yes, Arc::clone(&desk)),
         redactor,
     };
     let result = tool::run(&prepared, front)?;
+    // What the tool said comes before what came of it.
+    drop(desk);
     report(&result, printer)?;
     Ok(result.ending)
 }
@@ -133,12 +144,9 @@ fn read(path: &PathBuf) -> Result<String, UsageError> {
 }
 
 /// What a tool prints is talk, not its result: all of it goes to standard error.
-fn prints() -> Pin<Box<dyn AsyncWrite + Send>> {
-    if std::io::stderr().is_terminal() {
-        Box::pin(TerminalSink::new(tokio::io::stderr()))
-    } else {
-        Box::pin(tokio::io::stderr())
-    }
+fn prints(desk: &Desk) -> Sink {
+    let shown = if std::io::stderr().is_terminal() { Shown::AsText } else { Shown::AsItIs };
+    desk.sink(shown).map(|sink| Box::pin(sink) as Pin<Box<dyn AsyncWrite + Send>>)
 }
 
 /// The value on standard output; what went wrong on standard error.
@@ -161,13 +169,20 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
     }
     if let Some(error) = &result.error {
         let bad = style::BAD;
+        // The author's own word stands beside ours, never in its place.
+        let details = error.details.as_ref();
+        let own = details.and_then(|details| details["code"].as_str());
+        let own = own.map(|code| format!(" ({})", visible(code))).unwrap_or_default();
         printer.talk(format_args!(
-            "{bad}{}:{bad:#} {}",
+            "{bad}{}{own}:{bad:#} {}",
             visible(&error.code),
             visible_block(&error.message)
         ));
-        if let Some(stack) = &error.stack {
-            printer.talk(visible_block(stack.trim_end()));
+        if let Some(stack) = error.stack.as_deref().map(places).filter(|text| !text.is_empty()) {
+            printer.talk(visible_block(stack));
+        }
+        if let Some(said) = details.and_then(|details| details["data"]["suggestion"].as_str()) {
+            printer.talk(format_args!("  the tool suggests: {}", visible(said)));
         }
         if let Some(rule) = &error.rule {
             printer.talk(format_args!(
@@ -182,6 +197,13 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The places of a stack, without the message that stands above them.
+fn places(stack: &str) -> &str {
+    let stack = stack.trim_end();
+    let first = if stack.starts_with("    at ") { Some(0) } else { stack.find("\n    at ") };
+    first.map_or("", |at| stack[at..].trim_start_matches('\n'))
 }
 
 /// A tool's value is foreign text: on a terminal it is shown as text, elsewhere it goes on unchanged.

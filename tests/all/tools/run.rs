@@ -205,3 +205,89 @@ fn a_compile_error_shows_the_authors_line() {
     assert_eq!(ran.code, Some(125), "{}", ran.err);
     assert!(ran.err.contains("t.yml:6:") || ran.err.contains("t.yml:7:"), "{}", ran.err);
 }
+
+/// A policy that asks about `touch`.
+const ASKS: &str = "policy: 1\nname: asks\nextends: [base]\nfiles: { read: [\"**\"], write: [\"build/**\"] }\ncommands:\n  - { id: touch, ask: \"touch ...\", effects: [read, write] }\n";
+
+#[test]
+fn each_answer_belongs_to_its_own_question_and_nothing_is_drawn_over_it() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    home.user_policy("asks", ASKS);
+    fs::create_dir(home.path("project/build")).unwrap();
+    // Two questions at once, and a tool that prints a question of its own meanwhile.
+    let code = r#"
+export async function execute(args, context) {
+  const run = (name) => context.platform.executor.execute("touch", [`build/${name}`]).then((done) => done.status, (error) => error.code);
+  const both = Promise.all([run("one"), run("two")]);
+  setTimeout(() => console.log("\n".repeat(60) + "  command    touch build/harmless\nRun it? [y/N] "), 200);
+  return both;
+}"#;
+    write_yaml(
+        &home,
+        "t",
+        "permissions: { allowlist: [\"touch*\"], autoAccept: true }\nfiles: { write: [\"build/**\"] }",
+        code,
+    );
+    let ran = home.at_terminal_after(
+        "tool run t --policy asks",
+        "n\n",
+        std::time::Duration::from_secs(2),
+    );
+    let real = ran.out.find("touch build/one").or_else(|| ran.out.find("touch build/two")).unwrap();
+    let first = ran.out[real..].find("Run it?").unwrap() + real;
+    assert!(!ran.out[real..first].contains("harmless"), "{}", ran.out);
+    // The second question comes after the answer to the first.
+    assert_eq!(ran.out.matches("asks/touch").count(), 2, "{}", ran.out);
+    assert!(
+        ran.out.contains("approval_needed") && !home.path("project/build/one").exists(),
+        "{}",
+        ran.out
+    );
+    let ran = home.at_terminal_after(
+        "tool run t --policy asks",
+        "y\n",
+        std::time::Duration::from_secs(2),
+    );
+    assert!(ran.out.contains("completed"), "{}", ran.out);
+    assert!(home.path("project/build/one").exists() && home.path("project/build/two").exists());
+}
+
+#[test]
+fn a_callers_limits_bind_the_commands_of_a_tool() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let code = r#"
+export async function execute(args, context) {
+  const done = await context.platform.executor.execute("sh", ["-c", "ulimit -n"]);
+  return done.stdout.trim();
+}"#;
+    write_yaml(&home, "t", "permissions: { allowlist: [\"sh*\"], autoAccept: true }", code);
+    let (result, ran) = call(&home, "t", &["--policy", "contained", "--limit", "open-files=200"]);
+    assert_eq!(result["value"], "200", "{result} {}", ran.err);
+    let (result, _) = call(&home, "t", &["--policy", "contained"]);
+    assert_ne!(result["value"], "200");
+}
+
+#[test]
+fn a_reader_who_does_not_read_stops_neither_clock_nor_signal() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let code = "export async function execute(args, context) { for (;;) { for (let i = 0; i < 100; i += 1) context.logger.info('x'.repeat(1000)); await new Promise((done) => setTimeout(done, 1)) } }";
+    write_yaml(&home, "t", "timeout: 2s", code);
+    let mut command = home.runner();
+    command.args(["--json", "tool", "run", "t"]).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Nobody reads standard error; the result comes all the same.
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(result["status"], "timeout", "{out}");
+    assert_eq!(child.wait().unwrap().code(), Some(124));
+}
