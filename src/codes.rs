@@ -123,7 +123,7 @@ macro_rules! table {
 table! {
     Decision {
         "allowed" No "A rule allows it." "Nothing to do."
-        "ask" No "A rule allows it if someone approves." "Answer at a terminal, or pass `--yes`."
+        "ask" No "A rule allows it if someone approves." "For a tool, answer at a terminal or pass `--yes`; a command needs a policy that allows it."
         "denied_by_rule" No "A rule denies it." "Read the rule's reason; ask the policy's owner."
         "no_rule" No "No rule is about it; what nothing allows is denied." "Use a form listed under `instead`, or a policy listed under `allowed by`."
         "effect_not_granted" No "It does more than the rule about it grants." "Leave out the option that is marked `too much`."
