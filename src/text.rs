@@ -1,7 +1,7 @@
 //! Text that somebody else wrote: which characters deceive, and how JSON carries them harmlessly.
 //!
 //! Duty: one list of characters that a terminal obeys or a reader does not see, for everything that is shown or
-//! recorded. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.
+//! recorded; and how many of a thing there are, in words. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.
 
 use std::fmt::Write as _;
 
@@ -18,6 +18,12 @@ pub fn is_deceptive(c: char) -> bool {
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{1d173}'..='\u{1d17a}' // invisible musical controls
             | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
+}
+
+/// A number of things: `1 finding`, `2 findings`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A JSON text in which nothing deceives: what the encoder leaves as it is (it escapes C0 alone) becomes an escape,

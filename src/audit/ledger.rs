@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::event::{Event, Kind};
 use crate::engine::{CallId, Owner};
+use crate::exit::{ExitCode, Status};
 use crate::store::{Store, StoreError};
 use crate::text::harmless_json;
 
@@ -41,12 +42,14 @@ pub struct Summary {
     pub at: i64,
     /// `running`, `denied`, `needs_approval`, `aborted`, or how it ended.
     pub status: String,
-    /// The exit code, if it ended.
+    /// The exit code that the caller saw, if it ended or was refused.
     pub exit: Option<u64>,
     /// How long it took, if it ended.
     pub duration_ms: Option<u64>,
     /// The decision's code.
     pub code: String,
+    /// The code that it ended with, if something was wrong: a tool is decided while it runs.
+    pub error: Option<String>,
     /// `policy/id` of the rule.
     pub rule: Option<String>,
     /// The command.
@@ -58,7 +61,7 @@ pub struct Summary {
 /// Which calls to list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter {
-    /// Only those that were denied or need approval.
+    /// Only those that were denied or need approval, at the start or while they ran.
     pub refused: bool,
     /// Not before this moment, in milliseconds since 1970.
     pub since: Option<i64>,
@@ -167,26 +170,35 @@ impl<'s> Ledger<'s> {
         find().map_err(|error| self.store.failed("read", error))
     }
 
-    /// Every event of one call. `call` may be the beginning of its id, if that is enough.
+    /// The calls whose ids begin so; of many, the first two, which is enough to know that they are many.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn beginning(&self, start: &str) -> Result<Vec<String>, StoreError> {
+        let read = || {
+            self.store
+                .connection()
+                .prepare(
+                    "SELECT DISTINCT call FROM events WHERE substr(call, 1, length(?1)) = ?1 ORDER BY call LIMIT 2",
+                )?
+                .query_map([start], |row| row.get(0))?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.store.failed("read", error))
+    }
+
+    /// Every event of one call, by its whole id.
     ///
     /// # Errors
     /// The store refused.
     pub fn show(&self, call: &str) -> Result<Vec<Row>, StoreError> {
         let read = || {
-            let connection = self.store.connection();
-            let full: Option<String> = connection
-                .query_row(
-                    "SELECT call FROM events WHERE substr(call, 1, length(?1)) = ?1 GROUP BY call ORDER BY call DESC LIMIT 1",
-                    [call],
-                    |row| row.get(0),
-                )
-                .optional()?;
-            let Some(full) = full else { return Ok(Vec::new()) };
-            connection
+            self.store
+                .connection()
                 .prepare(
                     "SELECT seq, at, call, kind, body FROM events WHERE call = ?1 ORDER BY seq",
                 )?
-                .query_map([full], row)?
+                .query_map([call], row)?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.store.failed("read", error))
@@ -200,11 +212,11 @@ impl<'s> Ledger<'s> {
         let read = || {
             let most = filter.most.map_or(-1, |most| i64::try_from(most).unwrap_or(i64::MAX));
             let since = filter.since.unwrap_or(i64::MIN);
-            let kinds = if filter.refused { "('refused')" } else { "('start', 'refused')" };
+            let which = if filter.refused { REFUSED } else { "kind IN ('start', 'refused')" };
             let connection = self.store.connection();
             let firsts = connection
                 .prepare(&format!(
-                    "SELECT seq, at, call, kind, body FROM events WHERE kind IN {kinds} AND at >= ?1 ORDER BY seq DESC LIMIT ?2"
+                    "SELECT seq, at, call, kind, body FROM events WHERE {which} AND at >= ?1 ORDER BY seq DESC LIMIT ?2"
                 ))?
                 .query_map(params![since, most], row)?
                 .collect::<rusqlite::Result<Vec<_>>>()?;
@@ -223,6 +235,11 @@ impl<'s> Ledger<'s> {
     }
 }
 
+/// The first events of calls that were refused. What a tool may not do is found while it runs, so that its end says it.
+const REFUSED: &str = "(kind = 'refused' OR (kind = 'start' AND EXISTS (
+    SELECT 1 FROM events AS ended WHERE ended.call = events.call AND ended.kind = 'end'
+    AND CASE WHEN json_valid(ended.body) THEN ended.body ->> 'status' END IN ('denied', 'needs_approval'))))";
+
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
     let kind: String = row.get(3)?;
     let body: String = row.get(4)?;
@@ -237,22 +254,31 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
 
 fn summary(first: &Row, end: Option<&Row>) -> Summary {
     let text = |body: &Value, key: &str| body[key].as_str().unwrap_or_default().to_owned();
-    let status = match (first.kind, end) {
-        (Kind::Refused, _) if first.body["decision"] == "ask" => "needs_approval".to_owned(),
-        (Kind::Refused, _) => "denied".to_owned(),
-        (_, Some(end)) if end.kind == Kind::Aborted => "aborted".to_owned(),
-        (_, Some(end)) => text(&end.body, "status"),
-        (_, None) => "running".to_owned(),
+    let refused =
+        |status: Status, exit: ExitCode| (status.word().to_owned(), Some(exit.get().into()));
+    let (status, exit) = match (first.kind, end) {
+        (Kind::Refused, _) if first.body["decision"] == "ask" => {
+            refused(Status::NeedsApproval, ExitCode::APPROVAL_NEEDED)
+        }
+        (Kind::Refused, _) => refused(Status::Denied, ExitCode::DENIED),
+        (_, Some(end)) if end.kind == Kind::Aborted => ("aborted".to_owned(), None),
+        (_, Some(end)) => (text(&end.body, "status"), end.body["exit"].as_u64()),
+        (_, None) => ("running".to_owned(), None),
     };
     Summary {
         call: first.call.clone(),
         at: first.at,
         status,
-        exit: end.and_then(|end| end.body["exit"].as_u64()),
+        exit,
         duration_ms: end.and_then(|end| end.body["duration_ms"].as_u64()),
         code: text(&first.body, "code"),
+        error: end.and_then(|end| end.body["code"].as_str()).map(str::to_owned),
         rule: first.body["rule"]["id"].as_str().map(str::to_owned),
         command: text(&first.body, "command"),
         workspace: text(&first.body, "workspace"),
     }
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

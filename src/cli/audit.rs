@@ -77,7 +77,7 @@ fn list(args: &List, ledger: &Ledger<'_>, printer: &mut Printer) -> Result<Endin
                     moment(call.at),
                     call.status,
                     call.exit.map(|exit| exit.to_string()).unwrap_or_default(),
-                    call.rule.unwrap_or(call.code),
+                    call.rule.or(call.error).unwrap_or(call.code),
                     call.command,
                 ]);
             }
@@ -88,17 +88,25 @@ fn list(args: &List, ledger: &Ledger<'_>, printer: &mut Printer) -> Result<Endin
 }
 
 fn show(args: &Show, ledger: &Ledger<'_>, printer: &mut Printer) -> Result<Ending, Error> {
-    let rows = ledger.show(&args.id).map_err(CallError::from)?;
-    if rows.is_empty() {
-        return Err(UsageError::Option {
-            option: "ID".to_owned(),
-            why: format!(
-                "there is no call `{}`; `runner audit list` shows those there are",
-                args.id
-            ),
+    let Show { id } = args;
+    let wrong = |why: String| UsageError::Option { option: "ID".to_owned(), why };
+    // Nothing is the beginning of every call, and names none.
+    let found = match id.as_str() {
+        "" => Vec::new(),
+        start => ledger.beginning(start).map_err(CallError::from)?,
+    };
+    let call = match found.as_slice() {
+        [one] => one,
+        [] => {
+            let why = format!("there is no call `{id}`; `runner audit list` shows those there are");
+            return Err(wrong(why).into());
         }
-        .into());
-    }
+        _ => {
+            let why = format!("`{id}` is the beginning of several calls; write more of it");
+            return Err(wrong(why).into());
+        }
+    };
+    let rows = ledger.show(call).map_err(CallError::from)?;
     match printer.format() {
         Format::Json => printer.json(&serde_json::json!({ "events": rows }))?,
         Format::Text => {

@@ -15,6 +15,7 @@ use super::definition::{Body, Definition, Described};
 use super::json;
 use super::name::ToolName;
 use super::read;
+use crate::text::counted;
 
 /// Largest description, as JSON text. Nobody shows more to an agent.
 const MAX_BYTES: usize = 1 << 20;
@@ -83,10 +84,7 @@ impl fmt::Display for DescribeError {
                 f,
                 "it has more than {MAX_BYTES} bytes or {MAX_MEMBERS} members, or is too deep"
             ),
-            Self::Refused(findings) => match findings.as_slice() {
-                [one] => one.fmt(f),
-                many => write!(f, "{} findings", many.len()),
-            },
+            Self::Refused(findings) => f.write_str(&counted(findings.len(), "finding")),
         }
     }
 }

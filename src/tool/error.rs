@@ -9,6 +9,7 @@ use super::name::ToolName;
 use super::schema::Violation;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
+use crate::text::counted;
 
 /// A tool cannot be used.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ pub enum ToolError {
         /// What there is.
         known: Vec<String>,
         /// Folders that could not be looked into.
+        findings: Vec<Finding>,
+    },
+    /// A folder that the caller named cannot be looked into.
+    Folder {
+        /// Each of them.
         findings: Vec<Finding>,
     },
     /// Two sources have the name.
@@ -70,13 +76,17 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, .. } => write!(f, "there is no tool {name}"),
+            Self::Folder { findings } => {
+                let each = findings.iter().map(|it| format!("--tools {}: {}", it.file, it.message));
+                f.write_str(&each.collect::<Vec<_>>().join("\n"))
+            }
             Self::Twice { name, places } => {
                 write!(f, "{name} is the name of {} tools: {}", places.len(), places.join(" and "))
             }
-            Self::Broken { name, findings } => match findings.as_slice() {
-                [one] => write!(f, "tool {name} cannot be used: {one}"),
-                many => write!(f, "tool {name} cannot be used: {} findings", many.len()),
-            },
+            // What is wrong is told by the findings, which stand beside this.
+            Self::Broken { name, findings } => {
+                write!(f, "tool {name} cannot be used ({})", counted(findings.len(), "finding"))
+            }
             Self::Disabled { name, file } => write!(f, "tool {name} is switched off in {file}"),
             Self::Description { name, error } => {
                 write!(f, "what tool {name} says of itself cannot be used: {error}")
@@ -99,6 +109,7 @@ impl Failure for ToolError {
     fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "tool_not_found",
+            Self::Folder { .. } => "tool_folder_invalid",
             Self::Twice { .. } => "tool_name_taken",
             Self::Broken { .. } => "tool_refused",
             Self::Disabled { .. } => "tool_disabled",
@@ -110,7 +121,7 @@ impl Failure for ToolError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } | Self::Arguments { .. } => Kind::Usage,
+            Self::Unknown { .. } | Self::Folder { .. } | Self::Arguments { .. } => Kind::Usage,
             Self::Disabled { .. } => Kind::Denied,
             Self::Twice { .. }
             | Self::Broken { .. }
@@ -121,7 +132,10 @@ impl Failure for ToolError {
 
     fn fault(&self) -> Fault {
         match self {
-            Self::Unknown { .. } | Self::Arguments { .. } | Self::Twice { .. } => Fault::Usage,
+            Self::Unknown { .. }
+            | Self::Folder { .. }
+            | Self::Arguments { .. }
+            | Self::Twice { .. } => Fault::Usage,
             Self::Broken { .. }
             | Self::Disabled { .. }
             | Self::Description { .. }
@@ -137,6 +151,7 @@ impl Failure for ToolError {
                     None => "runner tool list shows all; runner tool new makes one".to_owned(),
                 })
             }
+            Self::Folder { .. } => None,
             Self::Twice { .. } => Some("rename or remove one of them".to_owned()),
             Self::Broken { name, .. } => Some(format!("mend it, then: runner tool check {name}")),
             Self::Disabled { .. } => Some("write `enabled: true` in it".to_owned()),
@@ -154,7 +169,8 @@ impl Failure for ToolError {
         match self {
             Self::Unknown { findings, .. } | Self::Broken { findings, .. } => findings,
             Self::Description { error, .. } => error.findings(),
-            Self::Twice { .. }
+            Self::Folder { .. }
+            | Self::Twice { .. }
             | Self::Disabled { .. }
             | Self::Arguments { .. }
             | Self::Result { .. } => &[],

@@ -71,7 +71,7 @@ impl Folder {
         let mut handle = match openat(CWD, base, flags, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::NOTDIR) => return Err(failed(Problem::NotAFolder)),
+            Err(Errno::NOTDIR) => return Err(failed(Problem::NoFolder("it is not a folder"))),
             Err(errno) => return Err(failed(Problem::Unreadable(errno.into()))),
         };
         for part in below.split('/').filter(|part| !part.is_empty()) {
@@ -169,6 +169,7 @@ enum Problem {
     Unreadable(io::Error),
     NotAFile,
     NotAFolder,
+    NoFolder(&'static str),
     Link,
     TooLarge,
     TooMany(usize),
@@ -202,6 +203,7 @@ impl Problem {
                 "is not a folder, or is reached through a link".to_owned(),
                 Some("make it a real folder, or name it with --tools".to_owned()),
             ),
+            Self::NoFolder(why) => ("tool_folder_invalid", why.to_owned(), None),
             Self::Link => (
                 "tool_link",
                 "is a link".to_owned(),
@@ -232,7 +234,12 @@ impl Problem {
     }
 }
 
-/// A file or folder that the caller named and that is not there.
+/// A folder that the caller named and that is not there.
+pub(super) fn no_folder(path: &Path) -> Finding {
+    Problem::NoFolder("there is no such folder").finding(path)
+}
+
+/// A file that the caller named and that is not there.
 pub(super) fn missing(path: &Path) -> Finding {
     Problem::Missing.finding(path)
 }

@@ -62,6 +62,9 @@ pub struct Library {
     pub broken: Vec<Broken>,
     /// What is wrong with whole folders.
     pub findings: Vec<Finding>,
+    /// What is wrong with the folders that the caller named. With one of them missing, a name could mean another
+    /// tool than the caller's, so nothing is used.
+    given: Vec<Finding>,
 }
 
 impl Tool {
@@ -168,11 +171,23 @@ impl Library {
         library
     }
 
+    /// Whether every folder that the caller named was looked into.
+    ///
+    /// # Errors
+    /// One could not be.
+    pub fn whole(&self) -> Result<(), ToolError> {
+        match self.given.as_slice() {
+            [] => Ok(()),
+            findings => Err(ToolError::Folder { findings: findings.to_vec() }),
+        }
+    }
+
     /// The one tool of this name.
     ///
     /// # Errors
-    /// There is none, it is broken, or two have the name.
+    /// There is none, it is broken, two have the name, or a folder that the caller named could not be looked into.
     pub fn tool(&self, name: &ToolName) -> Result<&Tool, ToolError> {
+        self.whole()?;
         let mut named = self.tools.iter().filter(|tool| tool.name == *name);
         let broken: Vec<&Broken> =
             self.broken.iter().filter(|broken| broken.name.as_ref() == Some(name)).collect();
@@ -214,14 +229,11 @@ impl Library {
         let folder = match Folder::open(base, below) {
             Ok(Some(folder)) => folder,
             Ok(None) if layer == Layer::Given => {
-                self.findings.push(super::folder::missing(&shown));
+                self.given.push(super::folder::no_folder(&shown));
                 return;
             }
             Ok(None) => return,
-            Err(finding) => {
-                self.findings.push(*finding);
-                return;
-            }
+            Err(finding) => return self.wrong(layer, *finding),
         };
         // The same folder by another way is no second source.
         if seen.contains(&folder.identity) {
@@ -230,8 +242,13 @@ impl Library {
         seen.push(folder.identity);
         match folder.read(&shown) {
             Ok(found) => found.into_iter().for_each(|it| self.add(layer, &shown, it)),
-            Err(finding) => self.findings.push(*finding),
+            Err(finding) => self.wrong(layer, *finding),
         }
+    }
+
+    fn wrong(&mut self, layer: Layer, finding: Finding) {
+        let list = if layer == Layer::Given { &mut self.given } else { &mut self.findings };
+        list.push(finding);
     }
 
     fn add(&mut self, layer: Layer, folder: &Path, outcome: Outcome) {

@@ -173,7 +173,23 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     let error = fixture.find(&["given"]).tool(&name("deploy_sit")).unwrap_err();
     assert_eq!(error.code(), "tool_not_found");
     assert!(error.hint().is_some_and(|hint| hint.contains("deploy_site")));
-    assert_eq!(fixture.find(&["nowhere"]).findings[0].code, "tool_missing");
+}
+
+#[test]
+fn nothing_is_used_when_a_named_folder_cannot_be_looked_into() {
+    let fixture = fixture();
+    fixture.tool("project/.runner/tools/one.yml");
+    fixture.put("file", "x");
+    for (given, why) in [("nowhere", "there is no such folder"), ("file", "it is not a folder")] {
+        let library = fixture.find(&["given", given]);
+        let error = library.tool(&name("one")).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("tool_folder_invalid", crate::exit::Kind::Usage));
+        let path = fixture.dir.path().join(given);
+        assert_eq!(error.to_string(), format!("--tools {}: {why}", path.display()));
+        assert!(library.whole().is_err());
+    }
+    // The control: with folders that are there it is found.
+    assert!(fixture.find(&["given"]).tool(&name("one")).is_ok());
 }
 
 #[test]

@@ -125,7 +125,19 @@ fn refusals_are_recorded_with_rule_and_code() {
     for wrong in ["soon", "", "5x", "\u{e9}"] {
         assert_eq!(home.run(["audit", "list", "--since", wrong]).code, Some(2), "{wrong:?}");
     }
-    assert_eq!(home.run(["audit", "show", "nosuch"]).code, Some(2));
+    assert_eq!((&found[0]["exit"], &found[1]["exit"]), (&77.into(), &126.into()));
+    // An id by its beginning, if only one call has it.
+    for (id, why) in [("nosuch", "there is no call"), ("", "there is no call")] {
+        let ran = home.run(["audit", "show", id]);
+        assert!(ran.code == Some(2) && ran.err.contains(why), "{id:?}: {}", ran.err);
+    }
+    let ids = [0, 1].map(|at| found[at]["call"].as_str().expect("an id"));
+    let same = ids[0].chars().zip(ids[1].chars()).take_while(|(a, b)| a == b).count();
+    if same > 0 {
+        let ran = home.run(["audit", "show", &ids[0][..same]]);
+        assert!(ran.code == Some(2) && ran.err.contains("several calls"), "{}", ran.err);
+    }
+    assert_eq!(home.run(["audit", "show", &ids[0][..=same]]).code, Some(0));
     let text = home.run(["audit", "list", "--denied"]);
     assert!(text.out.contains("readonly/look") && text.out.contains("rm a.txt"), "{}", text.out);
 }

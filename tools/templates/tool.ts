@@ -42,7 +42,8 @@ export const tool: Tool<Args, Result> = {
     const text = await platform.fs.readFile(path);
     return {
       path,
-      lines: text.split("\n").length,
+      // What follows the last line end is no line.
+      lines: text.split("\n").length - (text === "" || text.endsWith("\n") ? 1 : 0),
       words: text.split(/\s+/).filter(Boolean).length,
     };
   },

@@ -1,5 +1,6 @@
 //! `runner tool check`: everything that can be known about tools before they run.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use runner_policy::effective::Effective;
@@ -16,7 +17,8 @@ use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
 use crate::error::{Error, Failure as _};
 use crate::exit::{Ending, Kind};
-use crate::policies::{Choice, Layer, Trust, load};
+use crate::policies::{Choice, Layer, Trust, load, shipped};
+use crate::text::counted;
 use crate::tool::{Asked, Definition, Library, NameError, Tool, ToolError, ToolName, asked};
 
 /// As typed.
@@ -49,6 +51,9 @@ struct Row {
     errors: Vec<String>,
     /// What it asks for, and what the policy says.
     asks: Vec<Asked>,
+    /// A policy that comes with runner and denies less of it.
+    #[serde(skip)]
+    wider: Option<String>,
     /// How it says it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<Health>,
@@ -60,7 +65,13 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let place = args.place.resolve()?;
     let policy = load(&choice, &place.places, Trust::Required)?.policy;
     let looker = Looker::new(cwd.as_deref(), &choice)?;
-    let checker = Checker { looker, policy: &policy, place: &place, health: args.health };
+    let checker = Checker {
+        looker,
+        policy: &policy,
+        place: &place,
+        health: args.health,
+        shipped: OnceCell::new(),
+    };
     let rows = if args.what.is_empty() {
         checker.all()
     } else {
@@ -89,27 +100,35 @@ fn text(rows: &[Row], library: &Library, policy: &str, printer: &mut Printer) ->
     let mut table = Table::new(["tool", "source", "result", "file"]);
     for row in rows {
         let wrong = row.findings.len() + row.errors.len();
-        let result = if wrong == 0 { "ok".to_owned() } else { format!("{wrong} finding(s)") };
+        let result = if wrong == 0 { "ok".to_owned() } else { counted(wrong, "finding") };
         let source = row.source.map_or("", Layer::word).to_owned();
         table.row([row.tool.clone(), source, result, row.file.clone()]);
     }
     printer.data(&table)?;
     for row in rows {
-        for Asked { kind, entry, decision, .. } in &row.asks {
-            if decision.decision != Verdict::Allow {
-                let word = match decision.decision {
-                    Verdict::Ask => "asks before",
-                    Verdict::Allow | Verdict::Deny => "does not allow",
-                };
-                let code = decision.code.word();
-                printer.hint(&format!(
-                    "{}: policy {policy} {word} `{kind} {entry}` [{code}]",
-                    row.tool
-                ));
-            }
+        if let Some(hint) = more(row, policy) {
+            printer.hint(&hint);
         }
     }
     Ok(())
+}
+
+/// What a tool asks for and would not simply get, in one line; `--json` lists each.
+fn more(row: &Row, policy: &str) -> Option<String> {
+    let of = |verdict| row.asks.iter().filter(move |it| it.decision.decision == verdict);
+    let things = |verdict| match of(verdict).collect::<Vec<_>>().as_slice() {
+        [Asked { kind, entry, .. }] => format!("`{kind} {entry}`"),
+        several => counted(several.len(), "thing"),
+    };
+    let tool = &row.tool;
+    if of(Verdict::Deny).next().is_some() {
+        let other = row.wider.as_ref().map(|name| format!("; try --policy {name}"));
+        let things = things(Verdict::Deny);
+        let other = other.unwrap_or_default();
+        return Some(format!("{tool} asks for more than `{policy}` allows ({things}){other}"));
+    }
+    of(Verdict::Ask).next()?;
+    Some(format!("{tool}: `{policy}` asks before it allows {}", things(Verdict::Ask)))
 }
 
 /// What tools are checked with.
@@ -118,6 +137,7 @@ struct Checker<'a> {
     policy: &'a Effective,
     place: &'a Place,
     health: bool,
+    shipped: OnceCell<Vec<Effective>>,
 }
 
 impl Checker<'_> {
@@ -189,14 +209,14 @@ impl Checker<'_> {
             }
         }
         if let Ok(Some(definition)) = tool.definition() {
-            row.asks = self.asks(definition);
+            self.ask(definition, &mut row);
         }
         row
     }
 
     fn looked(&self, tool: &Tool, row: &mut Row) -> Result<(), CallError> {
         let Some(definition) = self.looker.look(tool)? else { return Ok(()) };
-        row.asks = self.asks(&definition);
+        self.ask(&definition, row);
         if self.health {
             row.health = self.looker.health(tool, &definition)?;
         }
@@ -207,9 +227,21 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn asks(&self, definition: &Definition) -> Vec<Asked> {
+    /// What it asks for, put to the policy; and which of ours would deny less.
+    fn ask(&self, definition: &Definition, row: &mut Row) {
         let workspace = self.place.workspace.to_string_lossy();
-        asked(&definition.permissions, self.policy, &workspace, jiff::Timestamp::now())
+        let now = jiff::Timestamp::now();
+        let put = |policy: &Effective| asked(&definition.permissions, policy, &workspace, now);
+        let denied =
+            |asks: &[Asked]| asks.iter().filter(|it| it.decision.decision == Verdict::Deny).count();
+        row.asks = put(self.policy);
+        let here = denied(&row.asks);
+        if here > 0 {
+            let shipped = self.shipped.get_or_init(shipped).iter();
+            let figures = shipped.map(|policy| (denied(&put(policy)), policy.name()));
+            let best = figures.filter(|(figure, _)| *figure < here).min();
+            row.wider = best.map(|(_, name)| name.to_owned());
+        }
     }
 }
 

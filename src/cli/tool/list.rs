@@ -10,6 +10,7 @@ use crate::cli::table::Table;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Layer;
+use crate::text::counted;
 use crate::tool::{Category, Definition, Form, Library, Risk, Tier, Tool, glimpse};
 
 /// As typed.
@@ -48,11 +49,11 @@ struct Row<'l> {
 
 /// Whether it can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 enum State {
     Ready,
     Off,
-    Twice,
+    NameTaken,
     Broken,
 }
 
@@ -76,7 +77,7 @@ fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<()
         let state = match row.state {
             State::Ready => "ready",
             State::Off => "off",
-            State::Twice => "twice",
+            State::NameTaken => "name taken",
             State::Broken => "broken",
         };
         let about = match (row.form, &row.description) {
@@ -99,10 +100,12 @@ fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<()
     }
     for row in rows {
         match row.state {
-            State::Twice => printer.hint(&format!("{}: another tool has this name", row.file)),
+            State::NameTaken => {
+                printer.hint(&format!("{}: another tool has this name", row.file));
+            }
             State::Broken => {
-                let count = row.findings.len();
-                printer.hint(&format!("{}: {count} finding(s); see runner tool check", row.file));
+                let count = counted(row.findings.len(), "finding");
+                printer.hint(&format!("{}: {count}; see runner tool check", row.file));
             }
             State::Ready | State::Off if row.replaces_shipped => {
                 printer.hint(&format!(
@@ -152,7 +155,7 @@ fn rows(library: &Library) -> Vec<Row<'_>> {
 fn row<'l>(tool: &'l Tool, library: &Library) -> Row<'l> {
     let definition: Option<&Definition> = tool.definition().ok().flatten();
     let state = if library.is_twice(&tool.name) {
-        State::Twice
+        State::NameTaken
     } else if !tool.findings().is_empty() {
         State::Broken
     } else if definition.is_some_and(|definition| !definition.enabled) {

@@ -31,10 +31,11 @@ pub struct Place {
 }
 
 impl Args {
-    /// Finds the workspace and the tools.
+    /// Finds the workspace and the tools; a folder that was named must be there.
     pub fn resolve(self) -> Result<Place, Error> {
         let place = place::Args { policy: None, cwd: self.cwd }.resolve()?;
         let library = Library::find(&place.places, &self.tools);
+        library.whole()?;
         Ok(Place { workspace: place.workspace, places: place.places, library })
     }
 }

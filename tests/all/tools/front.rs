@@ -44,7 +44,7 @@ fn tools_of_every_place_are_listed_and_broken_ones_do_not_hide_the_others() {
     for (name, source, state) in [
         ("mine", "project", "ready"),
         ("idle", "project", "off"),
-        ("twice", "user", "twice"),
+        ("twice", "user", "name_taken"),
         ("probe", "given", "ready"),
         ("bad", "project", "broken"),
         ("link", "project", "broken"),
@@ -64,6 +64,26 @@ fn tools_of_every_place_are_listed_and_broken_ones_do_not_hide_the_others() {
         json!(home.path("project/.runner/tools/bad.yml"))
     );
     assert!(!ran.out.contains("root:"), "a link shows nothing of what it leads to");
+    // A folder that was named and is not there: the tool of this name may be another than was meant.
+    for words in [
+        &["tool", "list"][..],
+        &["tool", "info", "mine"],
+        &["tool", "run", "mine"],
+        &["tool", "check"],
+    ] {
+        let ran = home.run(words.iter().chain(&["--tools", "/nonexist"]));
+        assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("error: --tools /nonexist: there is no such folder"),
+            "{}",
+            ran.err
+        );
+    }
+    let bad = home.run(["tool", "run", "bad"]).err;
+    assert!(
+        bad.contains("error: tool bad cannot be used (") && bad.contains("bad.yml:2:1"),
+        "{bad}"
+    );
     let text = home.run(words);
     assert!(
         text.out.contains("todo_finder") && text.err.contains("see runner tool check"),
@@ -227,7 +247,7 @@ fn a_new_tool_works_at_once_in_both_forms() {
     let (result, ran) = call(&home, "first", &[]);
     assert_eq!(
         result["value"],
-        json!({"path": "README.md", "lines": 2, "words": 3}),
+        json!({"path": "README.md", "lines": 1, "words": 3}),
         "{result} {}",
         ran.err
     );

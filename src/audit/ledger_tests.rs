@@ -1,0 +1,57 @@
+//! Lists of calls: what was refused, by whom, and which call an id means.
+
+use serde_json::json;
+
+use super::*;
+use crate::audit::{Ended, Started};
+use runner_policy::model::Verdict;
+
+/// A tool's call, which started.
+fn started() -> Started {
+    let policy = crate::policies::shipped().into_iter().next().unwrap();
+    Started::of_tool("tool t".to_owned(), "d", json!({}), ("/w", "/w"), &policy)
+}
+
+#[test]
+fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Some(dir.path())).unwrap();
+    let ledger = Ledger::new(&store);
+    let owner = Owner::this().unwrap();
+    let call = |status: &str, exit, code: Option<&str>| {
+        let id = CallId::fresh().unwrap();
+        ledger.append(&id, Event::Start(&started()), &owner).unwrap();
+        let code = code.map(str::to_owned);
+        let ended =
+            Ended { status: json!(status), exit, code, duration_ms: 1, detail: Value::Null };
+        ledger.append(&id, Event::End(&ended), &owner).unwrap();
+        id.to_string()
+    };
+    let denied = call("denied", 126, Some("path_not_granted"));
+    let asked = call("needs_approval", 77, Some("ask"));
+    // The controls: a command's own 126 is no refusal, and what still runs was not refused.
+    call("failed", 126, None);
+    ledger.append(&CallId::fresh().unwrap(), Event::Start(&started()), &owner).unwrap();
+    let id = CallId::fresh().unwrap();
+    let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
+    ledger.append(&id, Event::Refused(&refused), &owner).unwrap();
+
+    let all = ledger.list(Filter::default()).unwrap();
+    assert_eq!(all.len(), 5);
+    let found = ledger.list(Filter { refused: true, ..Filter::default() }).unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|it| (it.call.clone(), it.status.as_str(), it.exit, it.error.as_deref()))
+        .collect();
+    let expected = [
+        (id.to_string(), "denied", Some(126), None),
+        (asked, "needs_approval", Some(77), Some("ask")),
+        (denied.clone(), "denied", Some(126), Some("path_not_granted")),
+    ];
+    assert_eq!(told, expected);
+
+    assert_eq!(ledger.beginning(&denied).unwrap(), [denied.as_str()]);
+    assert_eq!(ledger.beginning("").unwrap().len(), 2, "enough to know that they are many");
+    assert!(ledger.beginning("nosuch").unwrap().is_empty());
+    assert_eq!(ledger.show(&denied).unwrap().len(), 2);
+}
