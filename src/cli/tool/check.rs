@@ -131,6 +131,10 @@ fn more(row: &Row, policy: &str) -> Option<String> {
     Some(format!("{tool}: `{policy}` asks before it allows {}", things(Verdict::Ask)))
 }
 
+/// The policies of ours that may be proposed, the narrowest first. `contained` allows anything: nobody is led there
+/// by a hint.
+const PROPOSED: [&str; 2] = ["readonly", "develop"];
+
 /// What tools are checked with.
 struct Checker<'a> {
     looker: Looker,
@@ -237,10 +241,11 @@ impl Checker<'_> {
         row.asks = put(self.policy);
         let here = denied(&row.asks);
         if here > 0 {
-            let shipped = self.shipped.get_or_init(shipped).iter();
-            let figures = shipped.map(|policy| (denied(&put(policy)), policy.name()));
-            let best = figures.filter(|(figure, _)| *figure < here).min();
-            row.wider = best.map(|(_, name)| name.to_owned());
+            let shipped = self.shipped.get_or_init(shipped);
+            let known = |name| shipped.iter().find(|policy| policy.name() == name);
+            let figures = PROPOSED.into_iter().filter_map(known).map(|it| (denied(&put(it)), it));
+            let wider = figures.filter(|(figure, _)| *figure < here);
+            row.wider = wider.min_by_key(|it| it.0).map(|(_, policy)| policy.name().to_owned());
         }
     }
 }

@@ -207,6 +207,11 @@ fn check_says_what_is_wrong_in_definition_and_code_at_the_authors_line() {
         (&ask["entry"], &ask["decision"]["decision"]),
         (&json!("npm test*"), &json!("deny"))
     );
+    let hints = home.run(["tool", "check", "good", "run_tests"]).err;
+    assert_eq!(
+        hints,
+        "  hint: good asks for more than `readonly` allows (`run npm test*`); try --policy develop\n  hint: run_tests asks for more than `readonly` allows (16 things); try --policy develop\n"
+    );
     let allowed = home.run(["--json", "tool", "check", "good", "--policy", "develop"]).json();
     assert_eq!(allowed["tools"][0]["asks"][0]["decision"]["decision"], "allow", "{allowed}");
 
