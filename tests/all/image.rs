@@ -55,7 +55,7 @@ fn any_image_gets_its_guest_from_a_volume() {
     let outcome = call(foreign(folder.path(), &reference), argv(&["cat", "f"])).unwrap();
     assert_eq!(outcome.stdout.whole().unwrap(), b"hello", "{outcome:?}");
     // A pruned volume is silently made anew, empty: the guest has to be put in again.
-    let volume = format!("runner-guest-{}", &runner::engine::guest::DIGEST[..32]);
+    let volume = runner::engine::docker::volume_name();
     let begun = std::time::Instant::now();
     while !Command::new("docker").args(["volume", "rm", &volume]).output().unwrap().status.success()
     {

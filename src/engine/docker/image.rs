@@ -188,8 +188,9 @@ impl Docker {
     }
 }
 
-/// The volume is named by what is in it.
-fn volume_name() -> String {
+/// The volume that carries guest and runtime into any image; it is named by what is in it.
+#[must_use]
+pub fn volume_name() -> String {
     format!("runner-guest-{}", content_digest(&[]))
 }
 

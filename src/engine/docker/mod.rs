@@ -11,3 +11,4 @@ mod probe;
 pub mod settings;
 
 pub use connect::{API_MIN, Docker};
+pub use image::volume_name;
