@@ -50,8 +50,9 @@ impl Files {
             Ok(found)
         });
         found.map_err(|refusal| match refusal.code {
-            Code::NotFound | Code::NotADirectory if lexical != "." => {
-                self.may_see(lexical).err().unwrap_or(refusal)
+            // A file that may not be seen answers as one that is not there.
+            Code::NotFound | Code::NotADirectory if self.may_see(lexical).is_err() => {
+                Refusal::new(Code::NotFound, format!("there is no folder {lexical}")).at(lexical)
             }
             _ => refusal,
         })

@@ -225,8 +225,8 @@ files:
         assert_eq!(start(not).await.code(), "access_denied", "{not}");
     }
     // A file that cannot be read is not told from nothing.
-    assert_eq!(start("a/other").await.reply["error"]["code"], "access_denied");
-    assert_eq!(start("a/nothing").await.reply["error"]["code"], "access_denied");
+    assert_eq!(start("a/other").await.reply["error"]["code"], "not_found");
+    assert_eq!(start("a/nothing").await.reply["error"]["code"], "not_found");
     // The controls: places that are not denied, and the search finds what may be read, and no more.
     for (cwd, paths) in [
         (".", json!(["a/b/package.json", "a/package.json", "package.json"])),
