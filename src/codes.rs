@@ -249,6 +249,7 @@ table! {
         "usage" No "The command line is wrong." "`--help` shows the right form."
         "policy_refused" No "The policies have findings, so none was loaded." "`runner policy check` shows each at its place."
         "policy_unknown" No "There is no policy of this name." "`runner policy list` shows all."
+        "config_refused" No "The configuration has findings, so nothing runs." "`runner config check` shows each at its place."
         "policy_untrusted" No "A project's policy is not pinned in its present form." "Read it, then `runner policy trust NAME`."
         "trust_needs_terminal" No "Only a person at a terminal can trust a policy." "Do it at a terminal."
         "trust_declined" No "The policy was not pinned." "Type its name to pin it."

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::call::CallError;
 use crate::cli::policy::TrustRefused;
 use crate::cli::{Bug, OutputError, UsageError};
+use crate::config::ConfigError;
 use crate::exit::{Ending, Kind};
 use crate::policies::PolicyError;
 use crate::sandbox::workspace::WorkspaceError;
@@ -27,6 +28,8 @@ pub enum Fault {
     Usage,
     /// Whoever wrote or has to trust the policy.
     Policy,
+    /// Whoever wrote the configuration.
+    Configuration,
     /// The command or tool itself.
     Command,
     /// The engine that makes sandboxes, or the host it runs on.
@@ -81,6 +84,8 @@ pub enum Error {
     Output(OutputError),
     /// No policy can be used.
     Policy(PolicyError),
+    /// The configuration cannot be used.
+    Config(ConfigError),
     /// There is no workspace to work in.
     Workspace(WorkspaceError),
     /// A policy was not pinned.
@@ -104,6 +109,7 @@ impl Error {
             Self::Harden(error) => error,
             Self::Output(error) => error,
             Self::Policy(error) => error,
+            Self::Config(error) => error,
             Self::Workspace(error) => error,
             Self::Trust(error) => error,
             Self::Call(error) => error.as_ref(),
@@ -189,6 +195,12 @@ impl From<Bug> for Error {
 impl From<PolicyError> for Error {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
     }
 }
 

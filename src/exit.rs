@@ -24,7 +24,7 @@ impl ExitCode {
     pub const LIMIT: Self = Self(121);
     /// The call ran out of time.
     pub const TIMEOUT: Self = Self(124);
-    /// `runner`, its engine or a policy is broken; nothing ran, or what ran was ended.
+    /// `runner`, its engine, a policy or the configuration is broken; nothing ran, or what ran was ended.
     pub const ERROR: Self = Self(125);
     /// The policy denies the call.
     pub const DENIED: Self = Self(126);
@@ -64,7 +64,7 @@ pub const TABLE: [(ExitCode, &str); 12] = [
     (ExitCode::APPROVAL_NEEDED, "the policy asks for approval"),
     (ExitCode::LIMIT, "a limit other than time or memory ended the call"),
     (ExitCode::TIMEOUT, "the call ran out of time"),
-    (ExitCode::ERROR, "error of runner, its engine or a policy"),
+    (ExitCode::ERROR, "error of runner, its engine, a policy or the configuration"),
     (ExitCode::DENIED, "the policy denies the call"),
     (ExitCode::NOT_FOUND, "program not found"),
     (ExitCode::INTERRUPTED, "interrupted (SIGINT)"),

@@ -41,6 +41,7 @@
 //! | `/proc/self/auxv`, `/proc/self/fd` | read once, at the start, to make the process safe |
 //! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
+//! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
@@ -63,6 +64,7 @@ pub mod broker;
 pub mod call;
 pub mod cli;
 pub mod codes;
+pub mod config;
 pub mod engine;
 pub mod error;
 pub mod exit;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::tool::ToolCallError;
+use crate::config::ConfigError;
 use crate::engine::{CallId, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -22,6 +23,8 @@ pub enum CallError {
     PathNotText(PathBuf),
     /// No policy can be used.
     Policy(PolicyError),
+    /// The configuration cannot be used.
+    Config(ConfigError),
     /// The policy's word about engines leaves none.
     NoEngine {
         /// The policy.
@@ -52,6 +55,7 @@ impl CallError {
         match self {
             Self::Workspace(error) => Some(error),
             Self::Policy(error) => Some(error),
+            Self::Config(error) => Some(error),
             Self::Plan(error) => Some(error),
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
@@ -71,6 +75,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Workspace(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),
+            Self::Config(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
             Self::Engine(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
@@ -163,6 +168,7 @@ macro_rules! from {
 from!(
     Workspace(WorkspaceError),
     Policy(PolicyError),
+    Config(ConfigError),
     Plan(PlanError),
     Engine(EngineError),
     Run(RunError),

@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{audit, calls, exec, policy, tool};
+use super::{audit, calls, config, exec, policy, tool};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -71,6 +71,9 @@ pub enum Command {
     /// Look into policies: what is decided, and why
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Look into the configuration: what is set, and by whom
+    #[command(subcommand)]
+    Config(config::Command),
     /// Look at what was asked, decided and done
     #[command(subcommand)]
     Audit(audit::Command),

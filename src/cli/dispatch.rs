@@ -13,7 +13,7 @@ use super::bug;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{audit, calls, exec, policy, tool};
+use super::{audit, calls, config, exec, policy, tool};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -42,6 +42,7 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
         Command::Exec(args) => exec::run(args, printer),
         Command::Tool(command) => tool::run(command, printer),
         Command::Policy(command) => policy::run(command, printer),
+        Command::Config(command) => config::run(command, printer),
         Command::Audit(command) => audit::run(command, printer),
         Command::Ps => calls::ps(printer),
         Command::Cancel(args) => calls::cancel(&args, printer),

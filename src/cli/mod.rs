@@ -9,6 +9,7 @@ mod args;
 mod audit;
 mod bug;
 mod calls;
+mod config;
 mod dispatch;
 mod exec;
 mod findings;

@@ -92,7 +92,7 @@ impl Printer {
     /// # Errors
     /// As for [`data`](Self::data).
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
-        let mut text = serde_json::to_string(value).map_err(|error| OutputError(error.into()))?;
+        let mut text = serde_json::to_string(value)?;
         text = harmless_json(text);
         text.push('\n');
         if self.out_open == Pipe::Open {
@@ -157,6 +157,12 @@ struct JsonFailure<'a> {
     status: crate::exit::Status,
     exit: crate::exit::ExitCode,
     error: crate::error::ErrorRecord,
+}
+
+impl From<serde_json::Error> for OutputError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.into())
+    }
 }
 
 /// Tells a reader who left from a stream that is broken.

@@ -1,4 +1,4 @@
-//! Opening policy files: every check on a handle, nothing by name twice.
+//! Opening policy files, and the configuration beside them: every check on a handle, nothing by name twice.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -98,7 +98,11 @@ pub fn read_given(path: &Path, findings: &mut Vec<Finding>) -> Option<PolicyFile
 }
 
 /// Opens `base/below` one component at a time, so that each can be checked and none is a link.
-fn open_folder(base: &Path, below: &str, writers: Writers) -> Result<Option<OwnedFd>, Problem> {
+pub(crate) fn open_folder(
+    base: &Path,
+    below: &str,
+    writers: Writers,
+) -> Result<Option<OwnedFd>, Problem> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = match openat(CWD, base, flags, Mode::empty()) {
         Ok(folder) => folder,
@@ -149,7 +153,8 @@ fn stem_of(name: &[u8]) -> Result<String, Problem> {
     if is_name(stem) { Ok(stem.to_owned()) } else { Err(Problem::BadName) }
 }
 
-fn read_handle(handle: OwnedFd, writers: Writers) -> Result<String, Problem> {
+/// Reads a regular file whole, within bounds.
+pub(crate) fn read_handle(handle: OwnedFd, writers: Writers) -> Result<String, Problem> {
     let stat = stat(&handle)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Problem::NotAFile);
@@ -192,7 +197,7 @@ fn check_writers(stat: &Stat, writers: Writers) -> Result<(), Problem> {
 
 /// What is wrong with a file or folder before its text is looked at.
 #[derive(Debug)]
-enum Problem {
+pub(crate) enum Problem {
     Missing,
     Unreadable(io::Error),
     NotAFile,
@@ -208,7 +213,7 @@ enum Problem {
 }
 
 impl Problem {
-    fn opening(errno: Errno) -> Self {
+    pub(crate) fn opening(errno: Errno) -> Self {
         match errno {
             Errno::NOENT => Self::Missing,
             // openat2 reports leaving the folder, by a link or otherwise, as EXDEV.

@@ -28,6 +28,7 @@ mod trust;
 
 pub use choice::{Choice, ChoiceError};
 pub use error::PolicyError;
+pub(crate) use folder::{Problem as FileProblem, Writers, open_folder, read_handle};
 pub use gather::{Depth, Gathered, Text, gather};
 pub use layer::{Layer, Places};
 pub use load::{Library, Loaded, Trust, check_trust, load, load_all, load_files, shipped};

@@ -76,23 +76,50 @@ fn the_table_of_error_codes_is_the_codes() {
         })
         .collect();
     if std::env::var_os("RUNNER_BLESS").is_some() {
-        let (before, after) = README.split_once(heading).expect("the heading");
-        let start = after.find("\n|").expect("a table") + 1;
-        let end = start + after[start..].find("\n\n").expect("an end of the table");
-        let lines: Vec<String> =
-            rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
-        let head =
-            "| code | from | meaning | again? | next step |\n| --- | --- | --- | --- | --- |";
-        let text = format!(
-            "{before}{heading}{}{head}\n{}{}",
-            &after[..start],
-            lines.join("\n"),
-            &after[end..]
+        bless(
+            heading,
+            "| code | from | meaning | again? | next step |\n| --- | --- | --- | --- | --- |",
+            &rows,
         );
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"), text).expect("written");
         return;
     }
     assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
+}
+
+/// `RUNNER_BLESS=1` writes it anew.
+#[test]
+fn the_table_of_settings_is_the_settings() {
+    let figures = runner::config::FIGURES
+        .iter()
+        .map(|row| [format!("`{}`", row.key), row.unit.show(row.default), row.about.to_owned()]);
+    let flags = runner::config::FLAGS
+        .iter()
+        .map(|row| [format!("`{}`", row.key), row.default.to_string(), row.about.to_owned()]);
+    let rows: Vec<Vec<String>> = figures.chain(flags).map(Vec::from).collect();
+    let heading = "In the managed file alone";
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        bless(heading, "| key | default | meaning |\n| --- | --- | --- |", &rows);
+        return;
+    }
+    assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
+}
+
+/// Writes the table below a heading anew.
+fn bless(heading: &str, head: &str, rows: &[Vec<String>]) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    // Another test may have written its own table meanwhile.
+    let readme = std::fs::read_to_string(file).expect("the README");
+    let (before, after) = readme.split_once(heading).expect("the heading");
+    let start = after.find("\n|").expect("a table") + 1;
+    let end = start + after[start..].find("\n\n").expect("an end of the table");
+    let lines: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
+    let text = format!(
+        "{before}{heading}{}{head}\n{}{}",
+        &after[..start],
+        lines.join("\n"),
+        &after[end..]
+    );
+    std::fs::write(file, text).expect("written");
 }
 
 #[test]

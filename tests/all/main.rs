@@ -11,6 +11,7 @@ mod aborted;
 mod cases;
 mod cli;
 mod compile;
+mod config;
 mod crowd;
 mod death;
 mod docs;

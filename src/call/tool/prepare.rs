@@ -12,6 +12,7 @@ use super::error::ToolCallError;
 use super::sandbox::Scene;
 use crate::call::CallError;
 use crate::call::result::ToolRef;
+use crate::config;
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
@@ -75,6 +76,7 @@ impl ToolRequest {
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
         let places = Places::from_env(variable, Some(workspace.root()));
+        let config = config::load(&places)?;
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
         let tool = take(Library::find(&places, &self.tools), &self.name)?;
         let scene = Scene {
@@ -96,6 +98,10 @@ impl ToolRequest {
             .map_err(ToolCallError::from)?;
         let narrowed = prepared.definition.permissions.narrow(&prepared.scene.policy);
         prepared.scene.limits = figures(&narrowed);
+        if let Some(longest) = config.limits(name).max_execution_time {
+            let figure = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+            prepared.scene.limits.tighten(Limit::Wall, figure);
+        }
         for (limit, figure) in &self.tighten {
             prepared.scene.limits.tighten(*limit, *figure);
         }

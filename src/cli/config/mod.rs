@@ -1,0 +1,42 @@
+//! `runner config …`: what is set, by whom, and whether it can be used.
+
+mod check;
+mod path;
+mod schema;
+mod show;
+
+use clap::Subcommand;
+
+use crate::cli::policy::place;
+use crate::cli::printer::Printer;
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::Places;
+
+/// The subcommands of `config`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show every value that is in force, and where it comes from
+    Show(show::Args),
+    /// Check configuration files
+    Check(check::Args),
+    /// Print the JSON Schema of a configuration file, for editors
+    Schema(schema::Args),
+    /// Show where configuration files are looked for
+    Path(path::Args),
+}
+
+/// Runs one of them.
+pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+    match command {
+        Command::Show(args) => show::run(&args, printer),
+        Command::Check(args) => check::run(&args, printer),
+        Command::Schema(args) => schema::run(&args, printer),
+        Command::Path(args) => path::run(&args, printer),
+    }
+}
+
+/// The places of whoever asks, where they stand.
+fn places() -> Result<Places, Error> {
+    Ok(place::Args { policy: None, cwd: None }.resolve()?.places)
+}

@@ -1,0 +1,93 @@
+//! `runner config show`: every value in force, with the layer and the line that it comes from.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::places;
+use crate::cli::printer::{Format, Printer};
+use crate::cli::table::Table;
+use crate::config::{self, Config, FIGURES, FLAGS, Figure, Source, Sourced};
+use crate::error::Error;
+use crate::exit::Ending;
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  runner config show\n  runner config show --json | jq '.settings[] | select(.layer != \"default\")'"
+)]
+pub struct Args {}
+
+/// One value.
+#[derive(Debug, Serialize)]
+struct Row {
+    key: String,
+    value: Value,
+    #[serde(flatten)]
+    source: Source,
+}
+
+pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let config = config::load(&places()?)?;
+    let rows = rows(&config);
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "settings": rows }))?,
+        Format::Text => {
+            let mut table = Table::new(["key", "value", "layer", "from"]);
+            for Row { key, value, source } in rows {
+                let place = source.file.zip(source.line);
+                let from = place.map(|(file, line)| format!("{file}:{line}"));
+                let layer = source.layer.word().to_owned();
+                table.row([key, shown(&value), layer, from.unwrap_or_default()]);
+            }
+            printer.data(&table)?;
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn rows(config: &Config) -> Vec<Row> {
+    let row = |key: &str, value: Value, source: &Source| Row {
+        key: key.to_owned(),
+        value,
+        source: source.clone(),
+    };
+    let figure = |key: &str, figure: Figure, held: &Sourced<u64>| {
+        row(key, figure.row().unit.show(held.value).into(), &held.source)
+    };
+    let mut rows = Vec::new();
+    for it in &FIGURES {
+        rows.push(figure(it.key, it.figure, config.figure(it.figure)));
+    }
+    for it in &FLAGS {
+        let held = config.flag(it.flag);
+        rows.push(row(it.key, held.value.into(), &held.source));
+    }
+    let skip = config.scan_skip();
+    rows.push(row("scan.skip", json!(skip.value), &skip.source));
+    if let Some(folder) = config.team() {
+        let path = folder.value.display().to_string();
+        rows.push(row("team.folder", path.into(), &folder.source));
+    }
+    for (name, tool) in config.tools() {
+        if let Some(enabled) = &tool.enabled {
+            rows.push(row(&format!("tools.{name}.enabled"), enabled.value.into(), &enabled.source));
+        }
+        for (it, held) in &tool.figures {
+            let word = it.row().key.rsplit('.').next().unwrap_or_default();
+            rows.push(figure(&format!("tools.{name}.{word}"), *it, held));
+        }
+    }
+    for (it, held) in config.ceilings() {
+        rows.push(figure(&format!("ceiling.{}", it.row().key), *it, held));
+    }
+    rows
+}

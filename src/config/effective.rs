@@ -1,0 +1,219 @@
+//! The configuration in force: one value for each key, and where it came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::figure::{self, Figure, NONE};
+use super::flag::{self, Flag};
+use super::layer::Source;
+use crate::tool::ToolName;
+
+/// A value and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it came from.
+    pub source: Source,
+}
+
+/// The configuration in force. [`load`](super::load) makes it; without any file it is the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub(super) figures: [Sourced<u64>; figure::TABLE.len()],
+    pub(super) flags: [Sourced<bool>; flag::TABLE.len()],
+    pub(super) scan_skip: Sourced<Vec<String>>,
+    pub(super) team_folder: Option<Sourced<PathBuf>>,
+    pub(super) ceilings: Vec<(Figure, Sourced<u64>)>,
+    pub(super) tools: BTreeMap<ToolName, ToolSettings>,
+}
+
+/// What is said of one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolSettings {
+    /// Whether it is switched on or off by hand.
+    pub enabled: Option<Sourced<bool>>,
+    /// The figures that it has of its own.
+    pub figures: BTreeMap<Figure, Sourced<u64>>,
+}
+
+/// Sandboxes that wait for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool {
+    /// How many wait at most; 0 turns it off.
+    pub size: usize,
+    /// How long one waits before it ends itself.
+    pub ttl: Duration,
+    /// Bytes that all of them take together at most.
+    pub memory: u64,
+}
+
+/// What holds for the calls of one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest run.
+    pub max_execution_time: Option<Duration>,
+    /// Calls in a minute.
+    pub calls_per_minute: Option<u64>,
+    /// Calls that run at once.
+    pub concurrency: usize,
+    /// Calls that wait for their turn.
+    pub queue: usize,
+    /// Time of a call with its waiting and its retries.
+    pub total_time: Option<Duration>,
+    /// Millionths of a US dollar that all calls of a day may cost, of all tools together.
+    pub daily_cost: Option<u64>,
+    /// When it is not called any more.
+    pub breaker: Breaker,
+}
+
+/// When a tool that keeps failing is not called any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Breaker {
+    /// The part of calls that fail, in hundredths.
+    pub errors: u64,
+    /// Calls in the window before that part counts.
+    pub calls: u64,
+    /// How far back calls are counted.
+    pub window: Duration,
+    /// Pause before one call is let through to try.
+    pub pause: Duration,
+}
+
+/// How long questions wait and approvals hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approvals {
+    /// How long a question waits for its answer.
+    pub pending: Duration,
+    /// How long an approval for a time holds if no time is said.
+    pub grant: Duration,
+    /// How long an approval for the session holds at most.
+    pub session: Duration,
+    /// The longest time that an approval can be given for.
+    pub longest: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let default = Source::default;
+        Self {
+            figures: figure::TABLE.map(|row| Sourced { value: row.default, source: default() }),
+            flags: flag::TABLE.map(|row| Sourced { value: row.default, source: default() }),
+            scan_skip: Sourced { value: Vec::new(), source: default() },
+            team_folder: None,
+            ceilings: Vec::new(),
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// A figure and where it came from.
+    #[must_use]
+    pub fn figure(&self, figure: Figure) -> &Sourced<u64> {
+        &self.figures[figure as usize]
+    }
+
+    /// A switch and where it came from.
+    #[must_use]
+    pub fn flag(&self, flag: Flag) -> &Sourced<bool> {
+        &self.flags[flag as usize]
+    }
+
+    /// Whether a switch is on.
+    #[must_use]
+    pub fn is_on(&self, flag: Flag) -> bool {
+        self.flag(flag).value
+    }
+
+    /// Sandboxes that wait.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        Pool {
+            size: size(self.figure(Figure::PoolSize).value),
+            ttl: self.time(Figure::PoolTtl),
+            memory: self.figure(Figure::PoolMemory).value,
+        }
+    }
+
+    /// What holds for the calls of a tool; its own figures before those for all.
+    #[must_use]
+    pub fn limits(&self, tool: &ToolName) -> Limits {
+        let own = self.tools.get(tool);
+        let figure = |figure: Figure| {
+            let own = own.and_then(|tool| tool.figures.get(&figure));
+            own.unwrap_or_else(|| self.figure(figure)).value
+        };
+        let some = |figure: u64| (figure != NONE).then_some(figure);
+        Limits {
+            max_execution_time: some(figure(Figure::MaxExecutionTime)).map(Duration::from_millis),
+            calls_per_minute: some(figure(Figure::CallsPerMinute)),
+            concurrency: size(figure(Figure::Concurrency)),
+            queue: size(figure(Figure::Queue)),
+            total_time: some(figure(Figure::TotalTime)).map(Duration::from_millis),
+            daily_cost: some(figure(Figure::DailyCost)),
+            breaker: Breaker {
+                errors: figure(Figure::BreakerErrors),
+                calls: figure(Figure::BreakerCalls),
+                window: self.time(Figure::BreakerWindow),
+                pause: self.time(Figure::BreakerPause),
+            },
+        }
+    }
+
+    /// How long questions wait and approvals hold.
+    #[must_use]
+    pub fn approvals(&self) -> Approvals {
+        Approvals {
+            pending: self.time(Figure::ApprovalPending),
+            grant: self.time(Figure::ApprovalGrant),
+            session: self.time(Figure::ApprovalSession),
+            longest: self.time(Figure::ApprovalLongest),
+        }
+    }
+
+    /// Folders of the workspace, from its root, that are not looked through for denied files.
+    #[must_use]
+    pub fn scan_skip(&self) -> &Sourced<Vec<String>> {
+        &self.scan_skip
+    }
+
+    /// The folder of the team's tools.
+    #[must_use]
+    pub fn team_folder(&self) -> Option<&Path> {
+        self.team_folder.as_ref().map(|folder| folder.value.as_path())
+    }
+
+    /// The same, and where it came from.
+    #[must_use]
+    pub fn team(&self) -> Option<&Sourced<PathBuf>> {
+        self.team_folder.as_ref()
+    }
+
+    /// What is said of single tools.
+    pub fn tools(&self) -> impl Iterator<Item = (&ToolName, &ToolSettings)> {
+        self.tools.iter()
+    }
+
+    /// Whether a tool is switched on or off by hand.
+    #[must_use]
+    pub fn enabled(&self, tool: &ToolName) -> Option<&Sourced<bool>> {
+        self.tools.get(tool)?.enabled.as_ref()
+    }
+
+    /// The bounds that the managed layer sets for everybody.
+    #[must_use]
+    pub fn ceilings(&self) -> &[(Figure, Sourced<u64>)] {
+        &self.ceilings
+    }
+
+    fn time(&self, figure: Figure) -> Duration {
+        Duration::from_millis(self.figure(figure).value)
+    }
+}
+
+/// A count that fits the machine; nobody has more than that.
+fn size(figure: u64) -> usize {
+    usize::try_from(figure).unwrap_or(usize::MAX)
+}
