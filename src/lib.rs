@@ -21,6 +21,7 @@
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
 //! - [`policies`]: finds and opens policy files, knows which are trusted.
 //! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record.
+//! - [`limits`]: a place among the calls that run at once, or a wait for it.
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; and the run itself.
 //! - [`engine`]: what makes sandboxes; Docker now.
@@ -44,6 +45,7 @@
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
+//! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
 //! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the folders of `--tools` | tools, read; `tool new` writes there |
 //! | `$XDG_STATE_HOME/runner/tools/` | the tools that we ship, laid out to be compiled |
@@ -68,6 +70,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod exit;
+pub mod limits;
 pub mod policies;
 pub mod sandbox;
 pub mod store;

@@ -8,6 +8,7 @@ use crate::config::ConfigError;
 use crate::engine::{CallId, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
+use crate::limits::QueueError;
 use crate::policies::PolicyError;
 use crate::sandbox::outcome::RunError;
 use crate::sandbox::planner::PlanError;
@@ -40,6 +41,8 @@ pub enum CallError {
     Engine(EngineError),
     /// The sandbox.
     Run(RunError),
+    /// There was no place for it among the calls that run.
+    Queue(QueueError),
     /// The tool.
     Tool(ToolCallError),
     /// The record could not be written.
@@ -59,6 +62,7 @@ impl CallError {
             Self::Plan(error) => Some(error),
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
+            Self::Queue(error) => Some(error),
             Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::Started(_, error) => Some(error.as_ref()),
@@ -79,6 +83,7 @@ impl fmt::Display for CallError {
             Self::Plan(error) => error.fmt(f),
             Self::Engine(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
+            Self::Queue(error) => error.fmt(f),
             Self::Tool(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Started(_, error) => error.fmt(f),
@@ -172,6 +177,7 @@ from!(
     Plan(PlanError),
     Engine(EngineError),
     Run(RunError),
+    Queue(QueueError),
     Tool(ToolCallError),
     Store(StoreError),
 );

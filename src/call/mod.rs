@@ -12,6 +12,7 @@
 mod error;
 mod grants;
 mod line;
+mod place;
 mod plan;
 mod record;
 mod request;

@@ -6,6 +6,7 @@ use runner_policy::effect::Class;
 use serde_json::{Value, json};
 
 use super::error::CallError;
+use super::place::place_of_command;
 use super::plan::{Setting, make_plan, materials};
 use super::record::{End, Record};
 use super::request::{Decided, path_text};
@@ -82,7 +83,7 @@ pub(super) async fn carry_out(
     let mut record = Record::open(&decided.places)?;
     record.start(&started(decided, parent)?)?;
     let id = record.id().clone();
-    let result = in_sandbox(&id, decided, output, cancel).await;
+    let result = in_turn(&id, decided, output, cancel).await;
     let end = match &result {
         Ok(result) => End {
             ending: result.ending.clone(),
@@ -166,6 +167,19 @@ fn setting(decided: &Decided) -> Setting<'_> {
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
     }
+}
+
+/// Runs it in its turn, and tells how long it waited for that.
+async fn in_turn(
+    id: &CallId,
+    decided: &Decided,
+    mut output: Output,
+    cancel: &mut Cancel,
+) -> Result<CallResult, CallError> {
+    let place = place_of_command(decided, &mut output, cancel).await?;
+    let mut result = in_sandbox(id, decided, output, cancel).await?;
+    place.tell(&mut result.metadata);
+    Ok(result)
 }
 
 async fn in_sandbox(

@@ -25,6 +25,7 @@ mod limits;
 mod line;
 mod own_engine;
 mod policy;
+mod queue;
 mod refused;
 mod support;
 mod tools;

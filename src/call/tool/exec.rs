@@ -171,7 +171,13 @@ fn ended() -> Refusal {
 }
 
 fn broken(error: CallError) -> Refusal {
-    let mut refusal = Refusal::new(Code::EngineError, error.to_string());
+    let code = match error.code() {
+        "busy" => Code::Busy,
+        "timeout" => Code::Timeout,
+        "cancelled" => Code::Cancelled,
+        _ => Code::EngineError,
+    };
+    let mut refusal = Refusal::new(code, error.to_string());
     refusal.suggestion = error.hint();
     refusal
 }

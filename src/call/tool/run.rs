@@ -15,6 +15,7 @@ use crate::audit::{Redactor, Started};
 use crate::broker::{
     Authority, BrokerLimits, BrokerUsage, Brokered, Conversation, Events, Fetcher, Form, Job, Mode,
 };
+use crate::call::place::place;
 use crate::call::record::{End, Record};
 use crate::call::request::{Approval, path_text};
 use crate::call::result::{ErrorObject, Stream, ending, metadata};
@@ -23,6 +24,7 @@ use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
 use crate::error::Failure;
 use crate::exit::{Ending, Kind};
+use crate::limits::{Place, Subject};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::outcome::{CancelCause, Verdict as Outcome};
 use crate::sandbox::run::Streams;
@@ -72,14 +74,15 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     let redactor = front.redactor.clone();
     let ran = in_event_loop(serve(&id, prepared, front));
     crate::sys::default_signals();
-    let ran = match ran {
+    let (ran, place) = match ran {
         Ok(ran) => ran,
         Err(error) => {
             record.end(End::of_error(&error))?;
             return Err(CallError::Started(id, Box::new(error)));
         }
     };
-    let result = result(&id, prepared, ran, keeps, &redactor);
+    let mut result = result(&id, prepared, ran, keeps, &redactor);
+    place.tell(&mut result.metadata);
     record.end(End {
         ending: result.ending.clone(),
         code: result.error.as_ref().map(|error| error.code.clone()),
@@ -88,10 +91,16 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     Ok(result)
 }
 
-async fn serve(id: &CallId, prepared: &Prepared, front: Front) -> Result<Ran, CallError> {
+async fn serve(
+    id: &CallId,
+    prepared: &Prepared,
+    mut front: Front,
+) -> Result<(Ran, Place), CallError> {
     let scene = &prepared.scene;
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+    let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut front.streams.stderr);
+    let place = place(&scene.places, subject, &scene.limits, &mut cancel, told).await?;
     let name = prepared.definition.name.to_string();
     let exec = ToolExec {
         policy: Arc::clone(&scene.policy),
@@ -132,7 +141,8 @@ async fn serve(id: &CallId, prepared: &Prepared, front: Front) -> Result<Ran, Ca
         attempt: 1,
         code: prepared.compiled.code.clone().into_bytes(),
     };
-    run_job(id, scene, job, authority, front.events, front.streams, &mut cancel).await
+    let ran = run_job(id, scene, job, authority, front.events, front.streams, &mut cancel).await?;
+    Ok((ran, place))
 }
 
 fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallError> {

@@ -1,0 +1,113 @@
+//! Why a call got no place.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+use crate::sandbox::outcome::CancelCause;
+
+/// A call that did not get in.
+#[derive(Debug)]
+pub enum QueueError {
+    /// All places are taken, those for waiting too.
+    Busy {
+        /// Whose queue it is.
+        subject: String,
+        /// Calls that may run at once.
+        running: u16,
+        /// Calls that may wait.
+        waiting: u16,
+    },
+    /// It waited for as long as the call may take.
+    Timeout {
+        /// Whose queue it is.
+        subject: String,
+        /// How long that was.
+        waited: Duration,
+    },
+    /// Somebody ended it while it waited.
+    Cancelled(CancelCause),
+    /// There is no folder for our state.
+    NoFolder,
+    /// A file of the queue cannot be used.
+    File(PathBuf, io::Error),
+}
+
+impl fmt::Display for QueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { subject, running, waiting } => write!(
+                f,
+                "too many calls of {subject} at once: {running} are running and {waiting} are waiting"
+            ),
+            Self::Timeout { subject, waited } => write!(
+                f,
+                "the call waited {} s in the queue of {subject}, and may not take longer",
+                waited.as_secs()
+            ),
+            Self::Cancelled(_) => {
+                f.write_str("the call was cancelled while it waited in the queue")
+            }
+            Self::NoFolder => f.write_str("there is no folder for the queue of calls"),
+            Self::File(path, error) => {
+                write!(f, "cannot use {} for the queue of calls: {error}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for QueueError {}
+
+impl Failure for QueueError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "busy",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled(_) => "cancelled",
+            Self::NoFolder => "store_no_folder",
+            Self::File(..) => "local_error",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Busy { .. } => Kind::Busy,
+            Self::Timeout { .. } => Kind::Timeout,
+            Self::Cancelled(CancelCause::Interrupt) => Kind::Interrupted,
+            Self::Cancelled(_) => Kind::Terminated,
+            Self::NoFolder | Self::File(..) => Kind::Broken,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Busy { .. } | Self::Timeout { .. } | Self::Cancelled(_) => Fault::Usage,
+            Self::NoFolder | Self::File(..) => Fault::Engine,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Busy { .. } | Self::Timeout { .. } => Retry::CanHelp,
+            Self::Cancelled(_) | Self::NoFolder | Self::File(..) => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Busy { .. } => Some(
+                "try again when some of them have ended; `runner ps` lists those that run"
+                    .to_owned(),
+            ),
+            Self::Timeout { .. } => {
+                Some("try again later, or let the call take longer with `--timeout`".to_owned())
+            }
+            Self::Cancelled(_) => None,
+            Self::NoFolder => Some("set HOME, or XDG_STATE_HOME to an absolute path".to_owned()),
+            Self::File(..) => Some("check the folder of our state".to_owned()),
+        }
+    }
+}

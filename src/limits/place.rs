@@ -1,0 +1,90 @@
+//! A place in a queue, held by a lock on a file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+/// A call's place among those that run. It is given back when this is dropped, or when the process ends.
+#[derive(Debug)]
+#[must_use = "the place is given back when this is dropped"]
+pub struct Place {
+    _slot: File,
+    queued: Duration,
+}
+
+impl Place {
+    pub(super) fn new(slot: File, queued: Duration) -> Self {
+        Self { _slot: slot, queued }
+    }
+
+    /// How long the call waited for it.
+    #[must_use]
+    pub fn queued(&self) -> Duration {
+        self.queued
+    }
+
+    /// Adds the wait to the phases in a result's metadata: it is a part of what the call took.
+    pub fn tell(&self, metadata: &mut Value) {
+        let Some(phases) = metadata.get_mut("duration_ms").and_then(Value::as_object_mut) else {
+            return;
+        };
+        // To a tenth of a microsecond, as the other phases.
+        let ms = |seconds: f64| (seconds * 1e7).round() / 1e4;
+        let total = phases.get("total").and_then(Value::as_f64).unwrap_or_default();
+        let queued = self.queued.as_secs_f64();
+        phases.insert("queued".to_owned(), json!(ms(queued)));
+        phases.insert("total".to_owned(), json!(ms(total / 1e3 + queued)));
+    }
+}
+
+/// Opens a file that is locked, making it if it is missing. Each opening is a holder of its own, also within
+/// one process; no program that this one starts inherits it.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+/// Whether somebody else holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is ours now.
+    ByUs,
+    /// Somebody else has it.
+    ByOthers,
+}
+
+/// Takes a lock if nobody holds it.
+pub(super) fn try_lock(file: &File, operation: FlockOperation) -> io::Result<Taken> {
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(Taken::ByUs),
+            Err(Errno::WOULDBLOCK) => return Ok(Taken::ByOthers),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits for a lock. The kernel serves those who wait in the order in which they came.
+pub(super) fn wait_for(file: &File) -> io::Result<()> {
+    loop {
+        match flock(file, FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
