@@ -1,10 +1,26 @@
 //! The guest that this program was built with.
 
+use std::time::Duration;
+
+use runner_wire::Start;
+
 /// The static executable. The build script makes it from `src/guest` and `src/wire`.
 pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runner-guest"));
 
 /// The digest of [`PROGRAM`]; images and volumes that carry it are named by it.
 pub const DIGEST: &str = env!("RUNNER_GUEST_DIGEST");
+
+/// The arguments of a guest that waits so long for the host's first word, with what it starts meanwhile.
+///
+/// # Errors
+/// The order cannot be written.
+pub fn arguments(wait: Duration, beforehand: Option<&Start>) -> serde_json::Result<Vec<String>> {
+    let mut arguments = vec![wait.as_millis().to_string()];
+    if let Some(start) = beforehand {
+        arguments.push(serde_json::to_string(start)?);
+    }
+    Ok(arguments)
+}
 
 #[cfg(test)]
 mod tests {

@@ -8,19 +8,26 @@ use runner_wire::Usage;
 /// Version 2 has all files in one folder, version 1 a folder for each controller.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Fills in what the control group knows; `cpu_us` is what was counted at the end of children.
-pub fn usage(cpu_us: u64) -> Usage {
+/// Fills in what the control group knows. `children_us` is the processor time that was counted at the end of
+/// children, `before_us` what [`cpu_us`] told when the call began.
+pub fn usage(children_us: u64, before_us: Option<u64>) -> Usage {
     Usage {
         peak_memory: number("memory.peak").or_else(|| number("memory/memory.max_usage_in_bytes")),
-        cpu_us: field("cpu.stat", "usage_usec")
-            .or_else(|| number("cpuacct/cpuacct.usage").map(|nanos| nanos / 1000))
-            .or(Some(cpu_us)),
+        cpu_us: cpu_us()
+            .map(|now| now.saturating_sub(before_us.unwrap_or(0)))
+            .or(Some(children_us)),
         peak_pids: number("pids.peak").or_else(|| number("pids/pids.peak")),
         oom_kills: field("memory.events", "oom_kill")
             .or_else(|| field("memory/memory.oom_control", "oom_kill")),
         pids_refused: pids_refused(),
         ..Usage::default()
     }
+}
+
+/// Processor time of the sandbox since it was made, in microseconds.
+pub fn cpu_us() -> Option<u64> {
+    field("cpu.stat", "usage_usec")
+        .or_else(|| number("cpuacct/cpuacct.usage").map(|nanos| nanos / 1000))
 }
 
 /// How many processes and threads were refused.

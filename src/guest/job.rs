@@ -6,7 +6,8 @@
 use crate::stage::{self, Failure, Launched, Orders, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
-    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Simple, Start, Word, Work,
+    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Simple, Start, WireError, Word,
+    Work,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,11 +17,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// Status of a command that could not be started.
 const CANNOT_START: i32 = 126;
 
+/// Pipelines, and on what end of the one before each depends.
+type Steps = VecDeque<(Option<Joiner>, Pipeline)>;
+
 /// The work in progress.
 pub struct Job {
     start: Start,
     voice: Voice,
-    steps: VecDeque<(Option<Joiner>, Pipeline)>,
+    steps: Steps,
     streams: Option<[OwnedFd; 3]>,
     /// What becomes descriptor 3 of the first command.
     port: Option<OwnedFd>,
@@ -41,8 +45,12 @@ struct Process {
 
 impl Job {
     /// Begins the work with these ends of the standard streams, and of the talk of a tool.
-    pub fn begin(mut start: Start, streams: [OwnedFd; 3], port: Option<OwnedFd>) -> Self {
-        let (steps, voice) = steps(&mut start.work);
+    pub fn begin(
+        mut start: Start,
+        streams: [OwnedFd; 3],
+        port: Option<OwnedFd>,
+    ) -> Result<Self, WireError> {
+        let (steps, voice) = steps(&mut start.work)?;
         let mut job = Self {
             voice,
             steps,
@@ -65,7 +73,7 @@ impl Job {
                 job.last = Ending::NoCwd { errno: number(&error) };
             }
         }
-        job
+        Ok(job)
     }
 
     /// How it ended, once nothing is left to do.
@@ -289,8 +297,8 @@ impl Process {
 }
 
 /// The steps of the work, and who hears of a command that cannot be started.
-fn steps(work: &mut Work) -> (VecDeque<(Option<Joiner>, Pipeline)>, Voice) {
-    match work {
+fn steps(work: &mut Work) -> Result<(Steps, Voice), WireError> {
+    Ok(match work {
         Work::Argv { argv, program } => {
             let words = std::mem::take(argv).into_iter().map(Word::Text).collect();
             let simple = Simple {
@@ -312,7 +320,8 @@ fn steps(work: &mut Work) -> (VecDeque<(Option<Joiner>, Pipeline)>, Voice) {
                 .collect();
             (steps, Voice::Command)
         }
-    }
+        Work::Waiting => return Err(WireError::NothingWaits),
+    })
 }
 
 fn number(error: &io::Error) -> i32 {

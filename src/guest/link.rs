@@ -3,11 +3,13 @@
 //! Control goes out at once; a data frame is only made while little is waiting, so a control message
 //! waits behind at most one of them.
 
-use crate::sys;
+use crate::sys::{self, Poll};
 use runner_wire::{Decoder, Encoder, Frame, GuestMessage, Key, Side, WireError};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Instant;
 
 /// No data frame is made while this much waits to be written.
 const WAITING_MAX: usize = 16 << 10;
@@ -21,6 +23,19 @@ pub enum LinkError {
     Wire(WireError),
     /// A pipe failed.
     Io(io::Error),
+    /// What was started beforehand has ended before it was asked for.
+    Ended,
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the host is gone"),
+            Self::Wire(error) => error.fmt(f),
+            Self::Io(error) => error.fmt(f),
+            Self::Ended => f.write_str("the process that waited has ended"),
+        }
+    }
 }
 
 impl From<WireError> for LinkError {
@@ -129,6 +144,21 @@ impl Link {
         self.waiting.clear();
         self.written = 0;
         Ok(())
+    }
+
+    /// Writes everything that waits, or gives up at the deadline.
+    pub fn flush(&mut self, deadline: Instant) -> Result<(), LinkError> {
+        loop {
+            self.write()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(output) = self.output() else {
+                return Ok(());
+            };
+            if left.is_zero() {
+                return Err(LinkError::Gone);
+            }
+            sys::poll(&mut [Poll::write(output)], left)?;
+        }
     }
 }
 

@@ -5,9 +5,13 @@
 //! are trusted once the key is known; the processes that the guest starts are not, and they may run as
 //! the same user, so the guest is undumpable and every frame carries a code of authentication.
 //!
+//! Arguments: the milliseconds to wait for the host's first word, and, for a sandbox that is to wait with
+//! its process started, the order to start it (a `Start` as JSON).
+//!
 //! The same executable has a second life as a *stage*: between fork and exec of a command it is a
 //! fresh process without the key that applies limits and redirections (see [`stage`]).
 
+mod call;
 mod cgroup;
 mod glob;
 mod job;
@@ -18,12 +22,14 @@ mod stage;
 mod stdio;
 mod sys;
 mod test;
+mod underway;
+mod wait;
 mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a guest waits for the host's first frame, unless its first argument says otherwise.
+/// How long a guest waits for the host's first frame, if it has no arguments.
 const HELLO_WAIT: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -38,7 +44,14 @@ fn main() -> ExitCode {
     }
     let wait =
         first.and_then(|arg| arg.to_str()?.parse().ok()).map_or(HELLO_WAIT, Duration::from_millis);
-    match serve::run(wait) {
+    // An order that cannot be read is no order to ignore.
+    let beforehand = match args.next().map(|order| serde_json::from_slice(order.as_encoded_bytes()))
+    {
+        None => None,
+        Some(Ok(order)) => Some(order),
+        Some(Err(_)) => return ExitCode::from(125),
+    };
+    match serve::run(wait, beforehand) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(125),
     }

@@ -24,8 +24,12 @@ const PORT: RawFd = 3;
 /// Redirections use descriptors 0 to 9; ours are above.
 const OWN_FDS: RawFd = 10;
 
-/// Commands are killed before the guest when memory runs out: it must live to tell.
-const OOM_SCORE: &str = "500";
+/// Commands are killed before the guest when memory runs out, which must live to tell, and whose own score
+/// is high already: sandboxes go before anything else on the machine. There is none above this.
+const OOM_SCORE: i32 = 1000;
+
+/// The kernel's file for it.
+const OOM_FILE: &str = "/proc/self/oom_score_adj";
 
 /// Status of a program that is not there, as shells have it.
 const NOT_FOUND: u8 = 127;
@@ -146,8 +150,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn become_command(orders: Orders, mut report: File) -> ExitCode {
-    // Best effort: without it the kernel still prefers the larger process.
-    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    raise_oom_score();
     sys::set_umask(orders.umask);
     for redirect in &orders.redirects {
         if let Err((what, error)) = apply(redirect) {
@@ -173,6 +176,14 @@ fn become_command(orders: Orders, mut report: File) -> ExitCode {
                 }
             }
         }
+    }
+}
+
+/// Best effort: without it the kernel still prefers the larger process.
+fn raise_oom_score() {
+    let now = std::fs::read_to_string(OOM_FILE).ok().and_then(|text| text.trim().parse().ok());
+    if now.is_none_or(|now: i32| now < OOM_SCORE) {
+        let _ = std::fs::write(OOM_FILE, OOM_SCORE.to_string());
     }
 }
 

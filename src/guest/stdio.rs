@@ -137,9 +137,14 @@ impl Output {
         Ok(Self { channel, total: 0, pipe: Some(pipe), credit: Sender::new(channel) })
     }
 
+    /// The descriptor, while anybody may write.
+    pub fn fd(&self) -> Option<RawFd> {
+        self.pipe.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
     /// The descriptor to wait for, while the host has room.
     pub fn wants(&self) -> Option<RawFd> {
-        (self.credit.room() > 0).then(|| self.pipe.as_ref().map(AsRawFd::as_raw_fd)).flatten()
+        self.fd().filter(|_| self.credit.room() > 0)
     }
 
     /// Whether nobody writes any more.

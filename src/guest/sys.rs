@@ -116,6 +116,11 @@ impl Poll {
         Self(libc::pollfd { fd, events: libc::POLLOUT, revents: 0 })
     }
 
+    /// Waits until the other end of `fd` is gone, whatever can be read.
+    pub fn hangup(fd: RawFd) -> Self {
+        Self(libc::pollfd { fd, events: 0, revents: 0 })
+    }
+
     /// Waits for nothing.
     pub fn none() -> Self {
         Self(libc::pollfd { fd: -1, events: 0, revents: 0 })

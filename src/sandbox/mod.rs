@@ -18,6 +18,7 @@ pub mod materials;
 mod mount_error;
 pub mod mountinfo;
 pub mod mounts;
+pub mod order;
 pub mod outcome;
 pub mod plan;
 pub mod planner;

@@ -13,10 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner_policy::limits::{Limit, Limits};
+use runner_policy::limits::Limit;
 use runner_wire::{
-    Bytes, Decoder, Encoder, Hello, HostMessage, Key, Port, Seen, Side, Start, StartLimits, Stdin,
-    VERSION, Work,
+    Decoder, Encoder, Hello, HostMessage, Key, Port, Seen, Side, Stdin, VERSION, Work,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -24,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use super::cancel::Cancel;
 use super::identity::Expectation;
 use super::kept::Kept;
+use super::order::order;
 use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
 use super::pump::{Floor, Traffic, Wire, pump};
@@ -285,20 +285,9 @@ impl Proved {
         let limits = call.plan.limits;
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));
-        let start = HostMessage::Start(Start {
-            work: call.work,
-            env: call
-                .plan
-                .env
-                .into_iter()
-                .map(|(name, value)| (Bytes::from(name), Bytes::from(value)))
-                .collect(),
-            cwd: Bytes::from(call.plan.cwd.as_os_str()),
-            umask: call.umask,
-            stdin: if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
-            port: if streams.talk.is_some() { Port::Tool } else { Port::Closed },
-            limits: start_limits(&limits),
-        });
+        let stdin = if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null };
+        let port = if streams.talk.is_some() { Port::Tool } else { Port::Closed };
+        let start = HostMessage::Start(order(&call.plan, call.work, call.umask, stdin, port));
         let traffic = Traffic {
             stdin: streams.stdin,
             stdout: streams.stdout,
@@ -379,16 +368,6 @@ async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunErr
 fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
     let writable = mounts.iter().filter(|mount| mount.access == Access::ReadWrite);
     writable.map(|mount| mount.source.clone()).collect()
-}
-
-fn start_limits(limits: &Limits) -> StartLimits {
-    StartLimits {
-        wall_ms: limits.get(Limit::Wall),
-        cpu_ms: limits.get(Limit::CpuTime),
-        open_files: limits.get(Limit::OpenFiles),
-        file_size: limits.get(Limit::FileSize),
-        output_max: limits.get(Limit::OutputMax),
-    }
 }
 
 fn millis(time: Duration) -> u64 {

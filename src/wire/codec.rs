@@ -1,8 +1,9 @@
 //! Frames from bytes and bytes from frames, with sequence number and authentication.
 //!
 //! Both directions are authenticated with keys that are derived from the one in `Hello`, because a
-//! process of the same user may reach the pipes of PID 1. The key arrives before any such process
-//! exists. A frame that is lost, repeated, moved, changed or made up is an error.
+//! process of the same user may reach the pipes of PID 1. The key arrives before any code runs that
+//! is not ours: what waits in a sandbox beforehand is our own runtime, without a tool. A frame that is
+//! lost, repeated, moved, changed or made up is an error.
 
 use crate::bytes::{from_hex, to_hex};
 use crate::frame::{Channel, Frame, HEADER, Kind};
@@ -101,6 +102,12 @@ pub enum WireError {
     Credit(u32),
     /// The stream ended inside a frame.
     Torn,
+    /// An order to take over what waits, where nothing does.
+    NothingWaits,
+    /// An order with work of its own, where a process waits for one.
+    Occupied,
+    /// An order to take over a process that was started with something else.
+    Differs,
 }
 
 impl fmt::Display for WireError {
@@ -119,6 +126,9 @@ impl fmt::Display for WireError {
             Self::Channel { kind, channel } => write!(f, "{kind:?} frame on channel {channel}"),
             Self::Credit(channel) => write!(f, "credit of channel {channel} not kept"),
             Self::Torn => f.write_str("the stream ended inside a frame"),
+            Self::NothingWaits => f.write_str("no process waits for this order"),
+            Self::Occupied => f.write_str("a process waits here, and this order is not for it"),
+            Self::Differs => f.write_str("the process that waits was started with something else"),
         }
     }
 }

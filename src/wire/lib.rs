@@ -18,6 +18,9 @@
 //!  | -- Signal -------------------------> |
 //!  | <-- Exit(ending, usage) ------------ |   the last frame; the guest ends
 //! ```
+//!
+//! A guest may be given an order as it is created: it carries it out at once, before any `Hello`, and
+//! what it started waits. The one `Start` of that sandbox then has [`Work::Waiting`] and takes it over.
 
 mod bytes;
 mod codec;
@@ -25,6 +28,7 @@ mod credit;
 mod frame;
 mod line;
 mod message;
+mod start;
 
 pub use bytes::Bytes;
 pub use codec::{Decoder, Encoder, Key, Side, WireError};
@@ -35,7 +39,7 @@ pub use line::{
     Simple, Word,
 };
 pub use message::{
-    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase, Port,
-    Ready, Seen, SignalName, Start, StartLimits, Started, Stdin, StreamTotals, Usage, VERSION,
-    Work,
+    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
+    Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
+pub use start::{Port, Start, StartLimits, Stdin, Work};

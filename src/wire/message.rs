@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::codec::{Encoder, Key, WireError};
 use crate::frame::{Channel, Frame, Kind};
-use crate::line::Line;
+use crate::start::Start;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -64,79 +64,6 @@ pub struct Seen {
     pub no_new_privs: Option<bool>,
     /// Seccomp mode: 2 is a filter; `None` if the kernel does not tell.
     pub seccomp: Option<u32>,
-}
-
-/// What to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Start {
-    /// A command or a line.
-    pub work: Work,
-    /// The whole environment.
-    pub env: Vec<(Bytes, Bytes)>,
-    /// The working directory, absolute.
-    pub cwd: Bytes,
-    /// Permission bits that new files never get.
-    pub umask: u32,
-    /// What the command has as standard input.
-    pub stdin: Stdin,
-    /// What the command has as descriptor 3.
-    pub port: Port,
-    /// What the guest enforces.
-    pub limits: StartLimits,
-}
-
-/// What a command has as standard input. Programs tell the two apart: some read a pipe and do something
-/// else without one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stdin {
-    /// The null device.
-    Null,
-    /// A pipe, into which the host's bytes go.
-    Pipe,
-}
-
-/// What a command has as descriptor 3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Port {
-    /// Nothing.
-    Closed,
-    /// A socket; what goes through it is the channel [`Channel::TOOL`].
-    Tool,
-}
-
-/// A command or a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Work {
-    /// One program.
-    Argv {
-        /// Its arguments; the first is its name.
-        argv: Vec<Bytes>,
-        /// The file to execute, if the host bound the name to one; else PATH is searched.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        program: Option<Bytes>,
-    },
-    /// A line that the guest executes itself.
-    Line(Line),
-}
-
-/// What the guest enforces; memory, processors and pids are the container's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StartLimits {
-    /// Time to the end.
-    pub wall_ms: u64,
-    /// Processor time of one process.
-    pub cpu_ms: u64,
-    /// Open files of one process.
-    pub open_files: u64,
-    /// Size of one written file.
-    pub file_size: u64,
-    /// Bytes of both output streams at which the call ends.
-    pub output_max: u64,
 }
 
 /// The first process runs.
@@ -311,6 +238,8 @@ pub enum Phase {
     Setup,
     /// From the first frame to `Start`.
     Handshake,
+    /// What was started beforehand ended before `Start`: nothing of this call ran.
+    Wait,
     /// Starting a process.
     Spawn,
     /// While it runs.

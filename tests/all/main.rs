@@ -29,4 +29,5 @@ mod queue;
 mod refused;
 mod support;
 mod tools;
+mod waiting;
 mod words;

@@ -26,3 +26,4 @@ pub use error::ToolCallError;
 pub use look::{Health, Looker};
 pub use prepare::{Given, Prepared, ToolRequest};
 pub use run::{Front, run};
+pub use sandbox::tool_order;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use runner_policy::Effective;
 use runner_policy::limits::Limits;
 use runner_policy::model::RunPlace;
-use runner_wire::{Bytes, Work};
+use runner_wire::{Bytes, Port, Start, Stdin, Work};
 use tokio::io::DuplexStream;
 
 use crate::broker::{self, Authority, Events, Job, Served};
@@ -23,6 +23,7 @@ use crate::sandbox::cancel::Cancel;
 use crate::sandbox::claims;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
+use crate::sandbox::order::order;
 use crate::sandbox::outcome::Outcome;
 use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
@@ -80,13 +81,20 @@ pub(super) async fn run_job(
     let plan = make_plan(&setting(scene), engine.as_ref(), Missing::Make).await?;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
-    let work = Work::Argv { argv: [NODE, runtime::MAIN].map(Bytes::from).to_vec(), program: None };
-    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask: UMASK };
+    let Start { work, umask, .. } = tool_order(&plan);
+    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask };
     let sandbox = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
     let broker = broker::serve(stream, job, authority, events, std::future::pending());
     let (outcome, served) = tokio::join!(sandbox, broker);
     Ok(Ran { outcome: outcome?, served, plan, engine: engine.name() })
+}
+
+/// What runs in a tool's sandbox, before any tool is in it: the same for every tool of the same plan, whether
+/// it is started by a call or waits for one.
+pub fn tool_order(plan: &SandboxPlan) -> Start {
+    let work = Work::Argv { argv: [NODE, runtime::MAIN].map(Bytes::from).to_vec(), program: None };
+    order(plan, work, UMASK, Stdin::Null, Port::Tool)
 }
 
 fn setting(scene: &Scene) -> Setting<'_> {

@@ -107,6 +107,7 @@ fn host() -> Vec<HostMessage> {
         ),
         start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }, Stdin::Null),
         start(Work::Line(line), Stdin::Pipe),
+        start(Work::Waiting, Stdin::Null),
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
         HostMessage::Credit(Channel::STDERR, 65_536),
@@ -182,7 +183,7 @@ fn guest() -> Vec<GuestMessage> {
     ] {
         messages.push(GuestMessage::Exit(Exit { ending, hits, usage: usage.clone() }));
     }
-    for phase in [Phase::Setup, Phase::Handshake, Phase::Spawn, Phase::Run] {
+    for phase in [Phase::Setup, Phase::Handshake, Phase::Wait, Phase::Spawn, Phase::Run] {
         messages.push(GuestMessage::Fatal(Fatal { phase, message: "why".to_owned() }));
     }
     messages

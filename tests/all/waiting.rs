@@ -1,0 +1,299 @@
+//! Guests that start their process before anybody asks for it, by hand through the engine.
+
+use std::time::{Duration, Instant};
+
+use bollard::query_parameters::CreateContainerOptionsBuilder;
+use futures_util::StreamExt;
+use runner::engine::docker::settings::{Launch, container_settings};
+use runner::engine::{
+    Attached, CallId, Chunk, Docker, Engine, Labels, Owner, SandboxId, guest, now,
+};
+use runner::sandbox::order::order;
+use runner::sandbox::plan::{Runtime, SandboxPlan};
+use runner_wire::{
+    Bytes, Channel, Decoder, Encoder, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, Key,
+    Phase, Port, Side, Start, Stdin, VERSION, Work,
+};
+use tokio::io::AsyncWriteExt;
+
+use crate::death::gone;
+use crate::engine::{argv, block_on, plan, workspace};
+use crate::image::docker;
+
+/// Both kinds of kernel that a sandbox can have.
+const RUNTIMES: [&str; 2] = ["runc", "runsc"];
+
+/// How long a guest waits where the test does not want to see the end of it.
+const LONG: Duration = Duration::from_secs(120);
+
+fn shell(plan: &SandboxPlan, script: &str) -> Start {
+    order(plan, argv(&["sh", "-c", script]), 0o077, Stdin::Null, Port::Tool)
+}
+
+fn waiting(start: &Start) -> Start {
+    Start { work: Work::Waiting, ..start.clone() }
+}
+
+/// A sandbox that was started by hand.
+struct Sandbox {
+    engine: Docker,
+    id: SandboxId,
+    call: CallId,
+}
+
+impl Sandbox {
+    async fn start(plan: &SandboxPlan, wait: Duration, beforehand: Option<&Start>) -> Self {
+        let engine = Docker::connect().await.unwrap();
+        let prepared = engine.prepare(&plan.image).await.unwrap();
+        let call = CallId::fresh().unwrap();
+        let labels = Labels {
+            call: call.clone(),
+            owner: Owner::this().unwrap(),
+            deadline: now() + Duration::from_secs(300),
+        };
+        let launch = Launch {
+            image: prepared.image.clone(),
+            guest: prepared.guest.clone(),
+            arguments: guest::arguments(wait, beforehand).unwrap(),
+            labels: labels.to_map(),
+            processors: 1,
+        };
+        let body = container_settings(plan, &launch).unwrap();
+        let client = bollard::Docker::connect_with_defaults().unwrap();
+        let options = CreateContainerOptionsBuilder::default().name(&labels.name()).build();
+        let created = client.create_container(Some(options), body).await.unwrap();
+        let id = SandboxId::new(created.id);
+        engine.start(&id).await.unwrap();
+        Self { engine, id, call }
+    }
+
+    async fn attach(&self) -> Talk {
+        let attached = self.engine.attach(&self.id).await.unwrap();
+        let (decoder, encoder) = (Decoder::new(Side::Guest), Encoder::new(Side::Host));
+        Talk { attached, decoder, encoder }
+    }
+
+    /// What the kernel counts as the sleeps of the guest, each of which ended with some work.
+    fn sleeps(&self) -> String {
+        let pid = docker(&["inspect", "-f", "{{.State.Pid}}", self.id.as_str()]);
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+        line.unwrap().to_owned()
+    }
+}
+
+/// The host's end of the wire.
+struct Talk {
+    attached: Attached,
+    decoder: Decoder,
+    encoder: Encoder,
+}
+
+impl Talk {
+    async fn say(&mut self, message: &HostMessage) {
+        let mut bytes = Vec::new();
+        message.encode(&mut self.encoder, &mut bytes).unwrap();
+        // A guest that has ended does not hear it.
+        let _ = self.attached.input.write_all(&bytes).await;
+        let _ = self.attached.input.flush().await;
+    }
+
+    /// The next word; `None` once the guest is gone.
+    async fn hear(&mut self) -> Option<GuestMessage> {
+        loop {
+            if let Some(frame) = self.decoder.next_frame().unwrap() {
+                return Some(GuestMessage::from_frame(frame).unwrap());
+            }
+            match self.attached.output.next().await {
+                Some(Ok(Chunk::Wire(bytes))) => self.decoder.push(&bytes),
+                Some(Ok(Chunk::Noise(_))) => {}
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+
+    async fn hello(&mut self) {
+        let key = Key::new([7; 32]);
+        let hello = Hello {
+            version: VERSION,
+            key: key.clone(),
+            targets: vec![Bytes::from("/usr")],
+            lease_ms: 60_000,
+        };
+        self.say(&HostMessage::Hello(hello)).await;
+        self.decoder.rekey(&key);
+    }
+
+    async fn ready(&mut self) {
+        self.hello().await;
+        let Some(GuestMessage::Ready(ready)) = self.hear().await else { panic!("not ready") };
+        assert!(ready.mounts[0].ino != 0 && ready.mounts[0].read_only, "{ready:?}");
+    }
+
+    /// Everything up to the last word.
+    async fn end(&mut self) -> (String, Result<Exit, Fatal>) {
+        let mut out = Vec::new();
+        loop {
+            match self.hear().await.expect("a last word") {
+                GuestMessage::Data(Channel::STDOUT | Channel::STDERR, bytes) => out.extend(bytes),
+                GuestMessage::Exit(exit) => return (String::from_utf8(out).unwrap(), Ok(exit)),
+                GuestMessage::Fatal(fatal) => {
+                    return (String::from_utf8(out).unwrap(), Err(fatal));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn fatal(&mut self) -> Fatal {
+        self.end().await.1.unwrap_err()
+    }
+}
+
+fn plan_for(runtime: &str) -> (tempfile::TempDir, SandboxPlan) {
+    let folder = workspace();
+    let mut plan = plan(folder.path());
+    plan.runtime = Runtime::new(runtime);
+    (folder, plan)
+}
+
+#[test]
+fn what_waits_is_taken_over_and_counted_from_then_on() {
+    for runtime in RUNTIMES {
+        let (_folder, plan) = plan_for(runtime);
+        // It works before anybody asks, prints, and then waits for a line of the talk.
+        let start = shell(
+            &plan,
+            "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo early; echo said >&2; \
+             read line <&3; echo \"$line, $PATH\"; exit 3",
+        );
+        let call = block_on(async {
+            let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let mut talk = sandbox.attach().await;
+            talk.ready().await;
+            let begun = Instant::now();
+            talk.say(&HostMessage::Start(waiting(&start))).await;
+            talk.say(&HostMessage::Data(Channel::TOOL, b"hello\n".to_vec())).await;
+            let (out, exit) = talk.end().await;
+            let since = u64::try_from(begun.elapsed().as_micros()).unwrap();
+            let exit = exit.unwrap();
+            assert_eq!(exit.ending, Ending::Exited { status: 3 }, "{runtime} {out}");
+            for text in ["early\n", "said\n", "hello, /usr/bin:/bin\n"] {
+                assert!(out.contains(text), "{runtime}: {out}");
+            }
+            let usage = exit.usage;
+            assert_eq!(usage.written.stdout + usage.written.stderr, out.len() as u64);
+            assert!(usage.wall_us <= since, "{runtime}: {usage:?} in {since}");
+            // Only its controller knows what was used before; gVisor shows none.
+            if runtime == "runc" {
+                assert!(usage.cpu_us.unwrap() <= since, "{usage:?} in {since}");
+            }
+            sandbox.call
+        });
+        gone(&call);
+    }
+}
+
+#[test]
+fn an_order_fits_what_waits_or_nothing_runs() {
+    let (folder, plan) = plan_for("runc");
+    let idle = shell(&plan, "read line <&3");
+    let touch = Start { work: argv(&["touch", "ran"]), ..idle.clone() };
+    let mut other = waiting(&idle);
+    other.env.push((Bytes::from("A"), Bytes::from("b")));
+    let cases = [
+        (None, waiting(&idle), "no process waits for this order"),
+        (Some(&idle), touch, "a process waits here, and this order is not for it"),
+        (Some(&idle), other, "the process that waits was started with something else"),
+    ];
+    for (beforehand, start, why) in cases {
+        let call = block_on(async {
+            let sandbox = Sandbox::start(&plan, LONG, beforehand).await;
+            let mut talk = sandbox.attach().await;
+            talk.ready().await;
+            talk.say(&HostMessage::Start(start)).await;
+            assert_eq!(talk.fatal().await.message, why);
+            sandbox.call
+        });
+        gone(&call);
+    }
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
+fn a_sandbox_is_used_once() {
+    let (_folder, plan) = plan_for("runc");
+    let idle = shell(&plan, "read line <&3");
+    for beforehand in [None, Some(&idle)] {
+        for again in ["Hello", "Start"] {
+            let call = block_on(async {
+                let sandbox = Sandbox::start(&plan, LONG, beforehand).await;
+                let mut talk = sandbox.attach().await;
+                talk.ready().await;
+                let start = beforehand.map_or_else(|| idle.clone(), waiting);
+                talk.say(&HostMessage::Start(start.clone())).await;
+                match again {
+                    "Hello" => talk.hello().await,
+                    _ => talk.say(&HostMessage::Start(start)).await,
+                }
+                let fatal = talk.fatal().await;
+                assert_eq!(fatal.phase, Phase::Run);
+                assert_eq!(fatal.message, format!("unexpected {again} frame"));
+                sandbox.call
+            });
+            gone(&call);
+        }
+    }
+}
+
+#[test]
+fn what_is_dead_is_never_handed_out() {
+    for runtime in RUNTIMES {
+        let (_folder, plan) = plan_for(runtime);
+        // It ends, cannot be started, or has no folder: the sandbox is gone before anybody comes.
+        let mut nowhere = shell(&plan, "read line <&3");
+        nowhere.cwd = Bytes::from("/nosuch");
+        let nosuch = Start { work: argv(&["nosuch"]), ..nowhere.clone() };
+        let nosuch = Start { cwd: Bytes::from("/"), ..nosuch };
+        for start in [shell(&plan, "exit 0"), shell(&plan, "kill -9 $$"), nosuch, nowhere] {
+            let sandbox = block_on(Sandbox::start(&plan, LONG, Some(&start)));
+            gone(&sandbox.call);
+        }
+        // Between the two words of the host: it is told.
+        let start = shell(&plan, "sleep 1.5");
+        let call = block_on(async {
+            let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
+            let mut talk = sandbox.attach().await;
+            talk.ready().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            talk.say(&HostMessage::Start(waiting(&start))).await;
+            assert_eq!(talk.fatal().await.phase, Phase::Wait, "{runtime}");
+            sandbox.call
+        });
+        gone(&call);
+    }
+}
+
+#[test]
+fn a_guest_sleeps_until_its_time_is_over_or_the_host_goes() {
+    for runtime in RUNTIMES {
+        let (_folder, plan) = plan_for(runtime);
+        let idle = shell(&plan, "read line <&3");
+        let brief = Duration::from_millis(500);
+        gone(&block_on(Sandbox::start(&plan, brief, Some(&idle))).call);
+        let call = block_on(async {
+            let sandbox = Sandbox::start(&plan, LONG, Some(&idle)).await;
+            if runtime == "runc" {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let before = sandbox.sleeps();
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                assert_eq!(sandbox.sleeps(), before);
+            }
+            // Whoever attaches and leaves has used it up.
+            drop(sandbox.attach().await);
+            sandbox.call
+        });
+        gone(&call);
+    }
+}
