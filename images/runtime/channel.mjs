@@ -1,19 +1,15 @@
-// The talk with the host over descriptor 3: sends requests, notes and the result, and receives
-// replies, bytes, credit and the abort.
+// The talk with the host: sends requests, notes and the result, and receives replies, bytes, credit and
+// the abort.
 //
-// It knows frames and requests, not what they mean: `platform.mjs` gives them meaning. Whatever
-// breaks the talk (the host is gone, somebody closed the descriptor, a frame that makes no sense)
-// ends it once, with an error for every request that waits: nobody waits for ever.
-
-import net from "node:net";
+// It knows frames and requests, not what they mean (`platform.mjs` gives them meaning) nor what carries
+// them (`transport.mjs`). Whatever breaks the talk (the host is gone, somebody closed the descriptor, a
+// frame that makes no sense) ends it once, with an error for every request that waits: nobody waits
+// for ever.
 
 import * as safe from "./intrinsics.mjs";
 import * as form from "./frames.mjs";
 import { RunnerError, trace } from "./errors.mjs";
 
-const DESCRIPTOR = 3;
-/** What one read takes at most: as much as the kernel's buffer of a socket pair commonly holds. */
-const READ_BUFFER = 256 * 1024;
 /** What one write joins: many small frames cost one system call. */
 const WRITE_BATCH = 256 * 1024;
 /** Requests under way at once. More wait here, in order, so that a tool may start thousands. */
@@ -22,15 +18,9 @@ const MAX_UNDER_WAY = 64;
 const MAX_UNDER_WAY_BYTES = 4 * 1024 * 1024;
 /** Notes that are not sent yet, in bytes: what a tool logs beyond that without a pause is counted and dropped. */
 const MAX_NOTES_WAITING = 1024 * 1024;
-/** How long the last frames may wait for a host that does not read. The host's own clock is shorter in practice. */
-const LAST_WRITE_MS = 5_000;
-
-const socketWrite = net.Socket.prototype.write;
-const socketRef = net.Socket.prototype.ref;
-const socketUnref = net.Socket.prototype.unref;
 
 /** Opens the talk. `events`: `start(job, code)`, `abort(reason)`, `broken(error)`, each called at most once. */
-export function open(events) {
+export function open(events, transport) {
   const requests = new safe.Table();
   const queue = [];
   let queueHead = 0;
@@ -41,7 +31,7 @@ export function open(events) {
   let underWayBytes = 0;
   let isOver = false;
   let broken;
-  let flying; // the bytes that were given to the socket and are not known to be written
+  let isFlying = false; // bytes were given to the transport and are not known to be written
   let notesWaiting = 0;
   let notesDropped = 0;
   let job;
@@ -54,23 +44,14 @@ export function open(events) {
       fail("protocol_error", `the host's frame cannot be read: ${error?.message}`);
     }
   });
-  const socket = new net.Socket({
-    fd: DESCRIPTOR,
-    readable: true,
-    writable: true,
-    onread: {
-      buffer: safe.allocate(READ_BUFFER),
-      callback: (count, buffer) => {
-        const problem = read(buffer, count);
-        if (problem !== undefined) fail("protocol_error", problem);
-        return true;
-      },
+  transport.listen({
+    __proto__: null,
+    take(buffer, count) {
+      const problem = read(buffer, count);
+      if (problem !== undefined) fail("protocol_error", problem);
     },
+    closed: (why) => fail("channel_closed", why),
   });
-  socket.on("error", (error) => fail("channel_closed", `the channel to the host broke: ${error.message}`));
-  socket.on("end", () => fail("channel_closed", "the host closed the channel"));
-  socket.on("close", () => fail("channel_closed", "the channel to the host was closed"));
-  const handle = socket._handle;
 
   // --- receiving ----------------------------------------------------------------------------
 
@@ -230,17 +211,15 @@ export function open(events) {
   }
 
   function pump() {
-    if (flying !== undefined || queueHead === queue.length) return;
-    flying = takeBatch();
     try {
-      safe.apply(socketWrite, socket, [flying, wrote]);
+      while (!isFlying && queueHead < queue.length) isFlying = !transport.write(takeBatch(), wrote);
     } catch (error) {
       fail("channel_closed", `the channel to the host broke: ${error?.message}`);
     }
   }
 
   function wrote(error) {
-    flying = undefined;
+    isFlying = false;
     if (error) return fail("channel_closed", `the channel to the host broke: ${error.message}`);
     pump();
   }
@@ -267,19 +246,12 @@ export function open(events) {
     return batch;
   }
 
-  /**
-   * Writes all that waits, at once and without the event loop, which must not run afterwards. What the
-   * socket has not written of its last batch is known by its size.
-   */
+  /** Writes all that waits, at once and without the event loop, which must not run afterwards. */
   function flush() {
     try {
-      if (flying !== undefined) {
-        const left = handle?.writeQueueSize ?? 0;
-        const tail = safe.view(flying, flying.length - safe.min(left, flying.length));
-        flying = undefined;
-        writeNow(tail);
-      }
-      while (queueHead < queue.length) writeNow(takeBatch());
+      isFlying = false;
+      transport.land();
+      while (queueHead < queue.length) transport.writeNow(takeBatch());
       return true;
     } catch {
       return false; // the host is gone: there is nobody left to tell
@@ -310,11 +282,12 @@ export function open(events) {
 
   /** The channel keeps the process alive only while something is expected from it. */
   function holdOpen() {
-    const isNeeded = job === undefined || code !== undefined || underWay > 0;
-    safe.apply(isNeeded ? socketRef : socketUnref, socket, []);
+    transport.hold(job === undefined || code !== undefined || underWay > 0);
   }
 
   return {
+    /** Whether nothing came yet. */
+    isUntouched: () => job === undefined && broken === undefined,
     request,
     note,
     cancelAll,
@@ -331,20 +304,6 @@ export function open(events) {
 }
 
 const NOTHING = safe.allocate(0);
-
-/** Writes to the descriptor itself, and waits where it is full. */
-function writeNow(bytes) {
-  let waited = 0;
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      at += safe.writeSync(DESCRIPTOR, bytes, at, bytes.length - at);
-    } catch (error) {
-      if (error?.code !== "EAGAIN" || waited > LAST_WRITE_MS) throw error;
-      safe.sleep(1);
-      waited += 1;
-    }
-  }
-}
 
 /** An error reply as the Error that the tool catches. */
 function refusal(error, here) {

@@ -79,6 +79,7 @@ export const unlisten = uncurry(EventTarget.prototype.removeEventListener);
 export const writeSync = fs.writeSync;
 export const writeFileSync = fs.writeFileSync;
 export const mkdtempSync = fs.mkdtempSync;
+export const unlinkSync = fs.unlinkSync;
 export const later = setTimeout;
 export const forget = clearTimeout;
 const cell = new Int32Array(new SharedArrayBuffer(4));

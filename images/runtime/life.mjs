@@ -20,13 +20,28 @@ async function check(schema, value) {
   return isSchemaObject(schema) ? (await import("./schema.mjs")).check(schema, value) : { __proto__: null, value };
 }
 
+let folder;
+
 /** Writes the code where it can be imported, and imports it. */
 async function load(job, code) {
-  const folder = `${safe.mkdtempSync(`${process.env.TMPDIR || "/tmp"}/tool-`)}/`;
-  codeIsBelow(folder);
-  const file = `${folder}${fileName(job.name)}.mjs`;
+  if (folder === undefined) {
+    folder = `${safe.mkdtempSync(`${process.env.TMPDIR || "/tmp"}/tool-`)}/`;
+    codeIsBelow(folder);
+  }
+  const file = pathOf(job.name);
   safe.writeFileSync(file, code);
   return import(`file://${file}`);
+}
+
+const pathOf = (name) => `${folder}${fileName(name)}.mjs`;
+
+/** Removes the code of this name again. */
+export function discard(name) {
+  try {
+    safe.unlinkSync(pathOf(name));
+  } catch {
+    // It was never written.
+  }
 }
 
 /** A name that is safe in a URL and in a stack. */

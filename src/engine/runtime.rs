@@ -25,8 +25,11 @@ files![
     "main.mjs",
     "metadata.mjs",
     "platform.mjs",
+    "rehearse.mjs",
     "result.mjs",
     "schema.mjs",
+    "serve.mjs",
+    "transport.mjs",
     "zod.mjs",
 ];
 

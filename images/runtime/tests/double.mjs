@@ -21,11 +21,11 @@ export const refuse = (code, message = code, rest = {}) => ({ error: { code, mes
 
 /**
  * Runs a tool. `answers[method](params, body, call)` returns the `ok` of a reply, `{ok, bytes}`, or
- * `refuse(…)`; `call` has `abort`, `send` and `id`. Resolves when the process has ended:
+ * `refuse(…)`; `call` has `abort`, `send` and `id`. `before(child)` is awaited before the job is sent. Resolves when the process has ended:
  * `{result, value, error, logs, progress, requests, frames, raw, stdout, stderr, exitCode, signal}`.
  */
 export function run(code, options = {}) {
-  const { job = {}, answers = {}, form = "yaml", mode = "run", args = {}, node = [], onNote, onStart, killAfter = 20_000 } = options;
+  const { job = {}, answers = {}, form = "yaml", mode = "run", args = {}, node = [], onNote, onStart, before, killAfter = 20_000 } = options;
   const child = spawn(process.execPath, [...node, MAIN], { stdio: ["ignore", "pipe", "pipe", "pipe"], env: { TMPDIR: process.env.TMPDIR ?? "/tmp", ...options.env } });
   const channel = child.stdio[3];
   const out = { logs: [], progress: [], requests: [], frames: [], raw: [], stdout: "", stderr: "", problems: [], sawEnd: false };
@@ -113,11 +113,15 @@ export function run(code, options = {}) {
   child.stderr.on("data", (data) => (out.stderr += data));
 
   const whole = { mode, form, name: "sample", file: "sample.yml", args, config: {}, conversation: null, workspace: "/work", attempt: 1, ...job };
-  send(16, 0, whole);
-  const bytes = Buffer.from(code);
-  for (let at = 0; at < bytes.length; at += 65536) send(17, 0, bytes.subarray(at, at + 65536));
-  send(18, 0);
-  onStart?.(call);
+  const begin = () => {
+    send(16, 0, whole);
+    const bytes = Buffer.from(code);
+    for (let at = 0; at < bytes.length; at += 65536) send(17, 0, bytes.subarray(at, at + 65536));
+    send(18, 0);
+    onStart?.(call);
+  };
+  if (before === undefined) begin();
+  else before(child).then(begin);
 
   // Node tells the end of the process and of the streams apart; a test wants both.
   const timer = setTimeout(() => child.kill("SIGKILL"), killAfter);
