@@ -1,4 +1,5 @@
-//! Builds the guest as a static executable, checks every policy of `policies/`, and embeds both.
+//! Builds the guest as a static executable, checks every policy of `policies/`, embeds both, and names the runtime
+//! of tools.
 //!
 //! It runs again whenever the guest, the wire, or what they are built from changes, and asks cargo
 //! each time, so an embedded guest is never older than its source. The build has a target folder of
@@ -24,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     name_the_judge(&root)?;
     check_policies(&root)?;
     embed_policies(&root, &out)?;
+    name_the_runtime(&root)?;
     embed_guest(&root, &out)
 }
 
@@ -114,6 +116,27 @@ fn embed_policies(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     }
     table.push_str("];\n");
     fs::write(out.join("shipped.rs"), table)?;
+    Ok(())
+}
+
+/// The digest of the modules that `src/engine/runtime.rs` embeds: no call has to hash them.
+fn name_the_runtime(root: &Path) -> Result<(), Box<dyn Error>> {
+    let folder = root.join("images/runtime");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    list(&folder, &mut files)?;
+    files.sort();
+    let mut hasher = blake3::Hasher::new();
+    for path in files {
+        let name = path.strip_prefix(&folder)?.to_str().ok_or("a name is not text")?;
+        if !name.ends_with(".mjs") || name.ends_with(".test.mjs") {
+            continue; // neither travels
+        }
+        let text = fs::read(&path)?;
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(&text);
+    }
+    println!("cargo::rustc-env=RUNNER_RUNTIME_DIGEST={}", hasher.finalize().to_hex());
     Ok(())
 }
 

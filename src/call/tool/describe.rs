@@ -51,7 +51,7 @@ fn read(tool: &Tool, value: &Value) -> Result<Definition, ToolCallError> {
 fn key(compiled: &Compiled) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(compiled.digest.as_bytes());
-    hasher.update(runtime::digest().as_bytes());
+    hasher.update(runtime::DIGEST.as_bytes());
     hasher.finalize().to_hex().to_string()
 }
 

@@ -233,7 +233,7 @@ fn host_tag() -> String {
 fn content_digest(folders: &[(&str, u32)]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(guest::DIGEST.as_bytes());
-    hasher.update(runtime::digest().as_bytes());
+    hasher.update(runtime::DIGEST.as_bytes());
     for (name, mode) in folders {
         hasher.update(name.as_bytes());
         hasher.update(&mode.to_le_bytes());
