@@ -104,6 +104,7 @@ pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
             sweep(&engine).await
         })
         .map_err(CallError::from)?;
+    store.settle().map_err(CallError::from)?;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": aborted,
