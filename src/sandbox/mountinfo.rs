@@ -7,24 +7,33 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Mount points strictly below a folder, in order. Nothing where the table cannot be read: then what
-/// is mounted there is not seen inside either.
-#[must_use]
-pub fn below(folder: &Path) -> Vec<PathBuf> {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    points(&table, folder)
-}
+/// Every mount point of this process, as they were at one moment.
+#[derive(Debug)]
+pub struct MountPoints(Vec<PathBuf>);
 
-fn points(table: &[u8], folder: &Path) -> Vec<PathBuf> {
-    let mut points: Vec<PathBuf> = table
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
-        .map(|field| PathBuf::from(OsStr::from_bytes(&unescape(field))))
-        .filter(|point| point != folder && point.starts_with(folder))
-        .collect();
-    points.sort();
-    points.dedup();
-    points
+impl MountPoints {
+    /// Reads them. None where the table cannot be read: then what is mounted there is not seen inside either.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::of(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn of(table: &[u8]) -> Self {
+        let mut points: Vec<PathBuf> = table
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
+            .map(|field| PathBuf::from(OsStr::from_bytes(&unescape(field))))
+            .collect();
+        points.sort();
+        points.dedup();
+        Self(points)
+    }
+
+    /// Those strictly below a folder, in order.
+    pub fn below<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let below = move |point: &&Path| *point != folder && point.starts_with(folder);
+        self.0.iter().map(PathBuf::as_path).filter(below)
+    }
 }
 
 /// Space, tab, newline and backslash stand as `\ooo`.
@@ -53,6 +62,8 @@ mod tests {
     fn only_places_strictly_below_count_and_escapes_are_read() {
         let table = b"1 0 8:1 / /w rw - ext4 x rw\n2 1 8:2 / /w/a\\040b rw - ext4 x rw\n\
             3 1 8:2 / /w2/c rw - ext4 x rw\n4 1 8:2 / /w/z rw - ext4 x rw\n";
-        assert_eq!(points(table, Path::new("/w")), [Path::new("/w/a b"), Path::new("/w/z")]);
+        let points = MountPoints::of(table);
+        let below: Vec<&Path> = points.below(Path::new("/w")).collect();
+        assert_eq!(below, [Path::new("/w/a b"), Path::new("/w/z")]);
     }
 }

@@ -31,7 +31,7 @@ use super::grants::{FileGrants, Shape, shapes};
 use super::hardlinks;
 pub use super::mount_error::MountError;
 use super::mount_error::link_or;
-use super::mountinfo;
+use super::mountinfo::MountPoints;
 use super::plan::{Access, Identity, Mount, MountRole, Note};
 use super::protected::{self, Guard};
 use super::survey::{Hidden, Survey, survey};
@@ -330,8 +330,9 @@ impl Layout<'_> {
 
     /// File systems of the host that are mounted below the workspace: a bind does not take them along.
     fn add_submounts(&mut self) -> Result<(), MountError> {
-        for point in mountinfo::below(self.workspace.root()) {
-            let Ok(relative) = point.strip_prefix(self.workspace.root()).map(Path::to_owned) else {
+        let root = self.workspace.root();
+        for point in MountPoints::read().below(root) {
+            let Ok(relative) = point.strip_prefix(root).map(Path::to_owned) else {
                 continue;
             };
             let taken = self.mounts.iter().any(|mount| mount.target == point);

@@ -15,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::mountinfo;
+use super::mountinfo::MountPoints;
 use super::plan::{Access, Environment, Identity, MaskKind, Mount, MountRole, Note};
 use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
 use super::workspace::{Owner, lets_in};
@@ -50,8 +50,14 @@ pub struct Toolchains {
 /// Finds the host's programs.
 #[must_use]
 pub fn find(caller: &Caller<'_>) -> Toolchains {
-    let mut finder =
-        Finder { caller, mounts: BTreeMap::new(), out: Toolchains::default(), path: Vec::new() };
+    let points = MountPoints::read();
+    let mut finder = Finder {
+        caller,
+        points: &points,
+        mounts: BTreeMap::new(),
+        out: Toolchains::default(),
+        path: Vec::new(),
+    };
     finder.system();
     finder.toolchains();
     finder.finish()
@@ -65,6 +71,7 @@ pub fn system_path() -> String {
 
 struct Finder<'a> {
     caller: &'a Caller<'a>,
+    points: &'a MountPoints,
     /// By target: source, identity, role.
     mounts: BTreeMap<PathBuf, (PathBuf, Identity, MountRole)>,
     out: Toolchains,
@@ -73,11 +80,12 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn system(&mut self) {
+        let points = self.points;
         for folder in SYSTEM {
             let folder = Path::new(folder);
             self.mount(folder, MountRole::System);
-            for below in mountinfo::below(folder) {
-                self.mount(&below, MountRole::System);
+            for below in points.below(folder) {
+                self.mount(below, MountRole::System);
             }
         }
         for name in ETC {
@@ -285,12 +293,14 @@ impl Finder<'_> {
                 })
             })
         };
-        let points: Vec<PathBuf> =
-            SYSTEM.iter().flat_map(|folder| mountinfo::below(Path::new(folder))).collect();
+        let points = self.points;
+        let is_point = |target: &Path| {
+            SYSTEM.iter().any(|folder| points.below(Path::new(folder)).any(|point| point == target))
+        };
         self.out.mounts = self
             .mounts
             .iter()
-            .filter(|(target, _)| points.contains(target) || !nested(target, &self.mounts))
+            .filter(|(target, _)| is_point(target) || !nested(target, &self.mounts))
             .map(|(target, (source, identity, role))| Mount {
                 source: source.clone(),
                 target: target.clone(),
