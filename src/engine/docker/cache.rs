@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,12 +36,26 @@ fn file(socket: &Path, what: &str) -> Option<PathBuf> {
     Some(folder()?.join(format!("{what}-{name}.json")))
 }
 
+/// How old a knowledge may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Age {
+    /// As old as the daemon.
+    Any,
+    /// At most this old: a service manager can keep a socket while it starts another daemon behind it.
+    Within(Duration),
+}
+
 /// What was kept, if it is still about this run of the daemon.
-pub fn get<T: DeserializeOwned>(socket: &Path, what: &str) -> Option<T> {
+pub fn get<T: DeserializeOwned>(socket: &Path, what: &str, age: Age) -> Option<T> {
     let path = file(socket, what)?;
     let meta = fs::symlink_metadata(&path).ok()?;
     // Only a plain file of this user counts: anybody may have made the folder's parents.
     if !meta.is_file() || meta.uid() != rustix::process::getuid().as_raw() {
+        return None;
+    }
+    if let Age::Within(most) = age
+        && meta.modified().ok()?.elapsed().ok()? > most
+    {
         return None;
     }
     serde_json::from_slice(&fs::read(path).ok()?).ok()

@@ -1,7 +1,8 @@
 //! Finds the daemon and agrees on a version of its protocol.
 //!
 //! The first word is a ping, which costs under a millisecond and answers with the newest version
-//! that the daemon speaks; asking for more than that would be refused.
+//! that the daemon speaks; asking for more than that would be refused. A daemon with a socket of its own is asked
+//! once in a while.
 
 use std::env;
 use std::fmt;
@@ -10,22 +11,30 @@ use std::path::Path;
 use std::time::Duration;
 
 use bollard::{API_DEFAULT_VERSION, ClientVersion};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::cache::{self, Age};
 use crate::engine::error::EngineError;
 
 /// The oldest protocol: Docker 20.10.
 pub const API_MIN: &str = "1.41";
 
 /// The same as numbers.
-const API_MIN_NUMBERS: (usize, usize) = (1, 41);
+const API_MIN_NUMBERS: Api = (1, 41);
+
+/// A version of the protocol.
+type Api = (usize, usize);
 
 /// Seconds that one request may take. Starting a container on a loaded machine takes a while.
 const REQUEST_SECONDS: u64 = 120;
 
 /// How long a ping may take.
 const PING_WAIT: Duration = Duration::from_secs(10);
+
+/// How long it is remembered what a daemon speaks. It changes when another version is installed.
+const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What is tried here, in errors.
 const REACH: &str = "reach the Docker engine";
@@ -79,41 +88,26 @@ impl Docker {
     /// # Errors
     /// See [`EngineError`].
     pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
-        let bad = || EngineError::BadEndpoint { endpoint: endpoint.to_owned() };
         let pong = match endpoint.split_once("://") {
-            Some(("unix", path)) if path.starts_with('/') => {
-                let stream = UnixStream::connect(path).await;
-                ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
-            }
+            Some(("unix", path)) if path.starts_with('/') => pong_of_socket(endpoint, path).await,
             Some(("tcp" | "http", address)) => {
                 let address = address.trim_end_matches('/');
                 let stream = tokio::time::timeout(PING_WAIT, TcpStream::connect(address))
                     .await
                     .map_err(|_| EngineError::Slow { operation: REACH })?;
-                ping(stream.map_err(|error| unreachable(endpoint, &error))?).await
+                pong(endpoint, stream.map_err(|error| unreachable(endpoint, &error))?).await
             }
-            _ => return Err(bad()),
-        }
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => EngineError::Slow { operation: REACH },
-            _ => EngineError::Lost { operation: REACH, why: error.to_string() },
-        })?;
-        let pong = Pong::read(&pong).ok_or_else(|| EngineError::Lost {
-            operation: REACH,
-            why: format!("{endpoint} does not answer like Docker"),
-        })?;
+            _ => Err(EngineError::BadEndpoint { endpoint: endpoint.to_owned() }),
+        }?;
         if pong.os != "linux" {
             return Err(EngineError::NotLinux { os: pong.os });
         }
-        if (pong.api.major_version, pong.api.minor_version) < API_MIN_NUMBERS {
-            return Err(EngineError::TooOld { api: pong.api.to_string() });
+        if pong.api < API_MIN_NUMBERS {
+            return Err(EngineError::TooOld { api: format!("{}.{}", pong.api.0, pong.api.1) });
         }
         let newest = (API_DEFAULT_VERSION.major_version, API_DEFAULT_VERSION.minor_version);
-        let api = if (pong.api.major_version, pong.api.minor_version) < newest {
-            pong.api
-        } else {
-            ClientVersion { major_version: newest.0, minor_version: newest.1 }
-        };
+        let (major_version, minor_version) = pong.api.min(newest);
+        let api = ClientVersion { major_version, minor_version };
         let client = if endpoint.starts_with("unix://") {
             bollard::Docker::connect_with_unix(endpoint, REQUEST_SECONDS, &api)
         } else {
@@ -150,12 +144,43 @@ fn unreachable(endpoint: &str, error: &io::Error) -> EngineError {
     }
 }
 
+/// What the daemon behind a socket is. That it is there is seen each time; what it speaks is remembered.
+async fn pong_of_socket(endpoint: &str, path: &str) -> Result<Pong, EngineError> {
+    const WHAT: &str = "speaks";
+    let socket = Path::new(path);
+    let known = cache::get(socket, WHAT, Age::Within(REMEMBERED));
+    let stream = UnixStream::connect(path).await.map_err(|error| unreachable(endpoint, &error))?;
+    match known {
+        Some(pong) => Ok(pong),
+        None => {
+            let pong = pong(endpoint, stream).await?;
+            cache::put(socket, WHAT, &pong);
+            Ok(pong)
+        }
+    }
+}
+
+/// What the daemon at the other end of a stream is.
+async fn pong<S: AsyncRead + AsyncWrite + Unpin>(
+    endpoint: &str,
+    stream: S,
+) -> Result<Pong, EngineError> {
+    let answer = ping(stream).await.map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => EngineError::Slow { operation: REACH },
+        _ => EngineError::Lost { operation: REACH, why: error.to_string() },
+    })?;
+    Pong::read(&answer).ok_or_else(|| EngineError::Lost {
+        operation: REACH,
+        why: format!("{endpoint} does not answer like Docker"),
+    })
+}
+
 /// Asks for a ping and reads the whole answer.
 async fn ping<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<Vec<u8>> {
     const ASK: &[u8] = b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
     let talk = async {
         stream.write_all(ASK).await?;
-        let mut answer = Vec::new();
+        let mut answer = Vec::with_capacity(1 << 10);
         stream.take(PING_MAX).read_to_end(&mut answer).await?;
         Ok(answer)
     };
@@ -165,9 +190,9 @@ async fn ping<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<Ve
 }
 
 /// What a ping tells.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Pong {
-    api: ClientVersion,
+    api: Api,
     version: String,
     os: String,
 }
@@ -192,7 +217,7 @@ impl Pong {
         let server = header("Server").unwrap_or_default();
         let version = server.split([' ', '/']).nth(1).unwrap_or("unknown").to_owned();
         Some(Self {
-            api: ClientVersion { major_version: major?, minor_version: minor? },
+            api: (major?, minor?),
             version,
             os: header("Ostype").unwrap_or_else(|| "linux".to_owned()),
         })
@@ -207,7 +232,7 @@ mod tests {
     fn a_ping_tells_versions() {
         let answer = b"HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nOstype: linux\r\nServer: Docker/20.10.24+dfsg1 (linux)\r\n\r\nOK";
         let pong = Pong::read(answer).unwrap();
-        assert_eq!((pong.api.major_version, pong.api.minor_version), (1, 41));
+        assert_eq!(pong.api, (1, 41));
         assert_eq!(pong.version, "20.10.24+dfsg1");
         for bad in [
             &b""[..],

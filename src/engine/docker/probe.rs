@@ -10,7 +10,8 @@ use bollard::models::{
 use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
 use futures_util::StreamExt;
 
-use super::{Docker, cache};
+use super::Docker;
+use super::cache::{self, Age};
 use crate::engine::error::EngineError;
 use crate::engine::traits::{Facts, FileSystem, UserNamespace};
 
@@ -20,7 +21,7 @@ const NONCE_TARGET: &str = "/nonce";
 impl Docker {
     pub(super) async fn facts(&self) -> Result<Facts, EngineError> {
         const WHAT: &str = "facts";
-        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, WHAT)) {
+        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, WHAT, Age::Any)) {
             return Ok(facts);
         }
         let info =
@@ -84,7 +85,7 @@ impl Docker {
     /// and reads it back through the daemon.
     pub(super) async fn prove_file_system(&self) -> Result<FileSystem, EngineError> {
         const WHAT: &str = "files";
-        if let Some(known) = self.socket().and_then(|socket| cache::get(socket, WHAT)) {
+        if let Some(known) = self.socket().and_then(|socket| cache::get(socket, WHAT, Age::Any)) {
             return Ok(known);
         }
         let found = self.read_any_nonce().await?;
