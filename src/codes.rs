@@ -243,6 +243,8 @@ table! {
         "store_folder" No "The folder for records is not safe to use." "Make it your own, with mode 700."
         "store_newer" No "The records are of a newer version." "Upgrade this program."
         "store_database" Yes "The records cannot be read or written." "Check disk and permissions; try again."
+        "ledger_seal" No "The key or the head that seals the ledger cannot be used." "Put it back from a copy, or begin a new ledger in another state folder."
+        "ledger_tampered" No "The ledger is not what was recorded." "Read what `audit verify` names first; keep a copy of the state folder."
         "local_error" No "The operating system refused something that a call needs." "Read the message."
     }
     Setting {

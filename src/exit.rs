@@ -16,6 +16,8 @@ impl ExitCode {
     pub const OK: Self = Self(0);
     /// The command line of `runner` is wrong.
     pub const USAGE: Self = Self(2);
+    /// The ledger is not what was recorded.
+    pub const TAMPERED: Self = Self(65);
     /// Too much is going on at once; later may work.
     pub const BUSY: Self = Self(75);
     /// A person has to approve the call first.
@@ -57,9 +59,10 @@ impl From<ExitCode> for std::process::ExitCode {
 }
 
 /// The documented codes, in order. `--help` shows them; a test holds the README equal to them.
-pub const TABLE: [(ExitCode, &str); 12] = [
+pub const TABLE: [(ExitCode, &str); 13] = [
     (ExitCode::OK, "success; for `policy explain`: allowed"),
     (ExitCode::USAGE, "wrong usage of runner itself"),
+    (ExitCode::TAMPERED, "`audit verify`: the ledger is not what was recorded"),
     (ExitCode::BUSY, "busy: too many calls at once, try again later"),
     (ExitCode::APPROVAL_NEEDED, "the policy asks for approval"),
     (ExitCode::LIMIT, "a limit other than time or memory ended the call"),
@@ -119,6 +122,8 @@ impl Status {
 pub enum Kind {
     /// The command line of `runner` is wrong.
     Usage,
+    /// The ledger is not what was recorded.
+    Tampered,
     /// Too much at once.
     Busy,
     /// A person has to approve.
@@ -147,6 +152,7 @@ impl Kind {
     pub const fn exit(self) -> ExitCode {
         match self {
             Self::Usage => ExitCode::USAGE,
+            Self::Tampered => ExitCode::TAMPERED,
             Self::Busy => ExitCode::BUSY,
             Self::ApprovalNeeded => ExitCode::APPROVAL_NEEDED,
             Self::Limit => ExitCode::LIMIT,
@@ -164,7 +170,9 @@ impl Kind {
     #[must_use]
     pub const fn status(self) -> Status {
         match self {
-            Self::Usage | Self::Busy | Self::Broken | Self::ProgramNotFound => Status::Error,
+            Self::Usage | Self::Tampered | Self::Busy | Self::Broken | Self::ProgramNotFound => {
+                Status::Error
+            }
             Self::ApprovalNeeded => Status::NeedsApproval,
             Self::Limit => Status::Limit,
             Self::Timeout => Status::Timeout,
@@ -212,8 +220,9 @@ impl Ending {
 mod tests {
     use super::*;
 
-    const KINDS: [Kind; 11] = [
+    const KINDS: [Kind; 12] = [
         Kind::Usage,
+        Kind::Tampered,
         Kind::Busy,
         Kind::ApprovalNeeded,
         Kind::Limit,

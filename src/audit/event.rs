@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Redactor;
+use super::actor::Actor;
 
 use crate::engine::CallId;
 
@@ -23,9 +24,26 @@ pub enum Kind {
     Refused,
     /// Its process died before it ended.
     Aborted,
+    /// A tool asked the broker for something.
+    Request,
+    /// A person, or who speaks for one, was asked.
+    Approval,
+    /// The head named records that are not in the chain; see `seal`.
+    Gap,
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Start,
+        Self::End,
+        Self::Refused,
+        Self::Aborted,
+        Self::Request,
+        Self::Approval,
+        Self::Gap,
+    ];
+
     /// The word in the ledger.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -34,16 +52,26 @@ impl Kind {
             Self::End => "end",
             Self::Refused => "refused",
             Self::Aborted => "aborted",
+            Self::Request => "request",
+            Self::Approval => "approval",
+            Self::Gap => "gap",
         }
     }
 
     /// The kind with this word.
     #[must_use]
     pub fn by_word(word: &str) -> Option<Self> {
-        [Self::Start, Self::End, Self::Refused, Self::Aborted]
-            .into_iter()
-            .find(|kind| kind.word() == word)
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
+}
+
+/// A tool, as results and records name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolRef {
+    /// Its name.
+    pub name: String,
+    /// The digest of all that it was made from.
+    pub digest: String,
 }
 
 /// The body of `start` and `refused`: what was asked and what was decided.
@@ -63,8 +91,8 @@ pub struct Started {
     pub workspace: String,
     /// The folder it runs in.
     pub cwd: String,
-    /// The caller's user id.
-    pub uid: u32,
+    /// Who called.
+    pub actor: Actor,
     /// The policy.
     pub policy: String,
     /// Its digest.
@@ -83,9 +111,9 @@ pub struct Started {
     pub would: Option<&'static str>,
     /// What it does, in words.
     pub effects: Vec<String>,
-    /// The digest of the tool, if it is one.
+    /// The tool, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_digest: Option<String>,
+    pub tool: Option<ToolRef>,
     /// The arguments of the tool, without secrets.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub args: Value,
@@ -111,7 +139,7 @@ impl Started {
             argv: argv.map(|argv| redactor.argv(&argv)),
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
-            uid: rustix::process::getuid().as_raw(),
+            actor: Actor::this(),
             policy: decision.policy.clone(),
             digest: decision.digest.clone(),
             decision: decision.decision.word(),
@@ -124,16 +152,16 @@ impl Started {
                 .iter()
                 .map(|line| hidden(format!("{} {}", line.effect, line.object).trim_end()))
                 .collect(),
-            tool_digest: None,
+            tool: None,
             args: Value::Null,
         }
     }
 
-    /// Of a tool. What it does is decided request by request, while it runs.
+    /// Of a tool that is to `run`, or to be looked at otherwise. What it does is decided request by request, while it runs.
     #[must_use]
     pub fn of_tool(
-        command: String,
-        digest: &str,
+        verb: &str,
+        tool: ToolRef,
         args: Value,
         (workspace, cwd): (&str, &str),
         policy: &Effective,
@@ -141,11 +169,11 @@ impl Started {
         Self {
             kind: "tool",
             parent: None,
-            command,
+            command: format!("tool {verb} {}", tool.name),
             argv: None,
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
-            uid: rustix::process::getuid().as_raw(),
+            actor: Actor::this(),
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
             decision: Verdict::Allow.word(),
@@ -154,7 +182,7 @@ impl Started {
             rule: None,
             would: None,
             effects: Vec::new(),
-            tool_digest: Some(digest.to_owned()),
+            tool: Some(tool),
             args,
         }
     }
@@ -181,9 +209,68 @@ pub struct Ended {
     pub code: Option<String>,
     /// Milliseconds from the decision to the end.
     pub duration_ms: u64,
+    /// What it cost, in millionths of a US dollar, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_microdollars: Option<u64>,
     /// Engine, image, user, usage.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub detail: Value,
+}
+
+/// The body of `request`: what a tool asked the broker for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Requested {
+    /// Its number in the tool's talk.
+    pub request: u32,
+    /// `file.read`, `exec.run`, …
+    pub method: &'static str,
+    /// The resolved path, the command, the URL; without secrets.
+    pub object: String,
+    /// What was decided.
+    pub decision: &'static str,
+    /// Why it was not done, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// `policy/id` of the rule, where one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Bytes of its body.
+    pub bytes_in: u64,
+    /// Bytes of its answer.
+    pub bytes_out: u64,
+    /// Microseconds.
+    pub us: u64,
+    /// The call that it became, for a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// The body of `approval`: what somebody was asked, and what they said.
+#[derive(Debug, Clone, Serialize)]
+pub struct Approved {
+    /// `tool` or `command`.
+    pub question: &'static str,
+    /// The command, or the tool's call.
+    pub about: String,
+    /// The tool that asks.
+    pub tool: String,
+    /// Its arguments, without secrets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub args: Value,
+    /// What it does, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<String>,
+    /// The rule that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The policy that it runs under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// How risky the tool's author says it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<&'static str>,
+    /// `given` or `none`.
+    pub answer: &'static str,
 }
 
 /// One event to append.
@@ -195,6 +282,10 @@ pub enum Event<'a> {
     Refused(&'a Started),
     /// See [`Kind::End`].
     End(&'a Ended),
+    /// See [`Kind::Request`].
+    Request(&'a Requested),
+    /// See [`Kind::Approval`].
+    Approval(&'a Approved),
 }
 
 #[cfg(test)]

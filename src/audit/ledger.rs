@@ -1,79 +1,42 @@
-//! Appending to the ledger and reading from it.
+//! Appending to the ledger: one transaction reads the end of the chain, adds to it and signs.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
 
-use rusqlite::{OptionalExtension, Row as SqlRow, params};
-use serde::Serialize;
-use serde_json::Value;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::json;
 
+use super::chain::{Columns, Line, Link, Stretch, hex};
 use super::event::{Event, Kind};
+use super::seal::{Head, Known, Seal};
 use crate::engine::{CallId, Owner};
-use crate::exit::{ExitCode, Status};
 use crate::store::{Store, StoreError};
 use crate::text::harmless_json;
 
 /// The ledger in a store.
-#[derive(Debug)]
-pub struct Ledger<'s> {
-    store: &'s Store,
+pub struct Ledger {
+    pub(super) store: Store,
+    /// Opened by the first append.
+    seal: OnceCell<Seal>,
 }
 
-/// One event as recorded.
-#[derive(Debug, Clone, Serialize)]
-pub struct Row {
-    /// Its number.
-    pub seq: i64,
-    /// Milliseconds since 1970.
-    pub at: i64,
-    /// The call.
-    pub call: String,
-    /// The kind.
-    pub kind: Kind,
-    /// The body.
-    pub body: Value,
+/// The end of the chain.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    seq: i64,
+    link: Option<Link>,
 }
 
-/// One call, from all its events.
-#[derive(Debug, Clone, Serialize)]
-pub struct Summary {
-    /// The call.
-    pub call: String,
-    /// When it was decided, in milliseconds since 1970.
-    pub at: i64,
-    /// `running`, `denied`, `needs_approval`, `aborted`, or how it ended.
-    pub status: String,
-    /// The exit code that the caller saw, if it ended or was refused.
-    pub exit: Option<u64>,
-    /// How long it took, if it ended.
-    pub duration_ms: Option<u64>,
-    /// The decision's code.
-    pub code: String,
-    /// The code that it ended with, if something was wrong: a tool is decided while it runs.
-    pub error: Option<String>,
-    /// `policy/id` of the rule.
-    pub rule: Option<String>,
-    /// The command.
-    pub command: String,
-    /// The workspace.
-    pub workspace: String,
-}
-
-/// Which calls to list.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Filter {
-    /// Only those that were denied or need approval, at the start or while they ran.
-    pub refused: bool,
-    /// Not before this moment, in milliseconds since 1970.
-    pub since: Option<i64>,
-    /// Only the newest.
-    pub most: Option<usize>,
-}
-
-impl<'s> Ledger<'s> {
+impl Ledger {
     /// The ledger of a store.
     #[must_use]
-    pub fn new(store: &'s Store) -> Self {
-        Self { store }
+    pub fn new(store: Store) -> Self {
+        Self { store, seal: OnceCell::new() }
+    }
+
+    /// The store that it is in.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Appends an event. A start also marks the call as running, an end unmarks it, in one transaction.
@@ -81,18 +44,9 @@ impl<'s> Ledger<'s> {
     /// # Errors
     /// The store refused; nothing was written.
     pub fn append(&self, call: &CallId, event: Event<'_>, owner: &Owner) -> Result<(), StoreError> {
-        let (kind, body) = match event {
-            Event::Start(body) => (Kind::Start, serde_json::to_string(body)),
-            Event::Refused(body) => (Kind::Refused, serde_json::to_string(body)),
-            Event::End(body) => (Kind::End, serde_json::to_string(body)),
-        };
-        // Plain data with text keys: writing it as JSON cannot fail.
-        let body =
-            body.unwrap_or_else(|error| format!("{{\"unwritable\":{:?}}}", error.to_string()));
-        let body = harmless_json(body);
-        let write = || {
-            let transaction = self.store.connection().unchecked_transaction()?;
-            self.insert(call.as_str(), kind, &body)?;
+        let line = event.line(call);
+        let kind = line.kind;
+        self.write(&[line], |transaction| {
             match kind {
                 Kind::Start => transaction.execute(
                     "INSERT INTO running (call, pid, started, place) VALUES (?1, ?2, ?3, ?4)",
@@ -101,19 +55,19 @@ impl<'s> Ledger<'s> {
                 Kind::End | Kind::Aborted => {
                     transaction.execute("DELETE FROM running WHERE call = ?1", [call.as_str()])?
                 }
-                Kind::Refused => 0,
+                Kind::Refused | Kind::Request | Kind::Approval | Kind::Gap => 0,
             };
-            transaction.commit()
-        };
-        write().map_err(|error| self.store.failed("record a call in", error))
+            Ok(Go::On)
+        })
     }
 
-    fn insert(&self, call: &str, kind: Kind, body: &str) -> rusqlite::Result<usize> {
-        let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
-        self.store
-            .connection()
-            .prepare_cached("INSERT INTO events (at, call, kind, body) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![at, call, kind.word(), body])
+    /// Appends events that mark nothing, in one transaction: those of a tool's requests.
+    ///
+    /// # Errors
+    /// The store refused; nothing was written.
+    pub fn append_all(&self, call: &CallId, events: &[Event<'_>]) -> Result<(), StoreError> {
+        let lines: Vec<Line> = events.iter().map(|event| event.line(call)).collect();
+        self.write(&lines, |_| Ok(Go::On))
     }
 
     /// Records as aborted what runs according to the ledger and whose process is gone.
@@ -121,37 +75,34 @@ impl<'s> Ledger<'s> {
     /// # Errors
     /// The store refused.
     pub fn find_aborted(&self) -> Result<Vec<String>, StoreError> {
-        let find = || {
-            let connection = self.store.connection();
-            let mut statement =
-                connection.prepare("SELECT call, pid, started, place FROM running")?;
-            let rows = statement
-                .query_map([], |row| {
-                    let owner = Owner {
-                        uid: 0,
-                        pid: row.get(1)?,
-                        started: row.get::<_, i64>(2)?.cast_unsigned(),
-                        place: row.get(3)?,
-                    };
-                    Ok((row.get::<_, String>(0)?, owner))
-                })?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
-            let gone: Vec<String> = rows
-                .into_iter()
-                .filter(|(_, owner)| owner.is_gone())
-                .map(|(call, _)| call)
-                .collect();
-            for call in &gone {
-                let transaction = connection.unchecked_transaction()?;
+        let gone =
+            self.gone().map_err(|error| self.store.failed("look for aborted calls in", error))?;
+        for call in &gone {
+            let line = Line { call: call.clone(), kind: Kind::Aborted, body: "{}".to_owned() };
+            self.write(&[line], |transaction| {
                 // Another process may have found it at the same moment.
-                if transaction.execute("DELETE FROM running WHERE call = ?1", [call])? == 1 {
-                    self.insert(call, Kind::Aborted, "{}")?;
-                }
-                transaction.commit()?;
-            }
-            Ok(gone)
-        };
-        find().map_err(|error| self.store.failed("look for aborted calls in", error))
+                let found = transaction.execute("DELETE FROM running WHERE call = ?1", [call])?;
+                Ok(if found == 1 { Go::On } else { Go::Back })
+            })?;
+        }
+        Ok(gone)
+    }
+
+    fn gone(&self) -> rusqlite::Result<Vec<String>> {
+        let connection = self.store.connection();
+        let mut statement = connection.prepare("SELECT call, pid, started, place FROM running")?;
+        let rows = statement
+            .query_map([], |row| {
+                let owner = Owner {
+                    uid: 0,
+                    pid: row.get(1)?,
+                    started: row.get::<_, i64>(2)?.cast_unsigned(),
+                    place: row.get(3)?,
+                };
+                Ok((row.get::<_, String>(0)?, owner))
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok(rows.into_iter().filter(|(_, owner)| owner.is_gone()).map(|(call, _)| call).collect())
     }
 
     /// Calls that run now, by the process that runs them.
@@ -170,115 +121,156 @@ impl<'s> Ledger<'s> {
         find().map_err(|error| self.store.failed("read", error))
     }
 
-    /// The calls whose ids begin so; of many, the first two, which is enough to know that they are many.
-    ///
-    /// # Errors
-    /// The store refused.
-    pub fn beginning(&self, start: &str) -> Result<Vec<String>, StoreError> {
-        let read = || {
-            self.store
-                .connection()
-                .prepare(
-                    "SELECT DISTINCT call FROM events WHERE substr(call, 1, length(?1)) = ?1 ORDER BY call LIMIT 2",
-                )?
-                .query_map([start], |row| row.get(0))?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read().map_err(|error| self.store.failed("read", error))
-    }
-
-    /// Every event of one call, by its whole id.
-    ///
-    /// # Errors
-    /// The store refused.
-    pub fn show(&self, call: &str) -> Result<Vec<Row>, StoreError> {
-        let read = || {
-            self.store
-                .connection()
-                .prepare(
-                    "SELECT seq, at, call, kind, body FROM events WHERE call = ?1 ORDER BY seq",
-                )?
-                .query_map([call], row)?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read().map_err(|error| self.store.failed("read", error))
-    }
-
-    /// Calls, newest first.
-    ///
-    /// # Errors
-    /// The store refused.
-    pub fn list(&self, filter: Filter) -> Result<Vec<Summary>, StoreError> {
-        let read = || {
-            let most = filter.most.map_or(-1, |most| i64::try_from(most).unwrap_or(i64::MAX));
-            let since = filter.since.unwrap_or(i64::MIN);
-            let which = if filter.refused { REFUSED } else { "kind IN ('start', 'refused')" };
-            let connection = self.store.connection();
-            let firsts = connection
-                .prepare(&format!(
-                    "SELECT seq, at, call, kind, body FROM events WHERE {which} AND at >= ?1 ORDER BY seq DESC LIMIT ?2"
-                ))?
-                .query_map(params![since, most], row)?
-                .collect::<rusqlite::Result<Vec<_>>>()?;
-            let mut ends: HashMap<String, Row> = HashMap::new();
-            let mut statement = connection.prepare(
-                "SELECT seq, at, call, kind, body FROM events WHERE call = ?1 AND kind IN ('end', 'aborted') LIMIT 1",
-            )?;
-            for first in firsts.iter().filter(|first| first.kind == Kind::Start) {
-                if let Some(end) = statement.query_row([&first.call], row).optional()? {
-                    ends.insert(first.call.clone(), end);
-                }
-            }
-            Ok(firsts.into_iter().map(|first| summary(&first, ends.get(&first.call))).collect())
-        };
-        read().map_err(|error| self.store.failed("read", error))
-    }
-}
-
-/// The first events of calls that were refused. What a tool may not do is found while it runs, so that its end says it.
-const REFUSED: &str = "(kind = 'refused' OR (kind = 'start' AND EXISTS (
-    SELECT 1 FROM events AS ended WHERE ended.call = events.call AND ended.kind = 'end'
-    AND CASE WHEN json_valid(ended.body) THEN ended.body ->> 'status' END IN ('denied', 'needs_approval'))))";
-
-fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let kind: String = row.get(3)?;
-    let body: String = row.get(4)?;
-    Ok(Row {
-        seq: row.get(0)?,
-        at: row.get(1)?,
-        call: row.get(2)?,
-        kind: Kind::by_word(&kind).unwrap_or(Kind::Aborted),
-        body: serde_json::from_str(&body).unwrap_or(Value::Null),
-    })
-}
-
-fn summary(first: &Row, end: Option<&Row>) -> Summary {
-    let text = |body: &Value, key: &str| body[key].as_str().unwrap_or_default().to_owned();
-    let refused =
-        |status: Status, exit: ExitCode| (status.word().to_owned(), Some(exit.get().into()));
-    let (status, exit) = match (first.kind, end) {
-        (Kind::Refused, _) if first.body["decision"] == "ask" => {
-            refused(Status::NeedsApproval, ExitCode::APPROVAL_NEEDED)
+    /// Appends lines and whatever belongs to them, or nothing.
+    fn write(
+        &self,
+        lines: &[Line],
+        also: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Go>,
+    ) -> Result<(), StoreError> {
+        let fail = |error| self.store.failed("record a call in", error);
+        let transaction = self.store.writing().map_err(fail)?;
+        if also(&transaction).map_err(fail)? == Go::Back {
+            return Ok(());
         }
-        (Kind::Refused, _) => refused(Status::Denied, ExitCode::DENIED),
-        (_, Some(end)) if end.kind == Kind::Aborted => ("aborted".to_owned(), None),
-        (_, Some(end)) => (text(&end.body, "status"), end.body["exit"].as_u64()),
-        (_, None) => ("running".to_owned(), None),
-    };
-    Summary {
-        call: first.call.clone(),
-        at: first.at,
-        status,
-        exit,
-        duration_ms: end.and_then(|end| end.body["duration_ms"].as_u64()),
-        code: text(&first.body, "code"),
-        error: end.and_then(|end| end.body["code"].as_str()).map(str::to_owned),
-        rule: first.body["rule"]["id"].as_str().map(str::to_owned),
-        command: text(&first.body, "command"),
-        workspace: text(&first.body, "workspace"),
+        // Inside the transaction: only one process at a time can find that there is no key yet.
+        let seal = match self.seal.get() {
+            Some(seal) => seal,
+            None => {
+                let opened = Seal::open_or_make(self.store.folder())?;
+                self.seal.get_or_init(|| opened)
+            }
+        };
+        let head = seal.head()?;
+        let (stretch, known) = extend(&transaction, seal, &head, lines).map_err(fail)?;
+        transaction.commit().map_err(fail)?;
+        // A death here leaves a head that lags: the next append brings it up to date.
+        seal.advance(stretch, known)
     }
 }
 
-#[cfg(test)]
-#[path = "ledger_tests.rs"]
-mod tests;
+/// Whether a transaction goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Go {
+    On,
+    Back,
+}
+
+/// Adds lines to the end of the chain and signs them.
+fn extend(
+    transaction: &Transaction<'_>,
+    seal: &Seal,
+    head: &Head,
+    lines: &[Line],
+) -> rusqlite::Result<(Stretch, Known)> {
+    let last = last(transaction)?;
+    let (mut seq, mut link, first) = match last {
+        None => (0, Link::FIRST, 1),
+        Some(Last { seq, link: Some(link) }) => (seq, link, seq + 1),
+        // Records of before the chain, which nobody has vouched for yet. After that, missing links are a gap.
+        Some(Last { link: None, .. }) if is_empty(head, seal) => {
+            let (seq, link) = link_older(transaction)?;
+            (seq, link, 1)
+        }
+        Some(Last { seq, link: None }) => (seq, Link::FIRST, seq + 1),
+    };
+    let gap = gap(transaction, seal, head, last)?;
+    let known = if gap.is_some() { Known::Replaced } else { Known::Follows };
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO events (seq, at, call, kind, body, link) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+    for Line { call, kind, body } in gap.iter().chain(lines) {
+        seq += 1;
+        link = link.then(Columns { seq, at, call, kind: kind.word(), body });
+        insert.execute(params![seq, at, call, kind.word(), body, link.bytes()])?;
+    }
+    let stretch = Stretch { first, last: seq, link };
+    let signature = seal.sign(stretch);
+    transaction
+        .prepare_cached("UPDATE events SET vouches = ?2, signature = ?3 WHERE seq = ?1")?
+        .execute(params![seq, seq - first + 1, signature])?;
+    Ok((stretch, known))
+}
+
+fn last(transaction: &Transaction<'_>) -> rusqlite::Result<Option<Last>> {
+    transaction
+        .prepare_cached("SELECT seq, link FROM events ORDER BY seq DESC LIMIT 1")?
+        .query_row([], |row| Ok(Last { seq: row.get(0)?, link: link_of(row.get_ref(1)?) }))
+        .optional()
+}
+
+/// A stored link; what is none is none.
+pub(super) fn link_of(value: rusqlite::types::ValueRef<'_>) -> Option<Link> {
+    value.as_blob_or_null().ok().flatten().and_then(Link::from_bytes)
+}
+
+/// Whether the head is the one that was made with the key, before any record.
+fn is_empty(head: &Head, seal: &Seal) -> bool {
+    matches!(head, Head::Signed(stretch, public) if stretch.last == 0 && *public == seal.public())
+}
+
+/// Links the records of before the chain. They are signed together with the next one.
+fn link_older(transaction: &Transaction<'_>) -> rusqlite::Result<(i64, Link)> {
+    let mut older =
+        transaction.prepare("SELECT seq, at, call, kind, body FROM events ORDER BY seq")?;
+    let mut rows = older.query([])?;
+    let mut set = transaction.prepare("UPDATE events SET link = ?2 WHERE seq = ?1")?;
+    let (mut seq, mut link) = (0, Link::FIRST);
+    while let Some(row) = rows.next()? {
+        seq = row.get(0)?;
+        let (call, kind, body): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
+        link = link.then(Columns { seq, at: row.get(1)?, call: &call, kind: &kind, body: &body });
+        set.execute(params![seq, link.bytes()])?;
+    }
+    Ok((seq, link))
+}
+
+/// What is recorded if the head is none of this chain: work goes on, and `audit verify` never forgets it.
+fn gap(
+    transaction: &Transaction<'_>,
+    seal: &Seal,
+    head: &Head,
+    last: Option<Last>,
+) -> rusqlite::Result<Option<Line>> {
+    let found = last.map_or(0, |last| last.seq);
+    let body = match head {
+        Head::Missing => json!({ "head": "missing", "found": found }),
+        Head::Broken => json!({ "head": "broken", "found": found }),
+        Head::Signed(_, public) if *public != seal.public() => {
+            json!({ "head": "other_key", "key": hex(public), "found": found })
+        }
+        Head::Signed(stretch, _) => {
+            let named = match last {
+                // Most of the time nobody came in between.
+                Some(last) if last.seq == stretch.last => last.link,
+                _ if stretch.last == 0 => return Ok(None),
+                _ => transaction
+                    .prepare_cached("SELECT link FROM events WHERE seq = ?1")?
+                    .query_row([stretch.last], |row| Ok(link_of(row.get_ref(0)?)))
+                    .optional()?
+                    .flatten(),
+            };
+            if named == Some(stretch.link) {
+                return Ok(None);
+            }
+            json!({ "head": stretch.last, "link": stretch.link, "found": found })
+        }
+    };
+    Ok(Some(Line { call: String::new(), kind: Kind::Gap, body: body.to_string() }))
+}
+
+impl Event<'_> {
+    fn line(&self, call: &CallId) -> Line {
+        let (kind, body) = match self {
+            Self::Start(body) => (Kind::Start, serde_json::to_string(body)),
+            Self::Refused(body) => (Kind::Refused, serde_json::to_string(body)),
+            Self::End(body) => (Kind::End, serde_json::to_string(body)),
+            Self::Request(body) => (Kind::Request, serde_json::to_string(body)),
+            Self::Approval(body) => (Kind::Approval, serde_json::to_string(body)),
+        };
+        // Plain data with text keys: writing it as JSON cannot fail.
+        let body =
+            body.unwrap_or_else(|error| format!("{{\"unwritable\":{:?}}}", error.to_string()));
+        Line { call: call.to_string(), kind, body: harmless_json(body) }
+    }
+}

@@ -3,27 +3,37 @@
 use serde_json::json;
 
 use super::*;
-use crate::audit::{Ended, Started};
+use crate::audit::{Ended, Event, Started, ToolRef};
+use crate::engine::{CallId, Owner};
+use crate::store::Store;
 use runner_policy::model::Verdict;
+
+const REFUSED: &[Outcome] = &[Outcome::Denied, Outcome::NeedsApproval];
 
 /// A tool's call, which started.
 fn started() -> Started {
     let policy = crate::policies::shipped().into_iter().next().unwrap();
-    Started::of_tool("tool t".to_owned(), "d", json!({}), ("/w", "/w"), &policy)
+    let tool = ToolRef { name: "t".to_owned(), digest: "d".to_owned() };
+    Started::of_tool("run", tool, json!({}), ("/w", "/w"), &policy)
 }
 
 #[test]
 fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(Some(dir.path())).unwrap();
-    let ledger = Ledger::new(&store);
+    let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
     let owner = Owner::this().unwrap();
     let call = |status: &str, exit, code: Option<&str>| {
         let id = CallId::fresh().unwrap();
         ledger.append(&id, Event::Start(&started()), &owner).unwrap();
         let code = code.map(str::to_owned);
-        let ended =
-            Ended { status: json!(status), exit, code, duration_ms: 1, detail: Value::Null };
+        let ended = Ended {
+            status: json!(status),
+            exit,
+            code,
+            cost_microdollars: None,
+            duration_ms: 1,
+            detail: Value::Null,
+        };
         ledger.append(&id, Event::End(&ended), &owner).unwrap();
         id.to_string()
     };
@@ -36,9 +46,9 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
     ledger.append(&id, Event::Refused(&refused), &owner).unwrap();
 
-    let all = ledger.list(Filter::default()).unwrap();
+    let all = ledger.list(&Filter::default()).unwrap();
     assert_eq!(all.len(), 5);
-    let found = ledger.list(Filter { refused: true, ..Filter::default() }).unwrap();
+    let found = ledger.list(&Filter { outcomes: Some(REFUSED), ..Filter::default() }).unwrap();
     let told: Vec<_> = found
         .iter()
         .map(|it| (it.call.clone(), it.status.as_str(), it.exit, it.error.as_deref()))

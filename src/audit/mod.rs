@@ -10,10 +10,20 @@
 //! Duty: append, list, show, and find what was aborted. Nothing runs before its `start` is written: if it
 //! cannot be, the call fails. What looks like a secret is masked ([`Redactor`]) before it is written. Text in a record is JSON, so one event is one line whatever it holds.
 
+mod actor;
+mod chain;
 mod event;
 mod ledger;
+mod read;
 mod redact;
+mod seal;
+mod stats;
+mod verify;
 
-pub use event::{Ended, Event, Kind, Started};
-pub use ledger::{Filter, Ledger, Row, Summary};
+pub use actor::Actor;
+pub use event::{Approved, Ended, Event, Kind, Requested, Started, ToolRef};
+pub use ledger::Ledger;
+pub use read::{Filter, Outcome, Row, Sealed, Summary};
 pub use redact::{MASK, Redactor, SHORTEST, Scrubber};
+pub use stats::{Stats, Times};
+pub use verify::{Expected, Finding, Problem, Report};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use runner_policy::Decision;
 use runner_policy::decide::RuleRef;
+use runner_policy::{Decision, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -59,6 +59,41 @@ codes! {
 }
 
 impl Code {
+    /// What was decided about a request that ended so: a request that was allowed can fail too.
+    #[must_use]
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::ApprovalNeeded => Verdict::Ask,
+            Self::AccessDenied
+            | Self::PathEscape
+            | Self::ProtectedPath
+            | Self::SpecialFile
+            | Self::NetDenied
+            | Self::NetAddress
+            | Self::NetRedirect
+            | Self::HostNotOffered => Verdict::Deny,
+            Self::NotFound
+            | Self::AlreadyExists
+            | Self::NotADirectory
+            | Self::IsADirectory
+            | Self::NotEmpty
+            | Self::TooLarge
+            | Self::LimitReached
+            | Self::Busy
+            | Self::InvalidArgument
+            | Self::NoSpace
+            | Self::IoError
+            | Self::Timeout
+            | Self::Cancelled
+            | Self::ProgramNotFound
+            | Self::EngineError
+            | Self::NetDns
+            | Self::NetConnect
+            | Self::NetTls
+            | Self::NetProtocol => Verdict::Allow,
+        }
+    }
+
     /// Whether the same request can succeed later without a change.
     #[must_use]
     pub fn can_pass(self) -> bool {

@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// The records of one call.
 pub(super) struct Record {
-    store: Store,
+    ledger: Ledger,
     id: CallId,
     process: Owner,
     begun: Instant,
@@ -48,8 +48,9 @@ impl Record {
         let store = Store::open(places.state.as_deref())?;
         let id = CallId::fresh().map_err(local("make an id"))?;
         let process = Owner::this().map_err(local("look at this process"))?;
-        Ledger::new(&store).find_aborted()?;
-        Ok(Self { store, id, process, begun: Instant::now() })
+        let ledger = Ledger::new(store);
+        ledger.find_aborted()?;
+        Ok(Self { ledger, id, process, begun: Instant::now() })
     }
 
     /// The call's id.
@@ -74,6 +75,7 @@ impl Record {
             status: json!(end.ending.status),
             exit: end.ending.exit.get(),
             code: end.code,
+            cost_microdollars: None,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             detail: end.detail,
         };
@@ -81,6 +83,6 @@ impl Record {
     }
 
     fn append(&self, event: Event<'_>) -> Result<(), CallError> {
-        Ok(Ledger::new(&self.store).append(&self.id, event, &self.process)?)
+        Ok(self.ledger.append(&self.id, event, &self.process)?)
     }
 }

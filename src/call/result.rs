@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::run::DryRun;
+pub use crate::audit::ToolRef;
 use crate::error::{Error, Failure, Retry};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
@@ -47,15 +48,6 @@ pub struct CallResult {
     /// For the process.
     #[serde(skip)]
     pub ending: Ending,
-}
-
-/// A tool, as results and records name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToolRef {
-    /// Its name.
-    pub name: String,
-    /// The digest of all that it was made from.
-    pub digest: String,
 }
 
 /// One kept output stream. Its keys carry the stream's name.

@@ -21,11 +21,10 @@ pub struct Cancel {
 
 /// Shows calls that run.
 pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
-    let store = open()?;
-    let ledger = Ledger::new(&store);
+    let ledger = Ledger::new(open()?);
     ledger.find_aborted().map_err(CallError::from)?;
     let running = ledger.running().map_err(CallError::from)?;
-    let calls = ledger.list(Filter::default()).map_err(CallError::from)?;
+    let calls = ledger.list(&Filter::default()).map_err(CallError::from)?;
     let calls: Vec<_> = running
         .iter()
         .filter_map(|(id, pid)| calls.iter().find(|call| call.call == *id).map(|call| (call, pid)))
@@ -56,8 +55,7 @@ pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
 
 /// Ends a call: its process is asked to, and ends its sandbox.
 pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Error> {
-    let store = open()?;
-    let ledger = Ledger::new(&store);
+    let ledger = Ledger::new(open()?);
     ledger.find_aborted().map_err(CallError::from)?;
     let running = ledger.running().map_err(CallError::from)?;
     let mut found = running.iter().filter(|(id, _)| id.starts_with(&args.id));
@@ -92,8 +90,8 @@ pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Err
 
 /// Sweeps whatever of ours is left: sandboxes without a process, records without an end.
 pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
-    let store = open()?;
-    let aborted = Ledger::new(&store).find_aborted().map_err(CallError::from)?;
+    let ledger = Ledger::new(open()?);
+    let aborted = ledger.find_aborted().map_err(CallError::from)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -104,7 +102,7 @@ pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
             sweep(&engine).await
         })
         .map_err(CallError::from)?;
-    store.settle().map_err(CallError::from)?;
+    ledger.store().settle().map_err(CallError::from)?;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": aborted,

@@ -75,6 +75,19 @@ impl Printer {
         self.color
     }
 
+    /// How wide the terminal is that data goes to; `None` if it goes elsewhere, where nothing is cut.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    }
+
+    /// Whether whoever read the data has left.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.out_open == Pipe::Closed
+    }
+
     /// Writes data for people to stdout. Style sequences of ours may be in it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
-//! A plain table for people: columns as wide as they need, the last one free.
+//! A plain table for people: columns as wide as they need, the last one free; on a terminal no wider than it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::style;
@@ -10,28 +11,59 @@ use super::visible::visible;
 pub struct Table<const N: usize> {
     headings: [&'static str; N],
     rows: Vec<[String; N]>,
+    most: Option<usize>,
 }
+
+/// The narrowest that a column is cut to, and the least that the last one keeps.
+const NARROW: usize = 10;
+
+/// What stands where text was cut.
+const CUT: char = '…';
 
 impl<const N: usize> Table<N> {
     /// An empty table.
     #[must_use]
     pub const fn new(headings: [&'static str; N]) -> Self {
-        Self { headings, rows: Vec::new() }
+        Self { headings, rows: Vec::new(), most: None }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| visible(&cell).into_owned()));
     }
-}
 
-impl<const N: usize> fmt::Display for Table<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The same, with no line longer than this.
+    #[must_use]
+    pub fn fitting(mut self, most: Option<usize>) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// How wide each column is. What is too wide gives, the widest first, before the last one is cut.
+    fn widths(&self) -> [usize; N] {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.chain([self.headings[column].len()]).max().unwrap_or(0)
         };
-        let widths: [usize; N] = std::array::from_fn(width);
+        let mut widths: [usize; N] = std::array::from_fn(width);
+        let (Some(most), Some(last)) = (self.most, N.checked_sub(1)) else { return widths };
+        let room = most.saturating_sub(2 * last);
+        let least = widths[last].min(2 * NARROW);
+        while widths[..last].iter().sum::<usize>() + least > room {
+            let Some(widest) = widths[..last].iter_mut().max().filter(|width| **width > NARROW)
+            else {
+                break;
+            };
+            *widest -= 1;
+        }
+        widths[last] = room.saturating_sub(widths[..last].iter().sum()).max(1);
+        widths
+    }
+}
+
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
         let faint = style::FAINT;
         write!(f, "{faint}")?;
         line(f, &self.headings.map(str::to_owned), &widths)?;
@@ -50,11 +82,47 @@ fn line<const N: usize>(
     widths: &[usize; N],
 ) -> fmt::Result {
     for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let cell = shortened(cell, Some(*width));
         if at + 1 == N {
-            f.write_str(cell)?;
+            f.write_str(&cell)?;
         } else {
             write!(f, "{cell:<width$}  ")?;
         }
     }
     Ok(())
+}
+
+/// `text` cut to so many characters.
+pub(super) fn shortened(text: &str, most: Option<usize>) -> Cow<'_, str> {
+    let Some(most) = most.filter(|most| text.chars().count() > *most) else {
+        return Cow::Borrowed(text);
+    };
+    let kept = text.chars().take(most.saturating_sub(1)).chain([CUT]);
+    Cow::Owned(kept.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_where_it_must_and_is_whole_elsewhere() {
+        let mut table = Table::new(["CALL", "WHEN", "EXIT", "COMMAND"]);
+        table.row(
+            ["0123456789abcdef01234567", "2026-01-31 12:00:00", "126", "rm -rf a b c d e f g h"]
+                .map(str::to_owned),
+        );
+        let whole = table.to_string();
+        assert!(whole.contains("0123456789abcdef01234567") && whole.contains("f g h"), "{whole}");
+        for most in [20, 40, 60, 80, 200] {
+            let mut again = Table::new(table.headings);
+            again.rows.clone_from(&table.rows);
+            let text =
+                anstream::adapter::strip_str(&again.fitting(Some(most)).to_string()).to_string();
+            // Below the narrowest columns nothing can be done.
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(longest <= most.max(32), "{most}: {longest}\n{text}");
+            assert!(text.contains("126"), "{text}");
+        }
+    }
 }

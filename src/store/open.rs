@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -43,6 +43,14 @@ const STEPS: &[&str] = &["
         digest TEXT NOT NULL UNIQUE,
         text   TEXT NOT NULL            -- JSON
     ) STRICT;
+", "
+    -- The chain over the ledger. Rows of before have no links until the next append links and signs them.
+    ALTER TABLE events ADD COLUMN link BLOB;          -- digest of this row and of all before it
+    ALTER TABLE events ADD COLUMN vouches INTEGER;    -- how many rows, up to this one, the signature is for
+    ALTER TABLE events ADD COLUMN signature BLOB;
+    -- Requests of tools are many: lists look at calls only.
+    DROP INDEX events_by_time;
+    CREATE INDEX events_of_calls ON events (seq) WHERE kind IN ('start', 'refused');
 "];
 
 /// An open database.
@@ -63,6 +71,8 @@ pub enum StoreError {
     Newer(PathBuf, u32),
     /// SQLite refused.
     Database(&'static str, PathBuf, rusqlite::Error),
+    /// The ledger's key or head cannot be used.
+    Seal(&'static str, PathBuf, String),
 }
 
 impl Store {
@@ -106,9 +116,18 @@ impl Store {
         &self.connection
     }
 
-    /// The same, for transactions.
-    pub fn connection_mut(&mut self) -> &mut Connection {
-        &mut self.connection
+    /// The folder that it lies in, the caller's own.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// A transaction that holds the write lock from its beginning: what it reads stays true until it commits.
+    ///
+    /// # Errors
+    /// SQLite refused.
+    pub fn writing(&self) -> rusqlite::Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
 
     /// Wraps an error of a part's own statement.
@@ -196,6 +215,9 @@ impl fmt::Display for StoreError {
             Self::Database(what, path, error) => {
                 write!(f, "cannot {what} {}: {error}", path.display())
             }
+            Self::Seal(what, path, why) => {
+                write!(f, "cannot {what} {}: {why}", path.display())
+            }
         }
     }
 }
@@ -209,6 +231,7 @@ impl Failure for StoreError {
             Self::Folder(..) => "store_folder",
             Self::Newer(..) => "store_newer",
             Self::Database(..) => "store_database",
+            Self::Seal(..) => "ledger_seal",
         }
     }
 
@@ -223,7 +246,9 @@ impl Failure for StoreError {
     fn retry(&self) -> Retry {
         match self {
             Self::Database(..) => Retry::CanHelp,
-            Self::NoFolder | Self::Folder(..) | Self::Newer(..) => Retry::CannotHelp,
+            Self::NoFolder | Self::Folder(..) | Self::Newer(..) | Self::Seal(..) => {
+                Retry::CannotHelp
+            }
         }
     }
 
@@ -238,6 +263,10 @@ impl Failure for StoreError {
             Self::Database(..) => {
                 "nothing runs without an audit record; check free space and permissions".to_owned()
             }
+            Self::Seal(_, path, _) => format!(
+                "nothing runs without a signed record; put {} back from a copy, or move the whole folder away to begin a new ledger",
+                path.display()
+            ),
         })
     }
 }

@@ -8,6 +8,7 @@
 )]
 
 mod aborted;
+mod audit;
 mod cases;
 mod cli;
 mod compile;

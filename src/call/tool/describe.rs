@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::error::ToolCallError;
 use super::outcome::judge;
+use super::recorded::Recorded;
 use super::sandbox::{Scene, run_job};
-use crate::audit::Started;
+use crate::audit::{Redactor, Started, ToolRef};
 use crate::broker::{Authority, BrokerLimits, Form, Job, Mode, NoExec, NoNet, Silent};
 use crate::call::CallError;
 use crate::call::record::{End, Record};
@@ -77,8 +78,8 @@ pub(super) fn ask(
     let mut record = Record::open(&scene.places)?;
     let id = record.id().clone();
     let started = Started::of_tool(
-        format!("tool {} {}", if mode == Mode::Check { "check" } else { "describe" }, tool.name),
-        &compiled.digest,
+        if mode == Mode::Check { "check" } else { "describe" },
+        ToolRef { name: tool.name.to_string(), digest: compiled.digest.clone() },
         Value::Null,
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
         &scene.policy,
@@ -97,12 +98,15 @@ pub(super) fn ask(
         code: compiled.code.clone().into_bytes(),
     };
     let authority = powers(&id);
+    let silent = Arc::new(Silent);
+    let recorded = Arc::new(Recorded::new(&scene.places, &id, &Redactor::new(), silent));
     let ran = in_event_loop(async {
         let mut cancel =
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        run_job(&id, scene, job, authority, Arc::new(Silent), Streams::default(), &mut cancel).await
+        run_job(&id, scene, job, authority, &recorded, Streams::default(), &mut cancel).await
     });
-    let ran = match ran {
+    let requests = recorded.finish();
+    let (ran, requests) = match ran.and_then(|ran| Ok((ran, requests?))) {
         Ok(ran) => ran,
         Err(error) => {
             record.end(End::of_error(&error))?;
@@ -111,7 +115,8 @@ pub(super) fn ask(
     };
     let judged = judge(&ran.outcome, ran.served, &ran.plan.limits);
     let code = judged.error.as_ref().map(|error| error.code.clone());
-    record.end(End { ending: judged.ending, code, detail: Value::Null })?;
+    let detail = json!({ "broker": { "usage": { "recorded": requests } } });
+    record.end(End { ending: judged.ending, code, detail })?;
     match (judged.value, judged.error) {
         (Some(value), _) => Ok(value),
         (None, error) => {

@@ -18,6 +18,7 @@ mod exec;
 mod look;
 mod outcome;
 mod prepare;
+mod recorded;
 mod run;
 mod sandbox;
 

@@ -10,6 +10,7 @@ use super::error::ToolCallError;
 use super::exec::ToolExec;
 use super::outcome::{Judged, judge};
 use super::prepare::Prepared;
+use super::recorded::{Recorded, RecordedApprover};
 use super::sandbox::{Ran, run_job};
 use crate::audit::{Redactor, Started};
 use crate::broker::{
@@ -52,6 +53,13 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     let mut record = Record::open(&scene.places)?;
     let id = record.id().clone();
     let started = started(prepared, &front.redactor)?;
+    let approver: Arc<dyn Approver> = Arc::new(RecordedApprover {
+        inner: Arc::clone(&front.approver),
+        call: id.clone(),
+        places: scene.places.clone(),
+        redactor: front.redactor.clone(),
+    });
+    let front = Front { approver, ..front };
     let answer = if prepared.definition.auto_accept {
         Answer::Yes
     } else {
@@ -72,9 +80,12 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     record.start(&started)?;
     let keeps = front.streams.stdout.is_none();
     let redactor = front.redactor.clone();
-    let ran = in_event_loop(serve(&id, prepared, front));
+    let recorded =
+        Arc::new(Recorded::new(&scene.places, &id, &redactor, Arc::clone(&front.events)));
+    let ran = in_event_loop(serve(&id, prepared, front, &recorded));
     crate::sys::default_signals();
-    let (ran, place) = match ran {
+    let requests = recorded.finish();
+    let ((ran, place), requests) = match ran.and_then(|ran| Ok((ran, requests?))) {
         Ok(ran) => ran,
         Err(error) => {
             record.end(End::of_error(&error))?;
@@ -86,15 +97,26 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
     record.end(End {
         ending: result.ending.clone(),
         code: result.error.as_ref().map(|error| error.code.clone()),
-        detail: result.metadata.clone(),
+        detail: detail(&result.metadata, requests),
     })?;
     Ok(result)
+}
+
+/// How a call ran, as its end records it: the requests have records of their own.
+fn detail(metadata: &Value, requests: u64) -> Value {
+    let mut detail = metadata.clone();
+    if let Some(broker) = detail["broker"].as_object_mut() {
+        broker.remove("requests");
+        broker["usage"]["recorded"] = requests.into();
+    }
+    detail
 }
 
 async fn serve(
     id: &CallId,
     prepared: &Prepared,
     mut front: Front,
+    recorded: &Arc<Recorded>,
 ) -> Result<(Ran, Place), CallError> {
     let scene = &prepared.scene;
     let mut cancel =
@@ -141,15 +163,15 @@ async fn serve(
         attempt: 1,
         code: prepared.compiled.code.clone().into_bytes(),
     };
-    let ran = run_job(id, scene, job, authority, front.events, front.streams, &mut cancel).await?;
+    let ran = run_job(id, scene, job, authority, recorded, front.streams, &mut cancel).await?;
     Ok((ran, place))
 }
 
 fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallError> {
     let scene = &prepared.scene;
     Ok(Started::of_tool(
-        format!("tool run {}", prepared.definition.name),
-        &prepared.compiled.digest,
+        "run",
+        prepared.reference(),
         redactor.json(&prepared.args),
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
         &scene.policy,

@@ -14,6 +14,7 @@ use runner_policy::model::RunPlace;
 use runner_wire::{Bytes, Port, Start, Stdin, Work};
 use tokio::io::DuplexStream;
 
+use super::recorded::Recorded;
 use crate::broker::{self, Authority, Events, Job, Served};
 use crate::call::CallError;
 use crate::call::plan::{Setting, make_plan, materials};
@@ -64,13 +65,13 @@ pub(super) struct Ran {
     pub engine: &'static str,
 }
 
-/// Runs one job to its end.
+/// Runs one job to its end, or until its requests cannot be recorded any more.
 pub(super) async fn run_job(
     id: &CallId,
     scene: &Scene,
     job: Job,
     authority: Authority,
-    events: Arc<dyn Events>,
+    recorded: &Arc<Recorded>,
     mut streams: Streams,
     cancel: &mut Cancel,
 ) -> Result<Ran, CallError> {
@@ -85,7 +86,8 @@ pub(super) async fn run_job(
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask };
     let sandbox = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
-    let broker = broker::serve(stream, job, authority, events, std::future::pending());
+    let events = Arc::clone(recorded) as Arc<dyn Events>;
+    let broker = broker::serve(stream, job, authority, events, recorded.broken());
     let (outcome, served) = tokio::join!(sandbox, broker);
     Ok(Ran { outcome: outcome?, served, plan, engine: engine.name() })
 }

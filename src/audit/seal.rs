@@ -1,0 +1,273 @@
+//! The key that signs the ledger, and the signed head that is kept apart from it.
+//!
+//! ```text
+//! store.db     records, each stretch signed by who wrote it          (one transaction)
+//! ledger.head  first and last record of the newest stretch, its link, signed anew
+//! ledger.key   the seed of an Ed25519 key, made at the first use, mode 0600
+//! ```
+//!
+//! The head is written after the commit that it tells of, so it can lag, by what a death in between leaves, and can
+//! never lead: a head that names records which are not there says that they were taken away. The next
+//! append by anybody brings it up to date. It has one sector's room and is overwritten in place under a lock:
+//! no reader and no death sees half of it, and nothing waits for the disk.
+//!
+//! Trust boundary: whoever can read the key can sign anything, so this shows edits by anyone who cannot,
+//! and not by the caller's own account or root.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+
+use super::chain::{Link, Purpose, Stretch, hex, unhex};
+use crate::store::StoreError;
+
+/// The key's file in the state folder.
+const KEY: &str = "ledger.key";
+/// The head's file in the state folder.
+const HEAD: &str = "ledger.head";
+/// The first word of the head's line.
+const MAGIC: &str = "runner-ledger-1";
+/// The longest head: one sector, which disks write whole.
+const SECTOR: usize = 512;
+
+/// A public key.
+pub(super) type Public = [u8; 32];
+
+/// The key and the place of the head.
+pub(super) struct Seal {
+    key: Ed25519KeyPair,
+    folder: PathBuf,
+}
+
+/// What the head's file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It is not there.
+    Missing,
+    /// It is no head, or nobody with its key signed it.
+    Broken,
+    /// It was signed with this key.
+    Signed(Stretch, Public),
+}
+
+/// What the head was known to be when the records were appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// A head of this chain: it only goes forward.
+    Follows,
+    /// None of this chain, which was recorded: a new one takes its place.
+    Replaced,
+}
+
+impl Seal {
+    /// The key in `folder`; made together with an empty head if it is missing. The caller holds the database's
+    /// write lock, so that two processes do not make two.
+    pub(super) fn open_or_make(folder: &Path) -> Result<Self, StoreError> {
+        match Self::open(folder)? {
+            Some(seal) => Ok(seal),
+            None => Self::make(folder),
+        }
+    }
+
+    /// The key in `folder`, if there is one.
+    pub(super) fn open(folder: &Path) -> Result<Option<Self>, StoreError> {
+        let fail = |why: String| StoreError::Seal("read", folder.join(KEY), why);
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(folder.join(KEY));
+        let mut text = String::new();
+        match file
+            .and_then(|file| io::Read::read_to_string(&mut io::Read::take(file, 256), &mut text))
+        {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail(error.to_string())),
+        }
+        let seed: [u8; 32] =
+            unhex(text.trim_end()).ok_or_else(|| fail("it is no key".to_owned()))?;
+        Self::of(&seed, folder).map(Some)
+    }
+
+    fn of(seed: &[u8; 32], folder: &Path) -> Result<Self, StoreError> {
+        let key = Ed25519KeyPair::from_seed_unchecked(seed)
+            .map_err(|error| StoreError::Seal("use", folder.join(KEY), error.to_string()))?;
+        Ok(Self { key, folder: folder.to_owned() })
+    }
+
+    fn make(folder: &Path) -> Result<Self, StoreError> {
+        let fail = |error: io::Error| StoreError::Seal("make", folder.join(KEY), error.to_string());
+        let seed: [u8; 32] = crate::sys::random().map_err(fail)?;
+        let seal = Self::of(&seed, folder)?;
+        // The head first: a key without a head means that somebody took the head away.
+        let empty = Stretch { first: 0, last: 0, link: Link::FIRST };
+        place(folder, HEAD, seal.line(empty).as_bytes()).map_err(fail)?;
+        place(folder, KEY, format!("{}\n", hex(&seed)).as_bytes()).map_err(fail)?;
+        Ok(seal)
+    }
+
+    /// Who signs.
+    pub(super) fn public(&self) -> Public {
+        let mut public = [0; 32];
+        public.copy_from_slice(self.key.public_key().as_ref());
+        public
+    }
+
+    /// Vouches for records.
+    pub(super) fn sign(&self, stretch: Stretch) -> Vec<u8> {
+        self.key.sign(&stretch.message(Purpose::Records)).as_ref().to_vec()
+    }
+
+    /// The head as it is now.
+    pub(super) fn head(&self) -> Result<Head, StoreError> {
+        head(&self.folder)
+    }
+
+    /// Brings the head up to date, unless a later writer has done so.
+    pub(super) fn advance(&self, stretch: Stretch, known: Known) -> Result<(), StoreError> {
+        let path = self.folder.join(HEAD);
+        let write = || {
+            let file = std::fs::OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+                .open(&path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            match read(&file)? {
+                Head::Signed(newest, public)
+                    if known == Known::Follows
+                        && public == self.public()
+                        && newest.last >= stretch.last => {}
+                Head::Signed(..) | Head::Missing | Head::Broken => {
+                    let line = self.line(stretch);
+                    file.write_all_at(line.as_bytes(), 0)?;
+                    file.set_len(line.len() as u64)?;
+                }
+            }
+            Ok(())
+        };
+        write()
+            .map_err(|error: io::Error| StoreError::Seal("write", path.clone(), error.to_string()))
+    }
+
+    fn line(&self, stretch: Stretch) -> String {
+        let signature = self.key.sign(&stretch.message(Purpose::Head));
+        let Stretch { first, last, link } = stretch;
+        let (public, signature) = (hex(&self.public()), hex(signature.as_ref()));
+        format!("{MAGIC} {first:020} {last:020} {link} {public} {signature}\n")
+    }
+}
+
+/// The head in `folder` as it is now, for whoever has no key.
+pub(super) fn head(folder: &Path) -> Result<Head, StoreError> {
+    let path = folder.join(HEAD);
+    let look = || {
+        let file = File::open(&path)?;
+        flock(&file, FlockOperation::LockShared)?;
+        read(&file)
+    };
+    match look() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Head::Missing),
+        found => found.map_err(|error| StoreError::Seal("read", path.clone(), error.to_string())),
+    }
+}
+
+/// Whether a signature vouches for a stretch.
+pub(super) fn vouches(public: &Public, stretch: Stretch, signature: &[u8]) -> bool {
+    let key = UnparsedPublicKey::new(&ED25519, public);
+    key.verify(&stretch.message(Purpose::Records), signature).is_ok()
+}
+
+fn read(file: &File) -> io::Result<Head> {
+    let mut bytes = [0; SECTOR];
+    let length = file.read_at(&mut bytes, 0)?;
+    if length == 0 {
+        return Ok(Head::Missing);
+    }
+    let parsed = std::str::from_utf8(&bytes[..length]).ok().and_then(parse);
+    Ok(parsed.map_or(Head::Broken, |(stretch, public)| Head::Signed(stretch, public)))
+}
+
+fn parse(text: &str) -> Option<(Stretch, Public)> {
+    let words: Vec<&str> = text.strip_suffix('\n')?.split(' ').collect();
+    let [MAGIC, first, last, link, public, signature] = words.as_slice() else { return None };
+    let stretch = Stretch {
+        first: first.parse().ok()?,
+        last: last.parse().ok()?,
+        link: Link::from_hex(link)?,
+    };
+    let public: Public = unhex(public)?;
+    let signature: [u8; 64] = unhex(signature)?;
+    let key = UnparsedPublicKey::new(&ED25519, public);
+    key.verify(&stretch.message(Purpose::Head), &signature).ok().map(|()| (stretch, public))
+}
+
+/// Writes a file of the caller's own whole and on the disk, unless there is one of that name.
+fn place(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let chance: [u8; 8] = crate::sys::random()?;
+    let temporary = folder.join(format!(".{name}-{}", hex(&chance)));
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let placed = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
+        match renameat_with(CWD, &temporary, CWD, folder.join(name), RenameFlags::NOREPLACE) {
+            Err(rustix::io::Errno::EXIST) => std::fs::remove_file(&temporary),
+            other => other.map_err(io::Error::from),
+        }
+    });
+    if placed.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn stretch(last: i64) -> Stretch {
+        Stretch { first: last, last, link: Link::from_hex(&"ab".repeat(32)).unwrap() }
+    }
+
+    #[test]
+    fn a_head_goes_forward_only_and_its_key_is_the_callers_own() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Seal::open(folder.path()).unwrap().is_none());
+        assert_eq!(head(folder.path()).unwrap(), Head::Missing);
+        let seal = Seal::open_or_make(folder.path()).unwrap();
+        assert!(matches!(seal.head().unwrap(), Head::Signed(Stretch { last: 0, .. }, _)));
+        seal.advance(stretch(7), Known::Follows).unwrap();
+        seal.advance(stretch(5), Known::Follows).unwrap();
+        let again = Seal::open(folder.path()).unwrap().unwrap();
+        assert_eq!(again.head().unwrap(), Head::Signed(stretch(7), seal.public()));
+        let mode = |name| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!((mode(KEY) & 0o777, mode(HEAD) & 0o777), (0o600, 0o600));
+        assert!(vouches(&seal.public(), stretch(7), &seal.sign(stretch(7))));
+        assert!(!vouches(&seal.public(), stretch(8), &seal.sign(stretch(7))));
+    }
+
+    #[test]
+    fn a_head_that_somebody_wrote_without_the_key_is_broken() {
+        let folder = tempfile::tempdir().unwrap();
+        let seal = Seal::open_or_make(folder.path()).unwrap();
+        seal.advance(stretch(7), Known::Follows).unwrap();
+        let path = folder.path().join(HEAD);
+        let line = std::fs::read_to_string(&path).unwrap();
+        assert!(line.len() <= SECTOR);
+        for wrong in [line.replace("07 ", "06 "), "x".to_owned(), line[..50].to_owned()] {
+            std::fs::write(&path, &wrong).unwrap();
+            assert_eq!(seal.head().unwrap(), Head::Broken, "{wrong}");
+        }
+        // A key that is none is an error, and never replaced.
+        std::fs::write(folder.path().join(KEY), "").unwrap();
+        assert!(Seal::open_or_make(folder.path()).is_err());
+    }
+}

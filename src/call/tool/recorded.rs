@@ -1,0 +1,223 @@
+//! What happens inside a tool's call, in the ledger: each request to the broker, each question to a person.
+//!
+//! Requests are many and small: a thread of their own appends them in few transactions. So a request is in the ledger
+//! a moment ([`WAIT`]) after its answer, and all of them before the call's end, which tells how many there were:
+//! `audit verify` holds one against the other. Only the death of this process can lose the last ones, and
+//! then the call is `aborted`, which says so. If they cannot be recorded, the call is ended.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use runner_policy::Verdict;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::approval::{Approver, Question};
+use crate::audit::{Approved, Event, Ledger, Redactor, Requested};
+use crate::broker::{Brokered, Code, Events, Log, Progress};
+use crate::call::CallError;
+use crate::call::request::Approval;
+use crate::engine::CallId;
+use crate::policies::Places;
+use crate::store::{Store, StoreError};
+
+/// How long a request waits for others to be recorded with.
+const WAIT: Duration = Duration::from_millis(20);
+/// Requests that are recorded at once.
+const BATCH: usize = 512;
+
+/// Records the requests of one call, and passes everything on.
+pub(super) struct Recorded {
+    events: Arc<dyn Events>,
+    redactor: Redactor,
+    call: CallId,
+    places: Places,
+    /// Started by the first request: many tools make none.
+    writer: Mutex<Option<Writer>>,
+    broken: watch::Sender<bool>,
+}
+
+struct Writer {
+    queue: Sender<Requested>,
+    thread: JoinHandle<Result<u64, StoreError>>,
+}
+
+impl Recorded {
+    /// For one call.
+    pub fn new(
+        places: &Places,
+        call: &CallId,
+        redactor: &Redactor,
+        events: Arc<dyn Events>,
+    ) -> Self {
+        Self {
+            events,
+            redactor: redactor.clone(),
+            call: call.clone(),
+            places: places.clone(),
+            writer: Mutex::new(None),
+            broken: watch::Sender::new(false),
+        }
+    }
+
+    /// Comes when requests cannot be recorded any more: why the call must end.
+    pub fn broken(&self) -> impl Future<Output = String> + Send + 'static {
+        let mut broken = self.broken.subscribe();
+        async move {
+            let is_broken = broken.wait_for(|broken| *broken).await.is_ok();
+            if !is_broken {
+                // Nobody records any more, because the call is over.
+                return std::future::pending().await;
+            }
+            "its requests cannot be recorded".to_owned()
+        }
+    }
+
+    /// Waits until all are recorded; how many there were.
+    pub fn finish(&self) -> Result<u64, CallError> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Writer { queue, thread }) = writer else { return Ok(0) };
+        drop(queue);
+        match thread.join() {
+            Ok(recorded) => Ok(recorded?),
+            Err(_) => {
+                let error = std::io::Error::other("the thread that records them broke");
+                Err(CallError::Local("record the tool's requests", error))
+            }
+        }
+    }
+
+    fn start(&self) -> Writer {
+        let (queue, waiting) = channel();
+        let (call, places, broken) = (self.call.clone(), self.places.clone(), self.broken.clone());
+        let thread = std::thread::spawn(move || {
+            let done = write(&call, &places, &waiting);
+            if done.is_err() {
+                broken.send_replace(true);
+            }
+            done
+        });
+        Writer { queue, thread }
+    }
+}
+
+impl Events for Recorded {
+    fn log(&self, log: Log) {
+        self.events.log(log);
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.events.progress(progress);
+    }
+
+    fn request(&self, request: &Brokered) {
+        self.events.request(request);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = writer.get_or_insert_with(|| self.start());
+        let requested = Requested {
+            request: request.id,
+            method: request.method,
+            object: self.redactor.text(&request.object).into_owned(),
+            decision: request.refused.map_or(Verdict::Allow, Code::verdict).word(),
+            code: request.refused.map(Code::word),
+            rule: request.rule.as_ref().map(|rule| rule.id.clone()),
+            bytes_in: request.bytes_in,
+            bytes_out: request.bytes_out,
+            us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
+            call: request.call.clone(),
+        };
+        // A thread that has ended has said why.
+        let _ = writer.queue.send(requested);
+    }
+}
+
+/// Appends what comes until nobody sends any more; how many there were.
+fn write(call: &CallId, places: &Places, waiting: &Receiver<Requested>) -> Result<u64, StoreError> {
+    let ledger = Ledger::new(Store::open(places.state.as_deref())?);
+    let mut recorded = 0;
+    let mut batch = Vec::new();
+    while let Ok(first) = waiting.recv() {
+        let until = Instant::now() + WAIT;
+        batch.push(first);
+        let over = loop {
+            if batch.len() >= BATCH {
+                break false;
+            }
+            match waiting.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(next) => batch.push(next),
+                Err(RecvTimeoutError::Timeout) => break false,
+                Err(RecvTimeoutError::Disconnected) => break true,
+            }
+        };
+        let events: Vec<Event<'_>> = batch.iter().map(Event::Request).collect();
+        ledger.append_all(call, &events)?;
+        recorded += batch.len() as u64;
+        batch.clear();
+        if over {
+            break;
+        }
+    }
+    Ok(recorded)
+}
+
+/// Records each question with its answer. What cannot be recorded is not approved.
+pub(super) struct RecordedApprover {
+    /// Who answers.
+    pub inner: Arc<dyn Approver>,
+    /// The call.
+    pub call: CallId,
+    /// Where our own files are.
+    pub places: Places,
+    /// Hides secrets.
+    pub redactor: Redactor,
+}
+
+impl Approver for RecordedApprover {
+    fn approve(&self, question: &Question) -> Approval {
+        let answer = self.inner.approve(question);
+        let approved = self.told(question, answer);
+        let recorded = Store::open(self.places.state.as_deref()).and_then(|store| {
+            Ledger::new(store).append_all(&self.call, &[Event::Approval(&approved)])
+        });
+        match recorded {
+            Ok(()) => answer,
+            Err(_) => Approval::None,
+        }
+    }
+}
+
+impl RecordedApprover {
+    fn told(&self, question: &Question, answer: Approval) -> Approved {
+        let text = |text: &str| self.redactor.text(text).into_owned();
+        let answer = match answer {
+            Approval::Given => "given",
+            Approval::None => "none",
+        };
+        match question {
+            Question::Tool { tool, args, risk, policy, .. } => Approved {
+                question: "tool",
+                about: format!("tool run {tool}"),
+                tool: tool.clone(),
+                args: self.redactor.json(args),
+                effects: Vec::new(),
+                rule: None,
+                policy: Some(policy.clone()),
+                risk: Some(risk),
+                answer,
+            },
+            Question::Command { tool, command, effects, rule, .. } => Approved {
+                question: "command",
+                about: text(command),
+                tool: tool.clone(),
+                args: Value::Null,
+                effects: effects.iter().map(|effect| text(effect)).collect(),
+                rule: rule.clone(),
+                policy: None,
+                risk: None,
+                answer,
+            },
+        }
+    }
+}
