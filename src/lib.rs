@@ -52,6 +52,8 @@
 //! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
+//! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
+//! | `/proc/self/exe` | which build of this program a memory is of |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |

@@ -78,6 +78,7 @@ pub(super) async fn make_plan(
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let variable = |name: &str| std::env::var_os(name);
     let materials = materials(setting.places)?;
+    let memory = setting.places.state.as_ref().map(|state| state.join("walks"));
     let request = PlanRequest {
         workspace: setting.workspace,
         view: setting.view,
@@ -100,6 +101,8 @@ pub(super) async fn make_plan(
         home: home.as_deref(),
         variable: &variable,
         materials: &materials,
+        memory: memory.as_deref(),
+        unscanned: &[],
         missing,
     };
     Ok(plan(&request)?)

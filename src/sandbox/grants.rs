@@ -150,7 +150,7 @@ pub fn is_literal(pattern: &str) -> bool {
 }
 
 /// `{a,b}` written out; `None` where braces are nested, unbalanced, escaped or too many.
-fn alternatives(pattern: &str) -> Option<Vec<String>> {
+pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
     if pattern.contains('\\') && pattern.contains('{') {
         return None;
     }

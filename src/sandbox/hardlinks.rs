@@ -9,6 +9,7 @@
 //! shared between local clones by design and never rewritten: they are made read-only instead of refused.
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, statat};
@@ -16,35 +17,38 @@ use rustix::fs::{AtFlags, FileType, statat};
 use super::mount_error::{MountError, link_or};
 use super::plan::Identity;
 use super::survey::Survey;
-use super::walk::{Descend, Entry, Step, Visitor, walk};
+use super::walk::{Descend, Entry, Visitor, Waiting, walk};
 use super::workspace::{Workspace, identity_of};
 
 /// How often a file must look shared: a build beside this call makes and removes names under the walk.
 const LOOKS: usize = 3;
 
 /// A file with several names, and one of them.
-struct Name {
-    path: PathBuf,
-    identity: Identity,
-    links: u64,
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    pub(super) links: u64,
 }
 
 struct Several<'a> {
-    workspace: &'a Workspace,
     tree: &'a Path,
 }
 
 impl Visitor<Name> for Several<'_> {
-    fn entry(&self, entry: Entry<'_>) -> Step<Name> {
-        let keep = (entry.kind == FileType::RegularFile)
-            .then(|| self.tree.join(entry.path))
-            .and_then(|path| {
-                let handle = self.workspace.handle();
-                let stat = statat(handle, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-                let links = stat.st_nlink;
-                (links > 1).then(|| Name { identity: identity_of(&stat), links, path })
-            });
-        Step { keep, descend: Descend::Enter }
+    type Place = ();
+
+    fn place(&self, _: &Waiting, _: BorrowedFd<'_>) {}
+
+    fn entry(&self, (): &(), entry: &Entry<'_>, keep: &mut Vec<Name>) -> Descend {
+        if entry.kind == FileType::RegularFile
+            && let Ok(stat) = statat(entry.handle, entry.name, AtFlags::SYMLINK_NOFOLLOW)
+            && stat.st_nlink > 1
+        {
+            let (identity, links) = (identity_of(&stat), stat.st_nlink);
+            keep.push(Name { path: self.tree.join(entry.path()), identity, links });
+        }
+        Descend::Enter
     }
 
     fn closed(&self, _: &Path) -> Option<Name> {
@@ -53,6 +57,7 @@ impl Visitor<Name> for Several<'_> {
 }
 
 /// Refuses a file in a writable folder that has a name elsewhere; closes git's shared objects.
+/// The survey has looked once; who looks shared is looked at again.
 ///
 /// # Errors
 /// [`MountError::Shared`], or the walk did not end.
@@ -61,12 +66,15 @@ pub(super) fn close(
     trees: &[PathBuf],
     survey: &mut Survey,
 ) -> Result<(), MountError> {
-    let mut suspects = shared(workspace, trees, survey)?;
+    for tree in outermost(trees) {
+        open(workspace, tree)?;
+    }
+    let mut suspects = shared(std::mem::take(&mut survey.several), survey);
     for _ in 1..LOOKS {
         if suspects.is_empty() {
             return Ok(());
         }
-        let again = shared(workspace, trees, survey)?;
+        let again = shared(look(workspace, trees)?, survey);
         suspects.retain(|identity, _| again.contains_key(identity));
     }
     for path in suspects.into_values().flatten() {
@@ -79,37 +87,42 @@ pub(super) fn close(
     Ok(())
 }
 
-/// Files of which a name was seen in a writable folder, and fewer than there are.
-fn shared(
-    workspace: &Workspace,
-    trees: &[PathBuf],
-    survey: &Survey,
-) -> Result<BTreeMap<Identity, Vec<PathBuf>>, MountError> {
-    let mut files: BTreeMap<Identity, (u64, Vec<PathBuf>)> = BTreeMap::new();
+fn open(workspace: &Workspace, tree: &Path) -> Result<OwnedFd, MountError> {
+    let failed = |error| link_or(workspace.root().join(tree), error, MountError::Open);
+    workspace.open_folder(tree).map_err(failed)
+}
+
+/// Files with several names in writable folders.
+fn look(workspace: &Workspace, trees: &[PathBuf]) -> Result<Vec<Name>, MountError> {
+    let mut names = Vec::new();
     for tree in outermost(trees) {
+        let handle = open(workspace, tree)?;
         let absolute = workspace.root().join(tree);
-        let found = workspace
-            .open_folder(tree)
-            .map_err(|error| link_or(absolute.clone(), error, MountError::Open))?;
-        let handle = std::os::fd::AsFd::as_fd(&found);
-        for name in walk(handle, &absolute, &Several { workspace, tree })? {
-            // A name that is covered or read-only is as good as one elsewhere.
-            if !survey.is_closed(&name.path) {
-                let (_, names) = files.entry(name.identity).or_insert((name.links, Vec::new()));
-                names.push(name.path);
-            }
+        names.extend(walk(handle.as_fd(), &absolute, &Several { tree })?);
+    }
+    Ok(names)
+}
+
+/// Files of which a name was seen in a writable folder, and fewer than there are.
+fn shared(names: Vec<Name>, survey: &Survey) -> BTreeMap<Identity, Vec<PathBuf>> {
+    let mut files: BTreeMap<Identity, (u64, Vec<PathBuf>)> = BTreeMap::new();
+    for name in names {
+        // A name that is covered or read-only is as good as one elsewhere.
+        if !survey.is_closed(&name.path) {
+            let (_, names) = files.entry(name.identity).or_insert((name.links, Vec::new()));
+            names.push(name.path);
         }
     }
     let fewer =
         |names: &[PathBuf], links| u64::try_from(names.len()).is_ok_and(|seen| seen < links);
-    Ok(files
+    files
         .into_iter()
         .filter(|(_, (links, names))| fewer(names, *links))
         .map(|(identity, (_, mut names))| {
             names.sort();
             (identity, names)
         })
-        .collect())
+        .collect()
 }
 
 fn outermost(trees: &[PathBuf]) -> impl Iterator<Item = &Path> {

@@ -6,6 +6,7 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
+mod binding;
 pub mod cancel;
 pub mod claims;
 pub mod folders;
@@ -14,12 +15,17 @@ pub mod grants;
 mod hardlinks;
 mod identity;
 pub mod kept;
+mod look;
 pub mod materials;
+mod memory;
+mod memory_file;
 mod mount_error;
 pub mod mountinfo;
 pub mod mounts;
+mod names;
 pub mod order;
 pub mod outcome;
+mod pages;
 pub mod plan;
 pub mod planner;
 pub mod protected;

@@ -34,7 +34,7 @@ use super::mount_error::link_or;
 use super::mountinfo::MountPoints;
 use super::plan::{Access, Identity, Mount, MountRole, Note};
 use super::protected::{self, Guard};
-use super::survey::{Hidden, Survey, survey};
+use super::survey::{Hidden, Looking, Survey, Unscanned, survey};
 use super::workspace::{Owner, Workspace};
 pub use super::write_roots::Missing;
 use super::write_roots::WriteRoots;
@@ -55,12 +55,25 @@ pub struct WorkspaceMounts {
     pub claim: Option<Claim>,
     /// Protected paths that must not appear, absolute.
     pub guarded: Vec<PathBuf>,
+    /// Folders that were not looked through and can be seen.
+    pub not_scanned: Vec<PathBuf>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
 
+/// How a workspace is looked through, and where what has to outlive the plan is kept.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The folder of the ledger of claims.
+    pub claims: &'a Path,
+    /// The folder of what surveys remember; `None` where nothing is to be remembered.
+    pub memory: Option<&'a Path>,
+    /// Folders that are not looked through.
+    pub unscanned: &'a [Unscanned],
+}
+
 /// Plans the mounts of a workspace for a command that runs as `owner`, to whom folders that are made
-/// belong. The ledger of claims is in the folder `claims`.
+/// belong.
 ///
 /// # Errors
 /// See [`MountError`]. Folders that were made before an error are removed again.
@@ -69,10 +82,18 @@ pub fn plan_mounts(
     grants: &FileGrants<'_>,
     missing: Missing,
     owner: Owner,
-    claims: &Path,
+    around: Surroundings<'_>,
 ) -> Result<WorkspaceMounts, MountError> {
-    let roots = WriteRoots::prepare(workspace, grants, missing, owner, claims)?;
-    let mut survey = survey(workspace, grants, &roots.trees, owner)?;
+    let mut roots = WriteRoots::prepare(workspace, grants, missing, owner, around.claims)?;
+    let mut survey = survey(&Looking {
+        workspace,
+        grants,
+        trees: &roots.trees,
+        user: owner,
+        memory: around.memory,
+        unscanned: around.unscanned,
+    })?;
+    roots.notes.extend(survey.not_scanned.iter().map(|folder| not_scanned(folder)));
     hardlinks::close(workspace, &roots.trees, &mut survey)?;
     let mut layout = Layout {
         workspace,
@@ -84,7 +105,7 @@ pub fn plan_mounts(
         mounts: Vec::new(),
         guarded: Vec::new(),
     };
-    layout.run(claims)?;
+    layout.run(around.claims)?;
     let Layout { survey, mut roots, mut mounts, guarded, .. } = layout;
     mounts.sort_by(|a, b| {
         depth(&a.target).cmp(&depth(&b.target)).then_with(|| a.target.cmp(&b.target))
@@ -92,11 +113,20 @@ pub fn plan_mounts(
     Ok(WorkspaceMounts {
         mounts,
         hidden: survey.hidden.into_iter().collect(),
+        not_scanned: survey.not_scanned.into_iter().collect(),
         created: std::mem::take(&mut roots.created),
         claim: roots.claim.take(),
         guarded,
         notes: std::mem::take(&mut roots.notes),
     })
+}
+
+fn not_scanned(folder: &Path) -> Note {
+    let text = format!(
+        "`{}` is not looked through, as configured: denied files in it can be seen",
+        folder.display()
+    );
+    Note { code: "not_scanned", text }
 }
 
 struct Layout<'a> {

@@ -50,6 +50,10 @@ const NOTHING: Lists<'static> = Lists {
     missing: Missing::Make,
 };
 
+fn around(case: &Case) -> Surroundings<'_> {
+    Surroundings { claims: case.claims.path(), memory: None, unscanned: &[] }
+}
+
 fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
     let (read, write) = (globs(&["**"]), globs(lists.write));
     let (readonly, deny) = (globs(lists.readonly), globs(lists.deny));
@@ -62,8 +66,7 @@ fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
         writes: if lists.write.is_empty() { Writes::None } else { Writes::Some },
         code: lists.code,
     };
-    let claims = case.claims.path();
-    plan_mounts(&case.workspace, &grants, lists.missing, case.workspace.owner(), claims)
+    plan_mounts(&case.workspace, &grants, lists.missing, case.workspace.owner(), around(case))
 }
 
 /// `rw path` and `ro path`, in mount order.
@@ -343,9 +346,8 @@ fn a_hidden_start_is_told() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let error =
-        plan_mounts(&workspace, &grants, Missing::Make, workspace.owner(), case.claims.path())
-            .unwrap_err();
+    let error = plan_mounts(&workspace, &grants, Missing::Make, workspace.owner(), around(&case))
+        .unwrap_err();
     assert!(matches!(error, MountError::StartHidden(_)));
 }
 

@@ -17,12 +17,13 @@ use crate::exit::Kind;
 use super::gitdirs;
 use super::grants::{FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
-use super::mounts::{Missing, MountError, WorkspaceMounts, plan_mounts};
+use super::mounts::{Missing, MountError, Surroundings, WorkspaceMounts, plan_mounts};
 use super::plan::{
     Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
     ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
 };
 use super::protection::{RuntimeKind, TooLittle, demand, protections};
+use super::survey::Unscanned;
 use super::synthetic::{self, HOME, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
@@ -58,6 +59,10 @@ pub struct PlanRequest<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// A folder of the caller's for covers and synthetic files.
     pub materials: &'a Path,
+    /// A folder of the caller's own for what surveys remember, if they may. It lies in no workspace.
+    pub memory: Option<&'a Path>,
+    /// Folders that are not looked through for denied files.
+    pub unscanned: &'a [Unscanned],
     /// Whether to make what is missing.
     pub missing: Missing,
 }
@@ -208,7 +213,12 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             &request.grants,
             request.missing,
             owner_of_writes(request, &user),
-            &request.materials.join(super::claims::FOLDER),
+            Surroundings {
+                claims: &request.materials.join(super::claims::FOLDER),
+                // A description leaves nothing behind.
+                memory: request.memory.filter(|_| request.missing == Missing::Make),
+                unscanned: request.unscanned,
+            },
         )?,
         View::Program(_) => WorkspaceMounts::default(),
     };
@@ -235,7 +245,19 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     let mut guarded = own.guarded;
     guarded.extend(git.guarded);
     if !guarded.is_empty() || own.mounts.iter().any(|mount| mount.access == Access::ReadWrite) {
-        weaken_protected_paths(&mut protections);
+        weaken(
+            &mut protections,
+            "protected-paths",
+            "all that exist, and missing ones in the workspace's root; in git's folder they are moved aside after \
+             the call, and in deeper writable folders new ones can be made",
+        );
+    }
+    if !own.not_scanned.is_empty() {
+        weaken(
+            &mut protections,
+            "denied-files",
+            "folders that are configured not to be looked through are shown as they are; notes name them",
+        );
     }
     Ok(SandboxPlan {
         image: request.image.clone(),
@@ -404,14 +426,11 @@ fn in_order(root: &Path, own: Vec<Mount>, git: Vec<Mount>, host: Vec<Mount>) -> 
     all
 }
 
-/// Where something is writable, protection of names that do not exist yet has an end.
-fn weaken_protected_paths(protections: &mut [super::plan::Protection]) {
+/// Says where a protection ends in this plan.
+fn weaken(protections: &mut [super::plan::Protection], name: &str, where_it_ends: &'static str) {
     for protection in protections {
-        if protection.name == "protected-paths" && protection.status == ProtectionStatus::Enforced {
-            protection.status = ProtectionStatus::BestEffort(
-                "all that exist, and missing ones in the workspace's root; in git's folder they are moved aside after \
-                 the call, and in deeper writable folders new ones can be made",
-            );
+        if protection.name == name && protection.status == ProtectionStatus::Enforced {
+            protection.status = ProtectionStatus::BestEffort(where_it_ends);
         }
     }
 }

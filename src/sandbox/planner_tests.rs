@@ -64,6 +64,8 @@ impl Case {
             home: Some(home),
             variable: &variable,
             materials: &self.dir.path().join("materials"),
+            memory: None,
+            unscanned: &[],
             missing: Missing::Make,
         };
         change(&mut request);

@@ -116,6 +116,23 @@ pub fn in_git(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     GIT.iter().map(|name| folder.join(name))
 }
 
+/// Patterns that hold every path that [`guard`] does not leave open.
+#[must_use]
+pub fn patterns() -> Vec<String> {
+    let names = NAMES.iter().map(|name| format!("**/{name}"));
+    let git = GIT.iter().map(|name| format!("**/.git/{name}"));
+    let trees: Vec<String> =
+        names.chain(git).flat_map(|path| [format!("{path}/**"), path]).collect();
+    let listed = paths::PROTECTED.iter().copied().chain(["**/.git"]).map(str::to_owned);
+    trees.into_iter().chain(listed).collect()
+}
+
+/// Patterns of the key material that can be in a workspace.
+#[must_use]
+pub fn key_material() -> Vec<&'static str> {
+    paths::KEY_MATERIAL.iter().copied().filter(|pattern| !pattern.starts_with('/')).collect()
+}
+
 /// Whether the path is key material, which nobody may read.
 #[must_use]
 pub fn is_key_material(relative: &Path) -> bool {

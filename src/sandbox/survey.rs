@@ -7,13 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use rustix::fs::FileType;
 
-use super::grants::{FileGrants, Writes, could_reach};
+use super::binding;
+use super::grants::FileGrants;
+use super::hardlinks::Name;
+use super::look::{Found, Look, Mark};
+use super::memory::Memory;
 use super::plan::{Identity, MaskKind};
-use super::protected::{self, Guard};
-use super::walk::{Descend, Entry, Step, Visitor, WalkError, walk};
+use super::walk::{WalkError, walk_from};
 use super::workspace::{Owner, Workspace};
 
 /// What a walk found.
@@ -27,6 +31,12 @@ pub struct Survey {
     pub anchored: BTreeSet<PathBuf>,
     /// Protected names that are links: nothing can be mounted over a link.
     pub links: BTreeSet<PathBuf>,
+    /// Folders that were not looked through and can be seen all the same.
+    pub not_scanned: BTreeSet<PathBuf>,
+    /// Files in writable folders that have several names.
+    pub(super) several: Vec<Name>,
+    /// Ends when what was found is written down. Nobody has to wait for it.
+    pub(super) keeping: Option<JoinHandle<()>>,
 }
 
 /// Something that must not be seen.
@@ -53,166 +63,163 @@ pub enum WhyHidden {
     Closed,
     /// The policy's read list does not hold it.
     NotReadable,
+    /// It is a folder that is not to be looked through.
+    NotScanned,
 }
 
-enum Found {
-    Hide(PathBuf, MaskKind, WhyHidden),
-    DeniedLink(PathBuf),
-    Protected(PathBuf),
-    Anchored(PathBuf),
-    ProtectedLink(PathBuf),
+/// A folder that is not looked through, because it is too large or of no interest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unscanned {
+    /// The folder, below the workspace.
+    pub folder: PathBuf,
+    /// What a command sees of it.
+    pub shown: Shown,
 }
 
-struct Look<'a> {
-    grants: &'a FileGrants<'a>,
-    trees: &'a [PathBuf],
-    /// The read list's patterns; `None` where it holds everything.
-    read: Option<Vec<String>>,
+/// What a command sees of a folder that nobody looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Nothing: it is covered as a whole. Always safe.
+    Nothing,
+    /// All that is in it, denied files, sockets and second names of denied files too. Only the owner of a policy
+    /// may say so. It does not count where something is writable: there everything is looked through.
+    Everything,
 }
 
-impl Look<'_> {
-    fn is_denied(&self, path: &Path) -> bool {
-        self.grants.deny.matches(path) || protected::is_key_material(path)
-    }
-
-    /// Whether something could be written there.
-    fn is_writable(&self, path: &Path) -> bool {
-        self.trees.iter().any(|tree| path.starts_with(tree))
-    }
-
-    /// Whether the read list leaves it out. What may be written may be seen.
-    fn is_unreadable(&self, entry: &Entry<'_>) -> bool {
-        let Some(patterns) = &self.read else { return false };
-        if self.is_writable(entry.path) {
-            return false;
-        }
-        if entry.kind != FileType::Directory {
-            return !self.grants.read.matches(entry.path);
-        }
-        let above = self.trees.iter().any(|tree| tree.starts_with(entry.path));
-        !above && self.grants.read.leaves_out(entry.path) && !could_reach(patterns, entry.path)
-    }
-
-    fn hidden(&self, entry: &Entry<'_>) -> Option<Found> {
-        let path = || entry.path.to_owned();
-        if matches!(entry.kind, FileType::Directory | FileType::RegularFile)
-            && self.is_unreadable(entry)
-            && !self.is_denied(entry.path)
-        {
-            let kind = match entry.kind {
-                FileType::Directory => MaskKind::Folder,
-                _ => MaskKind::File,
-            };
-            return Some(Found::Hide(path(), kind, WhyHidden::NotReadable));
-        }
-        match entry.kind {
-            FileType::Directory => (self.is_denied(entry.path)
-                || self.grants.deny.covers(entry.path))
-            .then(|| Found::Hide(path(), MaskKind::Folder, WhyHidden::Denied)),
-            FileType::RegularFile => self
-                .is_denied(entry.path)
-                .then(|| Found::Hide(path(), MaskKind::File, WhyHidden::Denied)),
-            FileType::Symlink => self.is_denied(entry.path).then(|| Found::DeniedLink(path())),
-            FileType::Fifo
-            | FileType::Socket
-            | FileType::CharacterDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => Some(Found::Hide(path(), MaskKind::File, WhyHidden::Special)),
-        }
-    }
-
-    /// Whether the policy's own lists keep it from being written. What a list names as a single path
-    /// is a folder's name; what is below it is another matter.
-    fn is_listed(&self, entry: &Entry<'_>) -> bool {
-        let (readonly, write) = (self.grants.readonly, self.grants.write);
-        if entry.kind == FileType::Directory {
-            readonly.covers(entry.path) || write.leaves_out(entry.path)
-        } else {
-            readonly.matches(entry.path) || !write.matches(entry.path)
-        }
-    }
-
-    fn protected(&self, entry: &Entry<'_>) -> Option<Found> {
-        if self.grants.writes == Writes::None || !self.is_writable(entry.path) {
-            return None;
-        }
-        let mut guard = protected::guard(entry.path);
-        if guard == Guard::Open && self.is_listed(entry) {
-            guard = Guard::ReadOnly;
-        }
-        let path = entry.path.to_owned();
-        match (guard, entry.kind) {
-            (Guard::Open, _) => None,
-            (Guard::Anchored | Guard::ReadOnly, FileType::Symlink) => {
-                Some(Found::ProtectedLink(path))
-            }
-            (Guard::Anchored, FileType::Directory) => Some(Found::Anchored(path)),
-            (Guard::Anchored | Guard::ReadOnly, _) => Some(Found::Protected(path)),
-        }
-    }
+/// What to look through, and for whom.
+#[derive(Clone, Copy)]
+pub struct Looking<'a> {
+    /// The workspace.
+    pub workspace: &'a Workspace,
+    /// What was decided about files.
+    pub grants: &'a FileGrants<'a>,
+    /// The folders that will be writable.
+    pub trees: &'a [PathBuf],
+    /// Whom the command runs as.
+    pub user: Owner,
+    /// A folder of the caller's own where it may be remembered what was found, if it may.
+    pub memory: Option<&'a Path>,
+    /// Folders that are not looked through.
+    pub unscanned: &'a [Unscanned],
 }
 
-impl Visitor<Found> for Look<'_> {
-    fn entry(&self, entry: Entry<'_>) -> Step<Found> {
-        if let Some(hidden) = self.hidden(&entry) {
-            return Step { keep: Some(hidden), descend: Descend::Skip };
-        }
-        Step { keep: self.protected(&entry), descend: Descend::Enter }
-    }
+/// How often a workspace is looked through because denied files have further names.
+const LOOKS: usize = 3;
 
-    fn closed(&self, folder: &Path) -> Option<Found> {
-        Some(Found::Hide(folder.to_owned(), MaskKind::Folder, WhyHidden::Closed))
-    }
-}
-
-/// Looks through a workspace for a command that runs as `user`. `trees` are the folders that will be
-/// writable.
+/// Looks through a workspace.
 ///
 /// # Errors
 /// The workspace is too large, too deep or unreadable.
-pub fn survey(
-    workspace: &Workspace,
-    grants: &FileGrants<'_>,
-    trees: &[PathBuf],
-    user: Owner,
+pub fn survey(looking: &Looking<'_>) -> Result<Survey, WalkError> {
+    let open = |folder| Memory::open(folder, looking.workspace, binding::of(looking));
+    survey_with(looking, looking.memory.and_then(open))
+}
+
+/// The same, with a memory.
+pub(super) fn survey_with(
+    looking: &Looking<'_>,
+    memory: Option<Memory>,
 ) -> Result<Survey, WalkError> {
-    let read = (!grants.read.covers(Path::new(""))).then(|| grants.read.patterns());
-    let look = Look { grants, trees, read };
-    let mut survey = Survey::default();
-    let mut denied_links = Vec::new();
-    for found in walk(workspace.handle(), workspace.root(), &look)? {
-        match found {
-            Found::Hide(path, kind, why) => survey.hide(workspace, path, kind, why),
-            Found::DeniedLink(path) => denied_links.push(path),
-            Found::Protected(path) => drop(survey.protected.insert(path)),
+    let workspace = looking.workspace;
+    let mut look = Look::new(looking, memory);
+    let mut looks = 0;
+    loop {
+        let found = walk_from(workspace.handle(), workspace.root(), &look, look.starts())?;
+        let mut gathered = gather(workspace, found);
+        looks += 1;
+        // Further names of denied files are found by inode, and those are known only now.
+        let inodes: BTreeSet<u64> = gathered.denied.iter().map(|identity| identity.ino).collect();
+        if !inodes.is_subset(&look.inodes) && looks < LOOKS {
+            look.inodes = inodes;
+            look.memory.iter_mut().for_each(Memory::forget);
+            continue;
+        }
+        for path in std::mem::take(&mut gathered.names) {
+            if workspace.open(&path).is_ok_and(|found| gathered.denied.contains(&found.identity)) {
+                gathered.survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied);
+            }
+        }
+        let mut survey = gathered.survey;
+        survey.close_unreachable(workspace, looking.user);
+        survey.outermost();
+        survey.not_scanned = not_scanned(looking, &look, &survey);
+        survey.keeping =
+            look.memory.and_then(|memory| memory.keep(look.inodes.into_iter().collect()));
+        return Ok(survey);
+    }
+}
+
+/// What a walk found, put in its place.
+#[derive(Default)]
+struct Gathered {
+    survey: Survey,
+    /// Denied files with several names.
+    denied: BTreeSet<Identity>,
+    /// What has the inode of one of them.
+    names: Vec<PathBuf>,
+}
+
+fn gather(workspace: &Workspace, all: Vec<Found>) -> Gathered {
+    let mut gathered = Gathered::default();
+    let Gathered { survey, denied, names } = &mut gathered;
+    let mut links = Vec::new();
+    for found in all {
+        let (mark, path) = match found {
+            Found::Marked(mark, path) => (mark, path),
+            Found::Several(name) => {
+                survey.several.push(name);
+                continue;
+            }
+        };
+        match mark {
+            Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)),
+            Mark::DeniedLink => links.push(path),
+            Mark::Protected => drop(survey.protected.insert(path)),
             // A git folder without a HEAD is none yet: it may be one that only holds the name.
-            Found::Anchored(path) => drop(match workspace.open(&path.join("HEAD")) {
+            Mark::Anchored => drop(match workspace.open(&path.join("HEAD")) {
                 Ok(_) => survey.anchored.insert(path),
                 Err(_) => survey.protected.insert(path),
             }),
-            Found::ProtectedLink(path) => drop(survey.links.insert(path)),
+            Mark::ProtectedLink => drop(survey.links.insert(path)),
+            Mark::SecondName => names.push(path),
         }
     }
-    for link in denied_links {
+    for link in links {
         if let Some((path, kind)) = leads_to(workspace, &link) {
-            survey.hide(workspace, path, kind, WhyHidden::SameAsDenied);
+            denied.extend(survey.hide(workspace, path, kind, WhyHidden::SameAsDenied));
         }
     }
-    hide_second_names(workspace, &mut survey)?;
-    survey.close_unreachable(workspace, user);
-    survey.outermost();
-    Ok(survey)
+    gathered
+}
+
+/// The folders that were left out and can be seen.
+fn not_scanned(looking: &Looking<'_>, look: &Look<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
+    let is_folder = |path: &Path| {
+        looking.workspace.open(path).is_ok_and(|found| found.kind == FileType::Directory)
+    };
+    let seen = |one: &&Unscanned| {
+        one.shown == Shown::Everything
+            && !look.is_writable(&one.folder)
+            && !survey.is_hidden(&one.folder)
+            && is_folder(&one.folder)
+    };
+    looking.unscanned.iter().filter(seen).map(|one| one.folder.clone()).collect()
 }
 
 impl Survey {
-    fn hide(&mut self, workspace: &Workspace, path: PathBuf, kind: MaskKind, why: WhyHidden) {
+    /// Hides a path; the identity of what is there, if it is a file with several names.
+    fn hide(
+        &mut self,
+        workspace: &Workspace,
+        path: PathBuf,
+        kind: MaskKind,
+        why: WhyHidden,
+    ) -> Option<Identity> {
         // What is gone by now needs no cover.
-        if path.as_os_str().is_empty() {
-            return;
-        }
-        if let Ok(found) = workspace.open(&path) {
-            self.hidden.entry(path).or_insert(Hidden { kind, identity: found.identity, why });
-        }
+        let found = workspace.open(&path).ok().filter(|_| !path.as_os_str().is_empty())?;
+        let identity = found.identity;
+        let hidden = self.hidden.entry(path).or_insert(Hidden { kind, identity, why });
+        (hidden.kind == MaskKind::File && found.links > 1).then_some(identity)
     }
 
     /// Whether the path is hidden, or lies in something hidden.
@@ -269,41 +276,6 @@ fn leads_to(workspace: &Workspace, link: &Path) -> Option<(PathBuf, MaskKind)> {
         _ => MaskKind::File,
     };
     (!path.as_os_str().is_empty()).then_some((path, kind))
-}
-
-/// A denied file with several names is hidden under all of them.
-fn hide_second_names(workspace: &Workspace, survey: &mut Survey) -> Result<(), WalkError> {
-    struct Names<'a>(&'a BTreeSet<u64>);
-
-    impl Visitor<PathBuf> for Names<'_> {
-        fn entry(&self, entry: Entry<'_>) -> Step<PathBuf> {
-            let same = entry.kind == FileType::RegularFile && self.0.contains(&entry.ino);
-            Step { keep: same.then(|| entry.path.to_owned()), descend: Descend::Enter }
-        }
-
-        fn closed(&self, _: &Path) -> Option<PathBuf> {
-            None
-        }
-    }
-
-    let mut several = BTreeSet::new();
-    let mut inodes = BTreeSet::new();
-    for (path, hidden) in &survey.hidden {
-        if hidden.kind == MaskKind::File && workspace.open(path).is_ok_and(|found| found.links > 1)
-        {
-            several.insert(hidden.identity);
-            inodes.insert(hidden.identity.ino);
-        }
-    }
-    if inodes.is_empty() {
-        return Ok(());
-    }
-    for path in walk(workspace.handle(), workspace.root(), &Names(&inodes))? {
-        if workspace.open(&path).is_ok_and(|found| several.contains(&found.identity)) {
-            survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

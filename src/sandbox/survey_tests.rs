@@ -1,8 +1,8 @@
 //! What a survey finds in small, nasty workspaces.
 
 use super::*;
-use crate::sandbox::grants::Code;
 use crate::sandbox::grants::tests::globs;
+use crate::sandbox::grants::{Code, Writes};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
@@ -27,6 +27,11 @@ fn case(files: &[&str]) -> Case {
     Case { workspace: Workspace::find(Some(&root), None).unwrap(), _dir: dir }
 }
 
+fn looking<'a>(case: &'a Case, grants: &'a FileGrants<'a>, trees: &'a [PathBuf]) -> Looking<'a> {
+    let workspace = &case.workspace;
+    Looking { workspace, grants, trees, user: workspace.owner(), memory: None, unscanned: &[] }
+}
+
 fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey {
     let (read, deny) = (globs(&["**"]), globs(deny));
     let (write_set, readonly) = (globs(write), globs(readonly));
@@ -44,7 +49,7 @@ fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey
         .filter_map(|text| text.strip_suffix("**"))
         .map(|text| text.trim_end_matches('/').into())
         .collect();
-    survey(&case.workspace, &grants, &trees, case.workspace.owner()).unwrap()
+    survey(&looking(case, &grants, &trees)).unwrap()
 }
 
 fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a str> {
@@ -159,11 +164,11 @@ fn what_the_read_list_leaves_out_is_hidden() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
+    let found = survey(&looking(&case, &grants, &[])).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs/y.txt", "private/z"]);
     let narrow = globs(&["src/**", "README.md"]);
     let grants = FileGrants { read: &narrow, ..grants };
-    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
+    let found = survey(&looking(&case, &grants, &[])).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs", "private"]);
 }
 
@@ -184,8 +189,46 @@ fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
         code: Code::NotGranted,
     };
     let other = Owner { uid: 4_000_000, gid: 4_000_000 };
-    let found = survey(&case.workspace, &grants, &[], other).unwrap();
+    let found = survey(&Looking { user: other, ..looking(&case, &grants, &[]) }).unwrap();
     assert_eq!(names(found.hidden.keys()), ["closed", "open/.env"]);
-    let found = survey(&case.workspace, &grants, &[], case.workspace.owner()).unwrap();
+    let found = survey(&looking(&case, &grants, &[])).unwrap();
     assert_eq!(names(found.hidden.keys()), ["closed/.env", "open/.env"]);
+}
+
+#[test]
+fn a_folder_that_is_not_scanned_is_hidden_or_named() {
+    let case = case(&["big/.env", "big/cache/x", "covered/.env", "src/.env", "src/big/y"]);
+    let (read, deny) = (globs(&["**"]), globs(&["**/.env"]));
+    let write = globs(&["big/cache/**"]);
+    let grants = FileGrants {
+        read: &read,
+        write: &write,
+        readonly: &globs(&[]),
+        deny: &deny,
+        create: &[],
+        writes: Writes::Some,
+        code: Code::Granted,
+    };
+    let unscanned = [
+        Unscanned { folder: "big".into(), shown: Shown::Everything },
+        Unscanned { folder: "covered".into(), shown: Shown::Nothing },
+        Unscanned { folder: "missing".into(), shown: Shown::Everything },
+    ];
+    let trees = [PathBuf::from("big/cache")];
+    let root = case.workspace.root();
+    std::fs::hard_link(root.join("src/big/y"), root.join("big/cache/linked")).unwrap();
+    std::fs::write(root.join("big/cache/.env"), "").unwrap();
+    let look = |trees: &[PathBuf]| {
+        survey(&Looking { unscanned: &unscanned, ..looking(&case, &grants, trees) }).unwrap()
+    };
+    let found = look(&trees);
+    assert_eq!(names(found.hidden.keys()), ["big/cache/.env", "covered", "src/.env"]);
+    assert_eq!(found.hidden[Path::new("covered")].why, WhyHidden::NotScanned);
+    assert_eq!(names(&found.not_scanned), ["big"]);
+    assert_eq!(found.several.len(), 1, "what is writable below it is looked through");
+
+    // Where it is writable itself, it is looked through all the same.
+    let found = look(&[PathBuf::new()]);
+    assert_eq!(names(found.hidden.keys()), ["big/.env", "big/cache/.env", "covered", "src/.env"]);
+    assert!(found.not_scanned.is_empty());
 }

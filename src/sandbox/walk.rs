@@ -5,14 +5,14 @@
 //! walk: folders are opened from the workspace's handle by a path in which no part may be a link. What
 //! vanishes or turns into something else meanwhile is skipped; what is too much is an error.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, openat2, statat};
@@ -24,8 +24,14 @@ pub const MAX_ENTRIES: usize = 4_000_000;
 /// Deepest folder that is entered.
 const MAX_DEPTH: usize = 256;
 
-/// Folders that are waiting before further threads are worth their start.
-const WORTH_THREADS: usize = 64;
+/// Folders after which further threads are worth their start.
+const WORTH_THREADS: usize = 256;
+
+/// Entries of one folder that are counted at a time: the count is shared by all threads.
+const BATCH: usize = 4096;
+
+/// Most folders that a thread takes at once from those that wait.
+const SHARE: usize = 32;
 
 /// Most threads; further ones wait for the same disk.
 const MAX_THREADS: usize = 4;
@@ -65,20 +71,24 @@ impl std::error::Error for WalkError {}
 /// One entry of a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Path below the root of the walk.
-    pub path: &'a Path,
+    /// The folder it is in, below the root of the walk.
+    pub folder: &'a Path,
+    /// The handle on that folder.
+    pub handle: BorrowedFd<'a>,
+    /// Its name there.
+    pub name: &'a CStr,
     /// What it is; a link is a link.
     pub kind: FileType,
     /// Its inode.
     pub ino: u64,
 }
 
-/// What a visitor says about an entry.
-pub struct Step<T> {
-    /// What to keep of it.
-    pub keep: Option<T>,
-    /// Whether to look into it, if it is a folder.
-    pub descend: Descend,
+impl Entry<'_> {
+    /// Its path below the root of the walk. Made on demand: most entries are of no interest.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(OsStr::from_bytes(self.name.to_bytes()))
+    }
 }
 
 /// Whether a folder is entered.
@@ -90,16 +100,55 @@ pub enum Descend {
     Skip,
 }
 
-/// What looks at each entry.
+/// A folder that has to be looked at.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Below the root of the walk.
+    pub path: PathBuf,
+    /// Where it stands in what the visitor remembers, if it does.
+    pub page: Option<u32>,
+}
+
+/// What looks at each entry, and keeps a `T` of some.
 pub trait Visitor<T>: Sync {
+    /// What holds for all entries of a folder.
+    type Place;
+
+    /// A folder was opened; nothing of it was read yet.
+    fn place(&self, folder: &Waiting, handle: BorrowedFd<'_>) -> Self::Place;
+
     /// An entry was found.
-    fn entry(&self, entry: Entry<'_>) -> Step<T>;
+    fn entry(&self, place: &Self::Place, entry: &Entry<'_>, keep: &mut Vec<T>) -> Descend;
+
     /// A folder cannot be read for lack of permission.
     fn closed(&self, folder: &Path) -> Option<T>;
+
+    /// What is known of a folder without reading it: what to keep of it, the folders in it that are to be
+    /// entered, and how many entries it has.
+    fn recall(
+        &self,
+        _folder: &Waiting,
+        _keep: &mut Vec<T>,
+        _below: &mut Vec<Waiting>,
+    ) -> Option<usize> {
+        None
+    }
+
+    /// A folder was read to its end: this was kept of it, and these are entered next.
+    fn leave(
+        &self,
+        _place: Self::Place,
+        _folder: &Waiting,
+        _entries: usize,
+        _kept: &[T],
+        _below: &mut [Waiting],
+    ) {
+    }
 }
 
 struct Queue {
-    folders: Vec<PathBuf>,
+    waiting: Vec<Waiting>,
+    /// Threads that are looking, and may find more.
     busy: usize,
     failed: Option<WalkError>,
 }
@@ -110,6 +159,9 @@ struct Walk<'a, V> {
     visitor: &'a V,
     queue: Mutex<Queue>,
     more: Condvar,
+    /// Threads that have nothing to do.
+    idle: AtomicUsize,
+    failed: AtomicBool,
     seen: AtomicUsize,
 }
 
@@ -122,22 +174,39 @@ pub fn walk<T: Send, V: Visitor<T>>(
     name: &Path,
     visitor: &V,
 ) -> Result<Vec<T>, WalkError> {
+    walk_from(root, name, visitor, vec![Waiting::default()])
+}
+
+/// The same, from these folders on.
+///
+/// # Errors
+/// See [`WalkError`].
+pub fn walk_from<T: Send, V: Visitor<T>>(
+    root: BorrowedFd<'_>,
+    name: &Path,
+    visitor: &V,
+    mut starts: Vec<Waiting>,
+) -> Result<Vec<T>, WalkError> {
     let walk = Walk {
         root,
         name,
         visitor,
-        queue: Mutex::new(Queue { folders: vec![PathBuf::new()], busy: 0, failed: None }),
+        queue: Mutex::new(Queue { waiting: Vec::new(), busy: 0, failed: None }),
         more: Condvar::new(),
+        idle: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
         seen: AtomicUsize::new(0),
     };
     // Most workspaces are small: one thread, until it is clear that more are worth it.
-    let mut found = walk.run(WORTH_THREADS);
-    if !walk.lock().folders.is_empty() {
+    let mut found = Vec::new();
+    walk.run(&mut starts, &mut found, WORTH_THREADS);
+    if !starts.is_empty() && !walk.failed.load(Ordering::Relaxed) {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
+        walk.lock().waiting = starts;
+        walk.lock().busy = threads;
         std::thread::scope(|scope| {
-            let others: Vec<_> =
-                (1..threads).map(|_| scope.spawn(|| walk.run(usize::MAX))).collect();
-            found.extend(walk.run(usize::MAX));
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| walk.work())).collect();
+            found.extend(walk.work());
             for other in others {
                 match other.join() {
                     Ok(more) => found.extend(more),
@@ -158,60 +227,96 @@ impl<V> Walk<'_, V> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until nothing is left, more than `until` folders wait, or something failed.
-    fn run<T>(&self, until: usize) -> Vec<T>
+    /// Works beside other threads, until nothing is left.
+    fn work<T>(&self) -> Vec<T>
     where
         V: Visitor<T>,
     {
-        let mut found = Vec::new();
-        let mut buffer = Vec::with_capacity(64 * 1024);
-        while let Some(folder) = self.next(until) {
-            let result = self.folder(&folder, &mut buffer, &mut found);
-            let mut queue = self.lock();
-            queue.busy -= 1;
-            match result {
-                Ok(below) => queue.folders.extend(below),
-                Err(error) => queue.failed = Some(error),
-            }
-            drop(queue);
-            self.more.notify_all();
+        let (mut own, mut found) = (Vec::new(), Vec::new());
+        while self.take(&mut own) {
+            self.run(&mut own, &mut found, usize::MAX);
         }
         found
     }
 
-    /// The next folder; waits for one while others are still looking.
-    fn next(&self, until: usize) -> Option<PathBuf> {
+    /// Takes some of the folders that wait; waits for them while others are still looking.
+    fn take(&self, own: &mut Vec<Waiting>) -> bool {
         let mut queue = self.lock();
+        queue.busy -= 1;
+        self.idle.fetch_add(1, Ordering::Relaxed);
         loop {
-            if queue.failed.is_some() || queue.folders.len() > until {
-                return None;
+            if queue.failed.is_some() {
+                return false;
             }
-            if let Some(folder) = queue.folders.pop() {
+            if !queue.waiting.is_empty() {
+                let share = queue.waiting.len().div_ceil(2).min(SHARE);
+                let from = queue.waiting.len() - share;
+                own.extend(queue.waiting.drain(from..));
                 queue.busy += 1;
-                return Some(folder);
+                self.idle.fetch_sub(1, Ordering::Relaxed);
+                return true;
             }
             if queue.busy == 0 {
-                return None;
+                self.more.notify_all();
+                return false;
             }
             queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Shows one folder's entries to the visitor; the folders to enter next.
-    fn folder<T>(
-        &self,
-        folder: &Path,
-        buffer: &mut Vec<u8>,
-        found: &mut Vec<T>,
-    ) -> Result<Vec<PathBuf>, WalkError>
+    /// Works until nothing of its own is left, `most` folders were seen, or something failed.
+    fn run<T>(&self, own: &mut Vec<Waiting>, found: &mut Vec<T>, most: usize)
     where
         V: Visitor<T>,
     {
-        if folder.components().count() > MAX_DEPTH {
-            return Err(WalkError::TooDeep(self.name.join(folder)));
+        let mut buffer = Vec::with_capacity(64 * 1024);
+        for _ in 0..most {
+            let Some(folder) = own.pop() else { return };
+            if self.failed.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Err(error) = self.folder(&folder, &mut buffer, found, own) {
+                self.failed.store(true, Ordering::Relaxed);
+                self.lock().failed.get_or_insert(error);
+                self.more.notify_all();
+                return;
+            }
+            if own.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
+                // The oldest lie highest in the tree, and have most below them.
+                let half = own.len() / 2;
+                self.lock().waiting.extend(own.drain(..half));
+                self.more.notify_all();
+            }
         }
-        let path: &OsStr =
-            if folder.as_os_str().is_empty() { ".".as_ref() } else { folder.as_os_str() };
+    }
+
+    /// Counts entries.
+    fn count(&self, entries: usize) -> Result<(), WalkError> {
+        if self.seen.fetch_add(entries, Ordering::Relaxed) + entries > MAX_ENTRIES {
+            return Err(WalkError::TooMany(self.name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Looks at one folder; the folders to enter next are added to `below`.
+    fn folder<T>(
+        &self,
+        folder: &Waiting,
+        buffer: &mut Vec<u8>,
+        found: &mut Vec<T>,
+        below: &mut Vec<Waiting>,
+    ) -> Result<(), WalkError>
+    where
+        V: Visitor<T>,
+    {
+        if let Some(entries) = self.visitor.recall(folder, found, below) {
+            return self.count(entries);
+        }
+        let at = folder.path.as_path();
+        if at.components().count() > MAX_DEPTH {
+            return Err(WalkError::TooDeep(self.name.join(at)));
+        }
+        let path: &OsStr = if at.as_os_str().is_empty() { ".".as_ref() } else { at.as_os_str() };
         let opened = openat2(
             self.root,
             path,
@@ -222,62 +327,65 @@ impl<V> Walk<'_, V> {
         let handle = match opened {
             Ok(handle) => handle,
             Err(Errno::ACCESS | Errno::PERM) => {
-                found.extend(self.visitor.closed(folder));
-                return Ok(Vec::new());
+                found.extend(self.visitor.closed(at));
+                return Ok(());
             }
             // Gone, or something else by now.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(Vec::new()),
-            Err(error) => return Err(WalkError::Read(self.name.join(folder), error.into())),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(()),
+            Err(error) => return Err(WalkError::Read(self.name.join(at), error.into())),
         };
+        let place = self.visitor.place(folder, handle.as_fd());
+        let (kept, waiting) = (found.len(), below.len());
+        let mut count = 0;
         buffer.clear();
         let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
         let mut entries = RawDir::new(&handle, spare);
-        let mut below = Vec::new();
         while let Some(entry) = entries.next() {
-            let entry =
-                entry.map_err(|error| WalkError::Read(self.name.join(folder), error.into()))?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
+            let entry = entry.map_err(|error| WalkError::Read(self.name.join(at), error.into()))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            if self.seen.fetch_add(1, Ordering::Relaxed) >= MAX_ENTRIES {
-                return Err(WalkError::TooMany(self.name.to_owned()));
+            count += 1;
+            if count % BATCH == 0 {
+                self.count(BATCH)?;
             }
             let kind = match entry.file_type() {
-                FileType::Unknown => {
-                    match statat(&handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                        Err(_) => continue,
-                    }
-                }
+                FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => continue,
+                },
                 kind => kind,
             };
-            let path = folder.join(OsStr::from_bytes(name));
-            let step = self.visitor.entry(Entry { path: &path, kind, ino: entry.ino() });
-            found.extend(step.keep);
-            if kind == FileType::Directory && step.descend == Descend::Enter {
-                below.push(path);
+            let entry = Entry { folder: at, handle: handle.as_fd(), name, kind, ino: entry.ino() };
+            let descend = self.visitor.entry(&place, &entry, found);
+            if kind == FileType::Directory && descend == Descend::Enter {
+                below.push(Waiting { path: entry.path(), page: None });
             }
         }
-        Ok(below)
+        self.count(count % BATCH)?;
+        self.visitor.leave(place, folder, count, &found[kept..], &mut below[waiting..]);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
     use std::os::unix::fs::symlink;
 
     struct Names;
 
     impl Visitor<PathBuf> for Names {
-        fn entry(&self, entry: Entry<'_>) -> Step<PathBuf> {
-            let skip = entry.path.ends_with("skipped");
-            Step {
-                keep: Some(entry.path.to_owned()),
-                descend: if skip { Descend::Skip } else { Descend::Enter },
-            }
+        type Place = ();
+
+        fn place(&self, _: &Waiting, _: BorrowedFd<'_>) {}
+
+        fn entry(&self, (): &(), entry: &Entry<'_>, keep: &mut Vec<PathBuf>) -> Descend {
+            let path = entry.path();
+            let skip = path.ends_with("skipped");
+            keep.push(path);
+            if skip { Descend::Skip } else { Descend::Enter }
         }
 
         fn closed(&self, _: &Path) -> Option<PathBuf> {

@@ -2,11 +2,13 @@
 //!
 //! Everything here has a safe signature. Other modules are compiled with `unsafe_code` denied.
 
+mod clock;
 mod fd;
 mod harden;
 mod random;
 mod signal;
 
+pub use clock::clocks;
 pub use fd::{StatusFdError, claim_status_fd, close_descriptors};
 pub use harden::{HardenError, harden};
 pub use random::random;

@@ -1,6 +1,6 @@
 //! Judging everything below a folder, before anything of it is moved or removed.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
-use crate::sandbox::walk::{Descend, Entry, Step, Visitor, WalkError, walk};
+use crate::sandbox::walk::{Descend, Entry, Visitor, Waiting, WalkError, walk};
 
 /// Most entries of a tree that one request moves or removes.
 pub(super) const MAX_TREE: usize = 200_000;
@@ -20,16 +20,20 @@ struct Judge<F> {
 }
 
 impl<F: Fn(&str) -> Result<(), Refusal> + Sync> Visitor<Refusal> for Judge<F> {
-    fn entry(&self, entry: Entry<'_>) -> Step<Refusal> {
+    type Place = ();
+
+    fn place(&self, _: &Waiting, _: BorrowedFd<'_>) {}
+
+    fn entry(&self, (): &(), entry: &Entry<'_>, keep: &mut Vec<Refusal>) -> Descend {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         if seen > MAX_TREE {
-            return Step { keep: None, descend: Descend::Skip };
+            return Descend::Skip;
         }
         let judged = if seen == MAX_TREE {
             let message = format!("more than {MAX_TREE} entries are too many for one request");
             Err(Refusal::new(Code::LimitReached, message))
         } else {
-            match entry.path.to_str() {
+            match entry.path().to_str() {
                 Some(below) => (self.judge)(below),
                 None => Err(Refusal::new(
                     Code::InvalidArgument,
@@ -38,11 +42,12 @@ impl<F: Fn(&str) -> Result<(), Refusal> + Sync> Visitor<Refusal> for Judge<F> {
             }
         };
         match judged {
-            Ok(()) => Step { keep: None, descend: Descend::Enter },
+            Ok(()) => Descend::Enter,
             Err(refusal) => {
                 // One refusal is enough.
                 self.seen.fetch_max(MAX_TREE + 1, Ordering::Relaxed);
-                Step { keep: Some(refusal), descend: Descend::Skip }
+                keep.push(refusal);
+                Descend::Skip
             }
         }
     }

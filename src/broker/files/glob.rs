@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, openat};
 use serde::Serialize;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use super::below::walked;
 use super::pattern::{BadPattern, Pattern};
 use super::place::joined;
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
-use crate::sandbox::walk::{Descend, Entry, Step, Visitor, walk};
+use crate::sandbox::walk::{Descend, Entry, Visitor, Waiting, walk};
 
 /// Most paths of one answer, and how many if nothing is said.
 const MAX_PATHS: usize = 10_000;
@@ -50,24 +50,26 @@ impl Search<'_> {
 }
 
 impl Visitor<String> for Search<'_> {
-    fn entry(&self, entry: Entry<'_>) -> Step<String> {
+    type Place = ();
+
+    fn place(&self, _: &Waiting, _: BorrowedFd<'_>) {}
+
+    fn entry(&self, (): &(), entry: &Entry<'_>, keep: &mut Vec<String>) -> Descend {
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         if seen.is_multiple_of(1024) && Instant::now() > self.until {
             self.seen.fetch_max(MAX_SEEN + 1, Ordering::Relaxed);
         }
+        let path = entry.path();
         // A name that is not text can be neither matched nor judged.
-        let Some(path) = entry.path.to_str().filter(|_| !self.is_over()) else {
-            return Step { keep: None, descend: Descend::Skip };
+        let Some(path) = path.to_str().filter(|_| !self.is_over()) else {
+            return Descend::Skip;
         };
         let fit = self.pattern.fit(path.split('/'));
-        let shown = fit.matches && self.files.may_read(&joined(self.start, path)).is_ok();
-        if shown {
+        if fit.matches && self.files.may_read(&joined(self.start, path)).is_ok() {
             self.bytes.fetch_add(path.len() + 8, Ordering::Relaxed);
+            keep.push(path.to_owned());
         }
-        Step {
-            keep: shown.then(|| path.to_owned()),
-            descend: if fit.below { Descend::Enter } else { Descend::Skip },
-        }
+        if fit.below { Descend::Enter } else { Descend::Skip }
     }
 
     /// What cannot be looked into holds nothing that could be read.
