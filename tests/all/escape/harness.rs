@@ -180,6 +180,8 @@ impl Case {
             home: home.as_deref(),
             variable: &variable,
             materials: &self.dir.path().join("materials"),
+            memory: Some(&self.dir.path().join("walks")),
+            unscanned: &[],
             missing: Missing::Make,
         })
     }
