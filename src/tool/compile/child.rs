@@ -75,6 +75,12 @@ fn answer(folder: &Path, expected: Identity) -> Answer {
 }
 
 fn work(folder: Folder, confinement: Confinement) -> Answer {
+    // The bundler hands parts of its work to a pool of threads, and for a tool the handing takes longer than the work: this
+    // thread is the pool.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
+    if let Err(error) = pool {
+        return Answer::Broken(format!("the compiler cannot start: {error}"));
+    }
     let mut text = Vec::new();
     if let Err(error) = io::stdin().take(JOB_BYTES).read_to_end(&mut text) {
         return Answer::Broken(format!("the job cannot be read: {error}"));

@@ -64,8 +64,7 @@ fn start(program: &Path, folder: &Folder) -> io::Result<Child> {
         .arg(identity.dev.to_string())
         .arg(identity.ino.to_string())
         .env_clear()
-        // Its threads: one for parallel work is enough for a tool, and each has a stack that counts.
-        .env("RAYON_NUM_THREADS", "1")
+        // Its threads have stacks that count.
         .env("RUST_MIN_STACK", STACK.to_string())
         .env("MALLOC_ARENA_MAX", "1")
         // Away from the terminal's signals and the caller's folder.
