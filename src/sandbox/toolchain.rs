@@ -293,14 +293,14 @@ impl Finder<'_> {
                 })
             })
         };
-        let points = self.points;
-        let is_point = |target: &Path| {
-            SYSTEM.iter().any(|folder| points.below(Path::new(folder)).any(|point| point == target))
-        };
+        let points: Vec<&Path> =
+            SYSTEM.iter().flat_map(|folder| self.points.below(Path::new(folder))).collect();
         self.out.mounts = self
             .mounts
             .iter()
-            .filter(|(target, _)| is_point(target) || !nested(target, &self.mounts))
+            .filter(|(target, _)| {
+                points.contains(&target.as_path()) || !nested(target, &self.mounts)
+            })
             .map(|(target, (source, identity, role))| Mount {
                 source: source.clone(),
                 target: target.clone(),
