@@ -54,7 +54,7 @@ impl BrokerLimits {
     /// The figures of a policy and all that it stays within: the tightest of each.
     #[must_use]
     pub fn of(policy: &Effective) -> Self {
-        Self::from_limits(&tightest(policy))
+        Self::from_limits(&policy.tightest_limits())
     }
 
     /// These figures.
@@ -68,8 +68,4 @@ impl BrokerLimits {
             wall: Duration::from_millis(limits.get(Limit::Wall)),
         }
     }
-}
-
-fn tightest(policy: &Effective) -> Limits {
-    policy.within.iter().map(tightest).fold(policy.limits(&[]), |own, other| own.tightest(&other))
 }
