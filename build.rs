@@ -19,6 +19,10 @@ use runner_policy::{Origin, PolicySet, Source, parse};
 const SOURCES: [&str; 6] =
     ["src/guest", "src/wire", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "build.rs"];
 
+/// What a container is made from besides its plan.
+const RECIPE: [&str; 5] =
+    ["src/guest", "src/wire", "src/engine/docker", "images/runtime", "images/seccomp.json"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
@@ -26,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     check_policies(&root)?;
     embed_policies(&root, &out)?;
     name_the_runtime(&root)?;
+    name_the_recipe(&root)?;
     embed_guest(&root, &out)
 }
 
@@ -56,6 +61,23 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
         }
         if path.is_dir() { list(&path, files)? } else { files.push(path) }
     }
+    Ok(())
+}
+
+/// A word that changes whenever containers come to be made differently from the same plan.
+fn name_the_recipe(root: &Path) -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for source in RECIPE {
+        println!("cargo::rerun-if-changed={source}");
+        let path = root.join(source);
+        if path.is_dir() { list(&path, &mut files)? } else { files.push(path) }
+    }
+    files.sort();
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        hasher.update(&fs::read(file)?);
+    }
+    println!("cargo::rustc-env=RUNNER_RECIPE={}", &hasher.finalize().to_hex()[..32]);
     Ok(())
 }
 

@@ -25,6 +25,7 @@
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; and the run itself.
 //! - [`engine`]: what makes sandboxes; Docker now.
+//! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
@@ -51,6 +52,7 @@
 //! | `$XDG_STATE_HOME/runner/tools/` | the tools that we ship, laid out to be compiled |
 //! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
+//! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
 //! | `/proc/self/exe` | which build of this program a memory is of |
@@ -74,6 +76,7 @@ pub mod error;
 pub mod exit;
 pub mod limits;
 pub mod policies;
+pub mod pool;
 pub mod sandbox;
 pub mod store;
 pub mod sys;

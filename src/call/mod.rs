@@ -18,9 +18,13 @@ mod record;
 mod request;
 mod result;
 mod run;
+mod supply;
 pub mod tool;
+mod warm;
 
 pub use error::CallError;
 pub use request::{Approval, Command, Decided, Request};
 pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};
 pub use run::{DryRun, Output, dry_run, run};
+pub use supply::Warmth;
+pub use warm::{Warmed, warm};

@@ -16,6 +16,8 @@ use runner_wire::{Bytes, Work};
 
 use super::error::CallError;
 use super::line;
+use super::supply::Warmth;
+use crate::config::{self, Config};
 use crate::policies::{Choice, Places, Trust, load, shipped};
 use crate::sandbox::synthetic::HOME;
 use crate::sandbox::workspace::Workspace;
@@ -42,6 +44,8 @@ pub struct Request {
     pub image: Option<String>,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
+    /// Whether a sandbox that waits may be used.
+    pub warmth: Warmth,
 }
 
 /// Whether somebody has approved what a policy asks about.
@@ -63,6 +67,8 @@ pub struct Decided {
     pub workspace: Workspace,
     /// Where policies and records are.
     pub places: Places,
+    /// The configuration.
+    pub config: Arc<Config>,
     /// The policy.
     pub policy: Arc<Effective>,
     /// What it says.
@@ -81,8 +87,9 @@ impl Request {
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
         let places = Places::from_env(variable, Some(workspace.root()));
+        let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        self.decide_under(Arc::new(policy), workspace, places)
+        self.decide_under(Arc::new(policy), workspace, places, config)
     }
 
     /// Decides the call under a policy that is already known, in a workspace that is already found.
@@ -94,6 +101,7 @@ impl Request {
         policy: Arc<Effective>,
         workspace: Workspace,
         places: Places,
+        config: Arc<Config>,
     ) -> Result<Decided, CallError> {
         let decision = {
             let words = self.words();
@@ -101,7 +109,7 @@ impl Request {
             decide(&policy, &query)
         };
         let approval = Approval::None;
-        Ok(Decided { request: self, workspace, places, policy, decision, approval })
+        Ok(Decided { request: self, workspace, places, config, policy, decision, approval })
     }
 
     /// The words of a command, as far as they are text. An argument that is not begins as far as it is.

@@ -299,6 +299,8 @@ pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> 
     });
     json!({
         "duration_ms": outcome.map(|outcome| phases(&outcome.phases)),
+        "warm": outcome.map(|outcome| outcome.waited.is_some()),
+        "waited_ms": outcome.and_then(|outcome| outcome.waited).map(|waited| u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)),
         "engine": engine,
         "runtime": plan.runtime.as_ref().map(ToString::to_string),
         "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
@@ -317,6 +319,8 @@ fn phases(phases: &Phases) -> Value {
     let ms = |duration: std::time::Duration| (duration.as_secs_f64() * 1e7).round() / 1e4;
     json!({
         "prepare": ms(phases.prepare),
+        "claim": ms(phases.claim),
+        "attach": ms(phases.attach),
         "create": ms(phases.create),
         "start": ms(phases.start),
         "check": ms(phases.check),

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::error::CallError;
 use super::place::place_of_command;
-use super::plan::{Setting, make_plan, materials};
+use super::plan::{Setting, make_plan};
 use super::record::{End, Record};
 use super::request::{Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
+use super::supply;
 use crate::audit::Started;
 use crate::engine::{CallId, Docker, Engine};
 use crate::error::Error;
@@ -20,10 +21,9 @@ use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
+use crate::sandbox::quarantine;
 use crate::sandbox::run::{self, Keep, Streams};
 use crate::sandbox::streams::Source;
-use crate::sandbox::watchdog::Watchdog;
-use crate::sandbox::{claims, quarantine};
 
 /// Where a call's output goes.
 pub enum Output {
@@ -154,7 +154,7 @@ pub struct DryRun {
 }
 
 /// What a decided call's sandbox is planned for.
-fn setting(decided: &Decided) -> Setting<'_> {
+pub(super) fn setting(decided: &Decided) -> Setting<'_> {
     let classes = decided.decision.grant.classes;
     Setting {
         policy: &decided.policy,
@@ -189,17 +189,17 @@ async fn in_sandbox(
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
-    // Before the plan: that one makes folders, which must go with us.
-    let claims = claims::ledger(&materials(&decided.places)?, decided.workspace.identity());
-    let watchdog = Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&claims))
-        .map_err(|error| CallError::Local("start the watchdog", error))?;
-    let plan = make_plan(&setting(decided), engine.as_ref(), Missing::Make).await?;
+    let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
+    let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
+    let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
+    let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
     let (streams, keeps) = match output {
         Output::Streamed(streams) => (streams, false),
         Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
     };
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
-    let outcome = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog).await;
+    let outcome =
+        run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog).await;
     // Folders that stayed empty go with the plan's claim on them.
     let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
         .iter()

@@ -13,7 +13,7 @@ use super::printer::{Format, Printer};
 use super::terminal_sink::TerminalSink;
 use super::usage::UsageError;
 use super::visible::visible;
-use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Request};
+use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Request, Warmth};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
@@ -48,6 +48,9 @@ pub struct Args {
     /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
     #[arg(long = "limit", value_name = "KEY=FIGURE")]
     limits: Vec<String>,
+    /// Make a sandbox for this call, and leave none waiting for the next
+    #[arg(long)]
+    cold: bool,
     /// Show what would run, in what, and under which protections
     #[arg(long)]
     dry_run: bool,
@@ -102,6 +105,7 @@ impl Args {
             policy: self.policy.unwrap_or_default(),
             image: self.image,
             tighten,
+            warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
         })
     }
 }

@@ -15,6 +15,7 @@ mod exec;
 mod findings;
 mod plan_view;
 pub mod policy;
+mod pool;
 mod printer;
 mod status;
 mod style;

@@ -35,7 +35,8 @@ pub fn switched(
 ) -> Result<String, EditError> {
     let before = read(layer, file, text).map_err(EditError::Refused)?;
     let changed = Layout::of(text).set(text, name, on);
-    let by_hand = || EditError::ByHand { line: format!("tools: {{ {name}: {{ enabled: {on} }} }}") };
+    let by_hand =
+        || EditError::ByHand { line: format!("tools: {{ {name}: {{ enabled: {on} }} }}") };
     let changed = changed.ok_or_else(by_hand)?;
     let after = read(layer, file, &changed).map_err(EditError::Refused)?;
     if said(&after, name).and_then(|tool| tool.enabled.map(|it| it.0)) == Some(on)
@@ -231,7 +232,10 @@ mod tests {
                 "tools: { probe: { enabled: true }, a: { queue: 1 } }\n",
             ),
             ("tools: { probe: {} }\n", "tools: { probe: { enabled: true } }\n"),
-            ("{ pool: { size: 1 } }\n", "{ tools: { probe: { enabled: true } }, pool: { size: 1 } }\n"),
+            (
+                "{ pool: { size: 1 } }\n",
+                "{ tools: { probe: { enabled: true } }, pool: { size: 1 } }\n",
+            ),
             (
                 "pool: { size: 1 }\r\n# ü\r\ntools:\r\n  a: { queue: 1 }\r\n",
                 "pool: { size: 1 }\r\n# ü\r\ntools:\r\n  a: { queue: 1 }\r\n  probe: { enabled: true }\r\n",

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::figure::{self, Figure, NONE};
 use super::flag::{self, Flag};
 use super::layer::Source;
@@ -39,7 +41,7 @@ pub struct ToolSettings {
 }
 
 /// Sandboxes that wait for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// How many wait at most; 0 turns it off.
     pub size: usize,

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::traits::State;
+
 /// Every label of ours begins with this.
 const PREFIX: &str = "runner.";
 
@@ -116,6 +118,26 @@ pub struct Labels {
     pub owner: Owner,
     /// When it must be gone, since 1970.
     pub deadline: Duration,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a sandbox is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// One call of the process that made it; it goes with that process.
+    Call,
+    /// Whichever call claims it: it outlives the process that made it.
+    Waiting,
+}
+
+impl Purpose {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Waiting => "waiting",
+        }
+    }
 }
 
 impl Labels {
@@ -135,6 +157,7 @@ impl Labels {
             ("place", self.owner.place.clone()),
             ("pid", self.owner.pid.to_string()),
             ("started", self.owner.started.to_string()),
+            ("purpose", self.purpose.word().to_owned()),
         ];
         rows.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect()
     }
@@ -151,9 +174,15 @@ impl Labels {
     }
 }
 
-/// Whether a sandbox with these labels should be gone: past its deadline, or its process is dead.
+/// Whether a sandbox with these labels should be gone: past its deadline, or its process is dead. One that waits needs
+/// its process only until it is started.
 #[must_use]
-pub fn is_left_over(labels: &BTreeMap<String, String>, me: &Owner, now: Duration) -> bool {
+pub fn is_left_over(
+    labels: &BTreeMap<String, String>,
+    state: State,
+    me: &Owner,
+    now: Duration,
+) -> bool {
     let get = |name: &str| labels.get(&Labels::key(name));
     let number = |name: &str| get(name).and_then(|value| value.parse::<u64>().ok());
     if number("owner") != Some(u64::from(me.uid)) {
@@ -165,7 +194,9 @@ pub fn is_left_over(labels: &BTreeMap<String, String>, me: &Owner, now: Duration
         && number("pid")
             .and_then(|pid| u32::try_from(pid).ok())
             .is_some_and(|pid| started(pid) != number("started"));
-    expired || orphaned
+    let needed = state == State::Created
+        || get("purpose").is_none_or(|purpose| purpose != Purpose::Waiting.word());
+    expired || (needed && orphaned)
 }
 
 #[cfg(test)]
@@ -174,7 +205,7 @@ mod tests {
 
     fn labels(owner: Owner, deadline: Duration) -> BTreeMap<String, String> {
         let call = CallId::new("c1").unwrap();
-        Labels { call, owner, deadline }.to_map()
+        Labels { call, owner, deadline, purpose: Purpose::Call }.to_map()
     }
 
     #[test]
@@ -194,21 +225,44 @@ mod tests {
     fn a_sandbox_is_left_over_past_its_deadline_or_without_its_process() {
         let me = Owner::this().unwrap();
         let later = now() + Duration::from_secs(60);
-        assert!(!is_left_over(&labels(me.clone(), later), &me, now()));
-        assert!(is_left_over(&labels(me.clone(), Duration::from_secs(1)), &me, now()));
+        assert!(!is_left_over(&labels(me.clone(), later), State::Running, &me, now()));
+        assert!(is_left_over(
+            &labels(me.clone(), Duration::from_secs(1)),
+            State::Running,
+            &me,
+            now()
+        ));
         let dead = Owner { started: me.started + 1, ..me.clone() };
-        assert!(is_left_over(&labels(dead, later), &me, now()));
+        assert!(is_left_over(&labels(dead, later), State::Running, &me, now()));
         let gone = Owner { pid: 4_000_000_000, ..me.clone() };
-        assert!(is_left_over(&labels(gone, later), &me, now()));
+        assert!(is_left_over(&labels(gone, later), State::Running, &me, now()));
+    }
+
+    #[test]
+    fn a_waiting_sandbox_outlives_its_maker_once_it_was_started() {
+        let me = Owner::this().unwrap();
+        let dead = Owner { started: me.started + 1, ..me.clone() };
+        let call = CallId::new("c1").unwrap();
+        let deadline = now() + Duration::from_secs(60);
+        let labels = Labels { call, owner: dead, deadline, purpose: Purpose::Waiting }.to_map();
+        assert!(!is_left_over(&labels, State::Running, &me, now()));
+        assert!(is_left_over(&labels, State::Created, &me, now()), "nobody is inside to end it");
+        let late = deadline + Duration::from_secs(60);
+        assert!(is_left_over(&labels, State::Running, &me, late));
     }
 
     #[test]
     fn what_another_user_or_machine_owns_is_left_alone() {
         let me = Owner::this().unwrap();
         let other = Owner { uid: me.uid + 1, ..me.clone() };
-        assert!(!is_left_over(&labels(other, Duration::ZERO), &me, now()));
+        assert!(!is_left_over(&labels(other, Duration::ZERO), State::Running, &me, now()));
         let away = Owner { place: "elsewhere".to_owned(), pid: 4_000_000_000, ..me.clone() };
-        assert!(!is_left_over(&labels(away, now() + Duration::from_secs(60)), &me, now()));
-        assert!(!is_left_over(&BTreeMap::new(), &me, now()));
+        assert!(!is_left_over(
+            &labels(away, now() + Duration::from_secs(60)),
+            State::Running,
+            &me,
+            now()
+        ));
+        assert!(!is_left_over(&BTreeMap::new(), State::Running, &me, now()));
     }
 }

@@ -15,7 +15,7 @@ mod traits;
 
 pub use docker::Docker;
 pub use error::EngineError;
-pub use label::{CallId, Labels, Owner, now};
+pub use label::{CallId, Labels, Owner, Purpose, now};
 pub use sweep::sweep;
 pub use traits::{
     Attached, BoxFuture, Chunk, Engine, Facts, FileSystem, Found, Prepared, SandboxId, State,

@@ -15,7 +15,7 @@ pub async fn sweep(engine: &dyn Engine) -> Result<usize, EngineError> {
     })?;
     let mut removed = 0;
     for found in engine.list(None).await? {
-        if is_left_over(&found.labels, &me, now()) {
+        if is_left_over(&found.labels, found.state, &me, now()) {
             engine.remove(&found.id).await?;
             removed += 1;
         }

@@ -46,12 +46,13 @@ pub trait Engine: Send + Sync {
         plan: &'a SandboxPlan,
     ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>>;
 
-    /// Makes a sandbox that does not run yet.
+    /// Makes a sandbox that does not run yet; the guest is started with `arguments`.
     fn create<'a>(
         &'a self,
         plan: &'a SandboxPlan,
         prepared: &'a Prepared,
         labels: &'a Labels,
+        arguments: &'a [String],
     ) -> BoxFuture<'a, Result<SandboxId, EngineError>>;
 
     /// Connects to the guest's standard streams. Before the start: a guest's early word may be lost.

@@ -6,7 +6,9 @@
 //!
 //! One ledger a workspace lists what was made and what is guarded. Whoever uses the workspace's write folders
 //! holds a shared lock on it, which the kernel drops at any death. A second file is the mutex: under it
-//! things are made, and the last one out, who alone can turn its lock into an exclusive one, cleans up.
+//! things are made, and the last one out, who alone can turn its lock into an exclusive one, cleans up. Where
+//! sandboxes may wait, cleaning puts what was made aside, out of the workspace, and the next claim puts the same thing
+//! back: a waiting sandbox has it mounted, and it is that one by its inode.
 //!
 //! ```text
 //! begin   lock mutex | lock ledger shared | for each folder: write it down, make it | unlock mutex
@@ -29,6 +31,9 @@ use super::{folders, quarantine};
 
 /// The folder of all ledgers.
 pub(super) const FOLDER: &str = "claims";
+
+/// The ending of the folder in which a ledger's things are put away.
+const ASIDE: &str = "aside";
 
 /// First byte of a record: a folder or file that was made.
 const MADE: u8 = b'M';
@@ -83,11 +88,7 @@ impl Claim {
     /// The files cannot be made or locked.
     pub fn begin(folder: &Path, workspace: Identity) -> io::Result<Making> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let ledger = folder.join(name(workspace));
-        let mutex = lock_mutex(&ledger)?;
-        let held = open(&ledger)?;
-        flock(&held, FlockOperation::LockShared)?;
-        Ok(Making { mutex, claim: Self { ledger, held: Some(held) } })
+        Making::begin(&folder.join(name(workspace)))
     }
 
     /// Writes down paths where nothing may appear.
@@ -116,12 +117,25 @@ impl Claim {
 }
 
 impl Making {
+    fn begin(ledger: &Path) -> io::Result<Self> {
+        let mutex = lock_mutex(ledger)?;
+        let held = open(ledger)?;
+        flock(&held, FlockOperation::LockShared)?;
+        Ok(Self { mutex, claim: Claim { ledger: ledger.to_owned(), held: Some(held) } })
+    }
+
     /// Writes down what is about to be made: a death in the next moment must not leave it behind.
     ///
     /// # Errors
     /// The ledger cannot be written; then nothing may be made.
     pub fn announce(&self, path: &Path) -> io::Result<()> {
         self.claim.write_down(MADE, &[path.to_owned()])
+    }
+
+    /// Where things that were made before may have been put away.
+    #[must_use]
+    pub fn aside(&self) -> PathBuf {
+        aside(&self.claim.ledger)
     }
 
     /// All is made; lets others go on.
@@ -138,6 +152,47 @@ impl Drop for Claim {
         // What cannot be cleaned now is cleaned by the next call's end.
         let _ = clean(&self.ledger);
     }
+}
+
+/// Lets what a ledger's claims make be put away instead of removed, so that it can come back as the same: sandboxes
+/// that wait show it.
+///
+/// # Errors
+/// The folder for it cannot be made.
+pub fn keep(ledger: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(aside(ledger))
+}
+
+/// Claims what was put away, and puts it back where it was.
+///
+/// # Errors
+/// Something is in the way, or was not put away.
+pub fn bring_back(ledger: &Path, made: &[PathBuf]) -> io::Result<Claim> {
+    let making = Making::begin(ledger)?;
+    for path in made {
+        making.announce(path)?;
+        folders::bring_back(path, &making.aside())?;
+    }
+    Ok(making.finish())
+}
+
+/// Removes all that was put away; nothing waits for it any more.
+pub fn forget(materials: &Path) {
+    let Ok(ledgers) = std::fs::read_dir(materials.join(FOLDER)) else { return };
+    for ledger in ledgers.filter_map(|entry| Some(entry.ok()?.path())) {
+        if ledger.extension().is_some_and(|ending| ending == ASIDE) {
+            // Empty files and folders of our own making, one level deep.
+            for path in std::fs::read_dir(&ledger).into_iter().flatten().flatten() {
+                folders::remove_if_empty(&[path.path()]);
+            }
+            let _ = std::fs::remove_dir(&ledger);
+        }
+    }
+}
+
+/// Where a ledger's things are put away.
+fn aside(ledger: &Path) -> PathBuf {
+    ledger.with_extension(ASIDE)
 }
 
 /// The ledger of a workspace, whether there is one yet or not; `materials` is the folder that plans use.
@@ -177,7 +232,7 @@ pub fn clean(ledger: &Path) -> io::Result<()> {
     };
     // Reported by the call itself; here it is for calls that died.
     drop(quarantine::sweep(&of_kind(GUARDED)));
-    folders::remove_if_empty(&of_kind(MADE));
+    folders::put_away(&of_kind(MADE), &aside(ledger));
     file.set_len(0)
 }
 

@@ -6,17 +6,27 @@
 //! and what is made is made relative to that handle.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::AtFlags;
-use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchown, mkdirat, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, mkdirat, openat2,
+    renameat_with, statat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::workspace::{Owner, Workspace};
 
-/// Is told of each path before it is made, absolute.
-pub type Announce<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
+/// How things are made.
+pub struct Making<'a> {
+    /// Whom they belong to.
+    pub owner: Owner,
+    /// Is told of each path before it is made, absolute.
+    pub announce: &'a dyn Fn(&Path) -> io::Result<()>,
+    /// Where they may have been put away; what is there is used again.
+    pub aside: Option<&'a Path>,
+}
 
 /// Makes a folder and its missing parents. Each is announced before it is made, and goes into `made`.
 ///
@@ -25,8 +35,7 @@ pub type Announce<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
 pub fn make(
     workspace: &Workspace,
     relative: &Path,
-    owner: Owner,
-    announce: Announce<'_>,
+    making: &Making<'_>,
     made: &mut Vec<PathBuf>,
 ) -> io::Result<()> {
     let mut parent = PathBuf::from(".");
@@ -44,20 +53,15 @@ pub fn make(
         if statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_err_and(|error| error == Errno::NOENT)
         {
-            announce(&absolute)?;
+            (making.announce)(&absolute)?;
         }
-        match mkdirat(&handle, name, Mode::from(0o755)) {
+        let there = match put_back(&absolute, &handle, Path::new(name), making.aside) {
+            true => Ok(()),
+            false => mkdirat(&handle, name, Mode::from(0o755)),
+        };
+        match there {
             Ok(()) => {
-                // Only root makes folders for others.
-                if geteuid().is_root() {
-                    chownat(
-                        &handle,
-                        name,
-                        Some(Uid::from_raw(owner.uid)),
-                        Some(Gid::from_raw(owner.gid)),
-                        AtFlags::SYMLINK_NOFOLLOW,
-                    )?;
-                }
+                own(&handle, Path::new(name), making.owner)?;
                 made.push(absolute);
             }
             Err(Errno::EXIST) => {}
@@ -75,24 +79,105 @@ pub fn make(
 pub fn make_file(
     workspace: &Workspace,
     relative: &Path,
-    owner: Owner,
-    announce: Announce<'_>,
+    making: &Making<'_>,
     made: &mut Vec<PathBuf>,
 ) -> io::Result<()> {
     let absolute = workspace.root().join(relative);
-    announce(&absolute)?;
-    let handle = openat2(
+    (making.announce)(&absolute)?;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let parent = relative.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = openat2(
         workspace.handle(),
-        relative,
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::from(0o644),
-        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        parent.unwrap_or(Path::new(".")),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+        beneath,
     )?;
-    made.push(absolute);
-    if geteuid().is_root() {
-        fchown(&handle, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?;
+    let name = Path::new(relative.file_name().unwrap_or_default());
+    if !put_back(&absolute, &folder, name, making.aside) {
+        openat2(
+            &folder,
+            name,
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::from(0o644),
+            beneath,
+        )?;
     }
+    made.push(absolute);
+    own(&folder, name, making.owner)?;
     Ok(())
+}
+
+/// Gives something new to its owner. Only root makes things for others.
+fn own(folder: &OwnedFd, name: &Path, owner: Owner) -> rustix::io::Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// What a path's thing is called while it is put away.
+fn name_aside(path: &Path) -> String {
+    blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..32].to_owned()
+}
+
+/// Puts back what was put away for this path; whether there was something.
+fn put_back(absolute: &Path, folder: &OwnedFd, name: &Path, aside: Option<&Path>) -> bool {
+    aside.is_some_and(|aside| {
+        let from = aside.join(name_aside(absolute));
+        renameat_with(CWD, from, folder, name, RenameFlags::NOREPLACE).is_ok()
+    })
+}
+
+/// Puts back what was put away for this path, if it is not there: another call may have done so.
+///
+/// # Errors
+/// Its folder is gone or was replaced by a link, or nothing was put away.
+pub fn bring_back(absolute: &Path, aside: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+        return Err(Errno::INVAL.into());
+    };
+    let folder = openat2(
+        CWD,
+        parent,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?;
+    let there = || statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if put_back(absolute, &folder, Path::new(name), Some(aside)) || there() {
+        Ok(())
+    } else {
+        Err(Errno::NOENT.into())
+    }
+}
+
+/// Puts folders and files that are still empty away, innermost first, if there is a folder for that on the same file
+/// system; else removes them. What is not empty, or gone, stays as it is.
+pub fn put_away(made: &[PathBuf], aside: &Path) {
+    for path in made.iter().rev() {
+        let away = aside.join(name_aside(path));
+        let moved =
+            is_empty(path) && renameat_with(CWD, path, CWD, &away, RenameFlags::NOREPLACE).is_ok();
+        if !moved {
+            remove_if_empty(std::slice::from_ref(path));
+        } else if !is_empty(&away) {
+            // Somebody wrote into it in that moment: it is theirs.
+            let _ = renameat_with(CWD, &away, CWD, path, RenameFlags::NOREPLACE);
+        }
+    }
+}
+
+/// Whether there is a file or folder with nothing in it.
+fn is_empty(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_file() => found.len() == 0,
+        Ok(found) if found.is_dir() => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        }
+        Ok(_) | Err(_) => false,
+    }
 }
 
 /// Removes folders and files that are still empty, innermost first. What is not empty, or gone, stays as
@@ -115,6 +200,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    fn making(owner: Owner) -> Making<'static> {
+        Making { owner, announce: &|_| Ok(()), aside: None }
+    }
+
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -127,8 +216,8 @@ mod tests {
         let (_dir, workspace) = workspace();
         let mut made = Vec::new();
         let owner = workspace.owner();
-        make(&workspace, Path::new("a/b/c"), owner, &|_| Ok(()), &mut made).unwrap();
-        make(&workspace, Path::new("a/d"), owner, &|_| Ok(()), &mut made).unwrap();
+        make(&workspace, Path::new("a/b/c"), &making(owner), &mut made).unwrap();
+        make(&workspace, Path::new("a/d"), &making(owner), &mut made).unwrap();
         let root = workspace.root();
         assert_eq!(made, [root.join("a"), root.join("a/b"), root.join("a/b/c"), root.join("a/d")]);
         std::fs::write(root.join("a/b/kept"), "").unwrap();
@@ -145,11 +234,10 @@ mod tests {
         let (_dir, workspace) = workspace();
         let mut made = Vec::new();
         for name in ["kept", "empty"] {
-            make_file(&workspace, Path::new(name), workspace.owner(), &|_| Ok(()), &mut made)
-                .unwrap();
+            make_file(&workspace, Path::new(name), &making(workspace.owner()), &mut made).unwrap();
         }
         assert!(
-            make_file(&workspace, Path::new("kept"), workspace.owner(), &|_| Ok(()), &mut made)
+            make_file(&workspace, Path::new("kept"), &making(workspace.owner()), &mut made)
                 .is_err()
         );
         assert_eq!(made.len(), 2, "what was there already is not ours");
@@ -159,14 +247,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_put_away_comes_back_as_the_same() {
+        use std::os::unix::fs::MetadataExt;
+
+        let (_dir, workspace) = workspace();
+        let aside = tempfile::tempdir().unwrap();
+        let making = Making { aside: Some(aside.path()), ..making(workspace.owner()) };
+        let root = workspace.root().to_owned();
+        let make_all = || {
+            let mut made = Vec::new();
+            make(&workspace, Path::new("a/b"), &making, &mut made).unwrap();
+            make(&workspace, Path::new("used"), &making, &mut made).unwrap();
+            make_file(&workspace, Path::new("lock"), &making, &mut made).unwrap();
+            made
+        };
+        let inodes =
+            || ["a", "a/b", "lock"].map(|name| root.join(name).symlink_metadata().unwrap().ino());
+        let made = make_all();
+        let before = inodes();
+        std::fs::write(root.join("used/x"), "").unwrap();
+        put_away(&made, aside.path());
+        assert!(!root.join("a").exists() && !root.join("lock").exists());
+        assert!(root.join("used/x").exists(), "what was written into stays");
+        std::fs::remove_dir_all(root.join("used")).unwrap();
+        make_all();
+        assert_eq!(inodes(), before);
+        // Without a place for it, it is removed.
+        put_away(&made, Path::new("/nowhere"));
+        assert!(!root.join("a").exists() && !root.join("lock").exists());
+    }
+
+    #[test]
     fn no_folder_is_made_through_a_link() {
         let (_dir, workspace) = workspace();
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), workspace.root().join("link")).unwrap();
         let mut made = Vec::new();
-        let error =
-            make(&workspace, Path::new("link/x"), workspace.owner(), &|_| Ok(()), &mut made)
-                .unwrap_err();
+        let error = make(&workspace, Path::new("link/x"), &making(workspace.owner()), &mut made)
+            .unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
         assert!(!outside.path().join("x").exists() && made.is_empty());
     }

@@ -24,6 +24,16 @@ struct Expected {
     access: Access,
 }
 
+impl Expected {
+    fn stands(&self) -> bool {
+        identity(&self.source).ok() == Some(self.identity)
+    }
+
+    fn replaced(&self) -> RunError {
+        RunError::Identity { target: self.target.clone(), why: "its source was replaced" }
+    }
+}
+
 /// Everything that must be found.
 #[derive(Debug)]
 pub struct Expectation {
@@ -89,8 +99,8 @@ impl Expectation {
                     }
                 }
                 IdentityProof::OnHost => {
-                    if identity(&expected.source).ok() != Some(expected.identity) {
-                        return differs("its source was replaced");
+                    if !expected.stands() {
+                        return Err(expected.replaced());
                     }
                 }
             }
@@ -99,6 +109,17 @@ impl Expectation {
             }
         }
         Ok(())
+    }
+
+    /// Looks whether what was planned still stands at each source.
+    ///
+    /// # Errors
+    /// Something else does.
+    pub fn check_sources(&self) -> Result<(), RunError> {
+        match self.mounts.iter().find(|mount| !mount.stands()) {
+            Some(mount) => Err(mount.replaced()),
+            None => Ok(()),
+        }
     }
 
     fn check_standing(&self, ready: &Ready) -> Result<(), RunError> {

@@ -9,6 +9,7 @@
 mod binding;
 pub mod cancel;
 pub mod claims;
+mod container_limits;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;
@@ -39,6 +40,7 @@ pub mod synthetic;
 pub mod toolchain;
 mod toolchain_table;
 pub mod user;
+mod wake;
 pub mod walk;
 pub mod watchdog;
 pub mod workspace;

@@ -107,6 +107,8 @@ pub fn plan_mounts(
     };
     layout.run(around.claims)?;
     let Layout { survey, mut roots, mut mounts, guarded, .. } = layout;
+    let mut created = std::mem::take(&mut roots.created);
+    created.append(&mut roots.held);
     mounts.sort_by(|a, b| {
         depth(&a.target).cmp(&depth(&b.target)).then_with(|| a.target.cmp(&b.target))
     });
@@ -114,7 +116,7 @@ pub fn plan_mounts(
         mounts,
         hidden: survey.hidden.into_iter().collect(),
         not_scanned: survey.not_scanned.into_iter().collect(),
-        created: std::mem::take(&mut roots.created),
+        created,
         claim: roots.claim.take(),
         guarded,
         notes: std::mem::take(&mut roots.notes),

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub image_digest: Option<String>,
     /// What the guest saw of itself.
     pub seen: Option<Seen>,
+    /// How long its sandbox had waited; `None` if it was made for the call.
+    pub waited: Option<Duration>,
 }
 
 /// How a call ended.
@@ -109,11 +111,15 @@ pub enum CancelCause {
 /// Time by phase. They follow each other; together they are the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// Watchdog, image.
+    /// Image.
     pub prepare: Duration,
+    /// Looking for a sandbox that waits, and taking it.
+    pub claim: Duration,
+    /// Connecting to one that waited.
+    pub attach: Duration,
     /// Making the container.
     pub create: Duration,
-    /// From the start to the guest's first word.
+    /// From the start, or from the hello to one that waited, to the guest's first word.
     pub start: Duration,
     /// Checking what it said, and sending the command.
     pub check: Duration,
@@ -127,7 +133,14 @@ impl Phases {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.prepare + self.create + self.start + self.check + self.run + self.end
+        self.prepare
+            + self.claim
+            + self.attach
+            + self.create
+            + self.start
+            + self.check
+            + self.run
+            + self.end
     }
 }
 

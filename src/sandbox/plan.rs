@@ -2,7 +2,8 @@
 //!
 //! Duty: the types, and the few invariants that hold between them. Non-goals: working a plan out (the
 //! planner's files do that) and carrying it out (an engine does). A plan is a plain value: it can be
-//! printed by `--dry-run`, compared in tests, and serves as the key of a waiting sandbox.
+//! printed by `--dry-run`, compared in tests, and serves as the key of a waiting sandbox: what is
+//! serialized of it is what cannot change once a container is made. What is skipped travels with the call.
 //!
 //! Paths are bytes: nothing here assumes UTF-8. Where an engine's protocol cannot carry a path, the
 //! engine's own translation refuses it with a typed error.
@@ -13,11 +14,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limits};
+use serde::{Deserialize, Serialize};
 
 use super::claims::ClaimHandle;
 
 /// What a container is made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPlan {
     /// The root file system.
     pub image: Image,
@@ -28,8 +30,10 @@ pub struct SandboxPlan {
     /// Who the command runs as, inside.
     pub user: UserChoice,
     /// The workspace, absolute; it has the same path inside.
+    #[serde(skip)]
     pub workspace: PathBuf,
     /// Where the command starts; the workspace or below it.
+    #[serde(skip)]
     pub cwd: PathBuf,
     /// Bind mounts, a parent always before what lies below it.
     pub mounts: Vec<Mount>,
@@ -40,20 +44,27 @@ pub struct SandboxPlan {
     /// Scratch space.
     pub tmpfs: Vec<Tmpfs>,
     /// The whole environment of the command.
+    #[serde(skip)]
     pub env: Environment,
     /// Every limit in force.
+    #[serde(with = "super::container_limits")]
     pub limits: Limits,
     /// What protects this call, what enforces it, and whether it holds.
+    #[serde(skip)]
     pub protections: Vec<Protection>,
     /// Write folders and files that were made because they were missing, outermost first. They go with
     /// the claim, if they are still empty.
+    #[serde(skip)]
     pub created_folders: Vec<PathBuf>,
     /// The claim on them; it ends with the plan's last copy.
+    #[serde(skip)]
     pub claim: ClaimHandle,
     /// Protected paths that do not exist and whose folder has to stay writable (git's own folder).
     /// Whoever ends the call removes what has appeared there, and says so.
+    #[serde(skip)]
     pub guarded: Vec<PathBuf>,
     /// What a user should know, and no protection says.
+    #[serde(skip)]
     pub notes: Vec<Note>,
 }
 
@@ -68,7 +79,7 @@ impl SandboxPlan {
 }
 
 /// The root file system of a sandbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Image {
     /// An empty image that holds the guest, with the host's own programs bound into it.
     Host,
@@ -77,7 +88,8 @@ pub enum Image {
 }
 
 /// The name of an OCI runtime, as the daemon knows it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Runtime(String);
 
 impl Runtime {
@@ -96,6 +108,20 @@ impl Runtime {
     }
 }
 
+impl From<Runtime> for String {
+    fn from(runtime: Runtime) -> Self {
+        runtime.0
+    }
+}
+
+impl TryFrom<String> for Runtime {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(&name).ok_or("no name of a runtime")
+    }
+}
+
 impl fmt::Display for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -103,7 +129,7 @@ impl fmt::Display for Runtime {
 }
 
 /// Who the command runs as inside, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserChoice {
     /// User id inside the container.
     pub uid: u32,
@@ -114,7 +140,7 @@ pub struct UserChoice {
 }
 
 /// Why a user id was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyUser {
     /// The caller's own ids: the daemon is rootful and maps nothing.
     Caller,
@@ -132,7 +158,7 @@ pub enum WhyUser {
 }
 
 /// One bind mount.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Absolute path on the host; no part of it below the workspace is a link.
     pub source: PathBuf,
@@ -148,7 +174,7 @@ pub struct Mount {
 }
 
 /// What a mount allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Access {
     /// Nothing below can be changed.
     ReadOnly,
@@ -157,7 +183,7 @@ pub enum Access {
 }
 
 /// A file or folder, whatever it is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// Device number.
     pub dev: u64,
@@ -171,7 +197,7 @@ impl Identity {
 }
 
 /// Why something is mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MountRole {
     /// The workspace itself.
     Workspace,
@@ -190,7 +216,7 @@ pub enum MountRole {
 }
 
 /// A cover that hides a denied path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mask {
     /// The unreadable thing on the host that is mounted, read-only, over the target.
     pub source: PathBuf,
@@ -205,7 +231,7 @@ pub struct Mask {
 }
 
 /// What a mask is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MaskKind {
     /// An empty file of mode 000.
     File,
@@ -214,7 +240,7 @@ pub enum MaskKind {
 }
 
 /// A file that we write and mount.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyntheticFile {
     /// Where it is kept on the host; its name is a digest of its content.
     pub source: PathBuf,
@@ -223,6 +249,7 @@ pub struct SyntheticFile {
     /// What stands at `source`, and must be found at `target`.
     pub identity: Identity,
     /// Its content.
+    #[serde(skip)]
     pub content: Vec<u8>,
     /// Its permission bits on the host.
     pub mode: FileMode,
@@ -231,14 +258,14 @@ pub struct SyntheticFile {
 }
 
 /// Permission bits of a synthetic file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileMode {
     /// 0444.
     Readable,
 }
 
 /// Which synthetic file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SyntheticRole {
     /// `/etc/passwd`.
     Passwd,
@@ -253,7 +280,7 @@ pub enum SyntheticRole {
 }
 
 /// A memory-backed folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tmpfs {
     /// Absolute path inside.
     pub target: PathBuf,
@@ -272,7 +299,7 @@ pub struct Tmpfs {
 }
 
 /// Whether programs in a tmpfs can be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TmpfsExec {
     /// They can; build scripts and test runners need it.
     Exec,

@@ -320,10 +320,14 @@ fn synthetic_files(
     materials: &Materials,
 ) -> Result<Vec<SyntheticFile>, PlanError> {
     let identity = synthetic::git_identity(request.home);
-    let safe = [request.workspace.root()];
+    // A tool has no workspace: one that waits can serve any.
+    let safe: &[&Path] = match request.view {
+        View::Workspace => &[request.workspace.root()],
+        View::Program(_) => &[],
+    };
     let files = match request.image {
-        Image::Host => synthetic::files(user, &safe, &identity),
-        Image::Reference(_) => vec![synthetic::git(&safe, &identity)],
+        Image::Host => synthetic::files(user, safe, &identity),
+        Image::Reference(_) => vec![synthetic::git(safe, &identity)],
     };
     let mut placed = Vec::new();
     for (target, content, role) in files {

@@ -5,6 +5,7 @@
 //!    |                   |                  |
 //!    watchdog first      Hello is sent      identity of every mount was compared;
 //!                        before the start   only now the command leaves this process
+//! pool entry ---------wake----------------> Proved
 //! ```
 //!
 //! Every failure on the way removes the sandbox; the watchdog and the guest's own end are behind that.
@@ -14,27 +15,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runner_policy::limits::Limit;
-use runner_wire::{
-    Decoder, Encoder, Hello, HostMessage, Key, Port, Seen, Side, Stdin, VERSION, Work,
-};
+use runner_wire::{HostMessage, Port, Stdin, Work};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::cancel::Cancel;
-use super::identity::Expectation;
+pub use super::identity::Expectation;
 use super::kept::Kept;
 use super::order::order;
 use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
 use super::pump::{Floor, Traffic, Wire, pump};
 use super::streams::{Sink, Source, Talk};
+use super::wake::{Woken, greet, wake};
 use super::watchdog::Watchdog;
 use crate::engine::{
-    CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, SandboxId, now, sweep,
+    CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, Purpose, SandboxId, now,
+    sweep,
 };
+use crate::pool::Supply;
 
 /// How long a sandbox may take from its start to the guest's first word.
-const READY_WAIT: Duration = Duration::from_secs(60);
+pub(super) const READY_WAIT: Duration = Duration::from_secs(60);
 
 /// How much later than the guest's clock the host's ends a call: the guest's end tells more.
 const HOST_SLACK: Duration = Duration::from_secs(4);
@@ -82,7 +84,7 @@ pub enum Keep {
     Nothing,
 }
 
-/// Runs a call from its plan to its outcome.
+/// Runs a call from its plan to its outcome, in a sandbox that is made for it.
 ///
 /// `watchdog` is this program, which is started again as the call's watchdog.
 ///
@@ -98,46 +100,67 @@ pub async fn run(
     let ledger = call.plan.claim.ledger();
     let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
         .map_err(|source| RunError::Local { operation: "start the watchdog", source })?;
-    run_watched(engine, call, streams, cancel, watchdog).await
+    run_watched(engine, call, Supply::Fresh, streams, cancel, watchdog).await
 }
 
-/// The same, for a caller that has started the watchdog before.
+/// The same, for a caller that has started the watchdog before, in a sandbox of this supply.
 ///
 /// # Errors
 /// See [`RunError`]; whatever ran was ended.
 pub async fn run_watched(
     engine: Arc<dyn Engine>,
     call: Call,
+    supply: Supply,
     streams: Streams,
     cancel: &mut Cancel,
     watchdog: Watchdog,
 ) -> Result<Outcome, RunError> {
-    let sweeping = tokio::spawn({
-        let engine = Arc::clone(&engine);
-        async move { sweep(engine.as_ref()).await }
-    });
     let mut partial = Outcome::cancelled_early(CancelCause::Terminate);
     let proved = tokio::select! {
-        proved = prove(engine, call, watchdog) => proved?,
+        proved = prove(engine, call, supply, watchdog) => proved?,
         cause = cancel.asked() => {
             // Dropping what was under way closes the wire; the watchdog removes the rest.
             partial.verdict = Verdict::Cancelled(cause);
             return Ok(partial);
         }
     };
-    let outcome = proved.run(streams, cancel).await;
-    // What cannot be swept now is swept by the next call.
-    sweeping.abort();
-    outcome
+    proved.run(streams, cancel).await
 }
 
+/// Gets a sandbox that is as planned: one that waits, or a new one.
 async fn prove(
     engine: Arc<dyn Engine>,
-    call: Call,
-    watchdog: Watchdog,
+    mut call: Call,
+    supply: Supply,
+    mut watchdog: Watchdog,
 ) -> Result<Proved, RunError> {
+    let begun = Instant::now();
+    if let Supply::Pooled(order) = &supply {
+        let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
+        let pool = order.pool();
+        while let Some(entry) = pool.claim(&order.key, wall) {
+            // One that is dead, or not as planned, is never used; the next may be better.
+            if let Ok(woken) = wake(engine.as_ref(), &call.plan, &entry, &mut watchdog, begun).await
+            {
+                watchdog.refill(order);
+                if order.prestart.is_some() {
+                    // What the call would start runs already, and is the same.
+                    call.work = Work::Waiting;
+                }
+                return Ok(Proved::new(engine, call, watchdog, woken));
+            }
+        }
+        watchdog.refill(order);
+    }
+    let sweeping = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { sweep(engine.as_ref()).await }
+    });
     let planned = Planned::new(engine, call, watchdog).await?;
-    planned.create().await?.start().await
+    let proved = planned.create().await?.start().await;
+    // What cannot be swept now is swept by the next call.
+    sweeping.abort();
+    proved
 }
 
 /// A call whose watchdog is awake and whose image is there.
@@ -183,28 +206,19 @@ impl Planned {
             call: self.call.id.clone(),
             owner: Owner::this().map_err(local("find out who this process is"))?,
             deadline: now() + wall + LIFE_SLACK,
+            purpose: Purpose::Call,
         };
         self.watchdog.asked();
-        let id = self.engine.create(&self.call.plan, &self.prepared, &labels).await?;
+        let id = self.engine.create(&self.call.plan, &self.prepared, &labels, &[]).await?;
         self.watchdog.created();
         let attached = match self.engine.attach(&id).await {
             Ok(attached) => attached,
             Err(error) => return Err(abandon(self.engine.as_ref(), &id, error.into()).await),
         };
-        let random = crate::sys::random().map_err(local("get random bytes"))?;
-        let key = Key::new(random);
-        let mut wire = Wire::new(attached, Decoder::new(Side::Guest), Encoder::new(Side::Host));
-        let hello = HostMessage::Hello(Hello {
-            version: VERSION,
-            key: key.clone(),
-            targets: self.expectation.targets(),
-            lease_ms: millis(READY_WAIT),
-        });
-        wire.queue(&hello)?;
-        wire.rekey(&key);
-        if let Err(error) = wire.flush().await {
-            return Err(abandon(self.engine.as_ref(), &id, error).await);
-        }
+        let wire = match greet(attached, &self.expectation).await {
+            Ok(wire) => wire,
+            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error).await),
+        };
         let phases = Phases {
             prepare: prepared_at - self.begun,
             create: prepared_at.elapsed(),
@@ -258,11 +272,17 @@ impl Created {
             Ok(ready.seen)
         });
         self.phases.check = ready_at.elapsed();
+        let Self { planned, id, wire, phases } = self;
+        let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
-            Ok(seen) => Ok(Proved { created: self, seen }),
+            Ok(seen) => {
+                let woken =
+                    Woken { id, wire, seen, phases, image_digest: prepared.digest, waited: None };
+                Ok(Proved::new(engine, call, watchdog, woken))
+            }
             Err(error) => {
-                drop(self.wire);
-                Err(abandon(self.planned.engine.as_ref(), &self.id, error).await)
+                drop(wire);
+                Err(abandon(engine.as_ref(), &id, error).await)
             }
         }
     }
@@ -270,18 +290,24 @@ impl Created {
 
 /// A running sandbox of which everything is as planned.
 pub struct Proved {
-    created: Created,
-    seen: Seen,
+    engine: Arc<dyn Engine>,
+    call: Call,
+    watchdog: Watchdog,
+    woken: Woken,
 }
 
 impl Proved {
+    fn new(engine: Arc<dyn Engine>, call: Call, watchdog: Watchdog, woken: Woken) -> Self {
+        Self { engine, call, watchdog, woken }
+    }
+
     /// Sends the command and follows it to its end.
     ///
     /// # Errors
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
-        let Created { planned, id, mut wire, mut phases } = self.created;
-        let Planned { engine, call, watchdog, prepared, .. } = planned;
+        let Self { engine, call, watchdog, woken } = self;
+        let Woken { id, mut wire, seen, mut phases, image_digest, waited } = woken;
         let limits = call.plan.limits;
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));
@@ -336,8 +362,9 @@ impl Proved {
             stdout: pumped.stdout,
             stderr: pumped.stderr,
             phases,
-            image_digest: Some(prepared.digest),
-            seen: Some(self.seen),
+            image_digest: Some(image_digest),
+            seen: Some(seen),
+            waited,
         })
     }
 }
@@ -354,12 +381,13 @@ impl Outcome {
             phases: Phases::default(),
             image_digest: None,
             seen: None,
+            waited: None,
         }
     }
 }
 
 /// Removes a sandbox that failed; the failure is what counts.
-async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
+pub(super) async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
     let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
     error
 }
@@ -368,10 +396,6 @@ async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunErr
 fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
     let writable = mounts.iter().filter(|mount| mount.access == Access::ReadWrite);
     writable.map(|mount| mount.source.clone()).collect()
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// This program, to be started again as a watchdog.

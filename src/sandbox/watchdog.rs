@@ -6,27 +6,35 @@
 //! one that the daemon was still making. After an orderly end it looks once whether the sandbox is
 //! gone.
 //!
+//! It is also who makes the next waiting sandbox, behind the call's back: once the call has ended, or goes on for
+//! longer than a moment.
+//!
 //! ```text
 //! host                                   watchdog
 //!  | -- spawn(endpoint, call) ----------> |  waits on its standard input
-//!  | -- "a": a sandbox is asked for ----> |
-//!  | -- "c": the sandbox was made ------> |
-//!  | -- "e": the guest told its end ----> |
-//!  | -- close (or death) ---------------> |  "e": looks a little later
-//!                                         |  "a" alone: looks until it appears, for a while
+//!  | -- asked: a sandbox is asked for --> |
+//!  | -- made: the sandbox was made -----> |
+//!  | -- took: one that waited is ours --> |
+//!  | -- refill: one more like this -----> |
+//!  | -- ended: the guest told its end --> |
+//!  | -- close (or death) ---------------> |  ended: refills, looks a little later
+//!                                         |  asked alone: looks until it appears, for a while
 //!                                         |  otherwise: removes what there is, once
 //! ```
 
 use std::ffi::OsString;
-use std::io::{self, PipeWriter, Read, Write};
+use std::io::{self, BufRead, PipeWriter, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use tokio::process::Command;
+use serde::{Deserialize, Serialize};
 
 use super::claims;
-use crate::engine::{CallId, Docker, Engine, sweep};
+use crate::engine::{CallId, Docker, Engine, EngineError, sweep};
+use crate::pool::{Order, refill};
 
 /// The first argument of a watchdog: not an option that a person would type.
 pub const ARGUMENT: &str = "--internal-watchdog";
@@ -39,6 +47,23 @@ const LATE: Duration = Duration::from_secs(3);
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a refill waits for the call's end: making a sandbox costs more than most calls, and would slow them.
+const REFILL_AFTER: Duration = Duration::from_millis(500);
+
+/// Variables that a watchdog inherits: they lead to what is known about the engine.
+const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
+
+/// What a host tells its watchdog; a line each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Asked,
+    Made,
+    Took(String),
+    Refill(Box<Order>),
+    Ended,
+}
 
 /// Our end of a watchdog.
 #[derive(Debug)]
@@ -59,13 +84,15 @@ impl Watchdog {
         ledger: Option<&Path>,
     ) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
-        // Its end is not awaited; the runtime reaps it if we are still there.
+        // Its end is not awaited: it outlives us.
         let _child = Command::new(program)
             .arg(ARGUMENT)
             .arg(endpoint)
             .arg(call.as_str())
             .args(ledger)
             .env_clear()
+            // What is known about the engine is kept there.
+            .envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             // Away from the terminal's signals, the caller's pipes and the caller's folder.
             .process_group(0)
             .current_dir("/")
@@ -78,19 +105,34 @@ impl Watchdog {
 
     /// Says that the daemon is about to be asked for the sandbox.
     pub fn asked(&mut self) {
-        // If it is dead, the next sweep does its work.
-        let _ = self.pipe.write_all(b"a");
+        self.say(&Word::Asked);
     }
 
     /// Says that the daemon has made the sandbox: nothing more will appear.
     pub fn created(&mut self) {
-        // If it is dead, the next sweep does its work.
-        let _ = self.pipe.write_all(b"c");
+        self.say(&Word::Made);
+    }
+
+    /// Says that a sandbox that waited, with this label, is the call's now.
+    pub fn took(&mut self, label: &str) {
+        self.say(&Word::Took(label.to_owned()));
+    }
+
+    /// Says that one more sandbox shall wait.
+    pub fn refill(&mut self, order: &Order) {
+        self.say(&Word::Refill(Box::new(order.clone())));
     }
 
     /// Says that the guest told its end and the sandbox is about to be gone.
     pub fn ended(mut self) {
-        let _ = self.pipe.write_all(b"e");
+        self.say(&Word::Ended);
+    }
+
+    fn say(&mut self, word: &Word) {
+        // If it is dead, the next sweep does its work.
+        let Ok(mut line) = serde_json::to_vec(word) else { return };
+        line.push(b'\n');
+        let _ = self.pipe.write_all(&line);
     }
 }
 
@@ -106,7 +148,7 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
     let ledger = words.get(4).map(Path::new);
     let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
     Some(match watched {
-        Some((endpoint, call)) => match watch(endpoint, &call, ledger) {
+        Some((endpoint, call)) => match watch(endpoint, call, ledger) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
@@ -114,34 +156,109 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-fn watch(endpoint: &str, call: &CallId, ledger: Option<&Path>) -> io::Result<()> {
-    let mut words = Vec::new();
-    io::stdin().read_to_end(&mut words)?;
-    let heard = |word: u8| words.contains(&word);
-    let orderly = heard(b'e');
-    let (first, until) = if orderly {
+/// What was heard so far.
+struct Heard {
+    /// The label of the call's sandbox.
+    label: CallId,
+    asked: bool,
+    made: bool,
+    ended: bool,
+    order: Option<(Box<Order>, Instant)>,
+}
+
+impl Heard {
+    fn take(&mut self, word: Word) {
+        match word {
+            Word::Asked => self.asked = true,
+            Word::Made => self.made = true,
+            Word::Took(label) => {
+                self.label = CallId::new(&label).unwrap_or_else(|| self.label.clone());
+            }
+            Word::Refill(order) => self.order = Some((order, Instant::now())),
+            Word::Ended => self.ended = true,
+        }
+    }
+}
+
+fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let words = listen();
+    let mut heard = Heard { label: call, asked: false, made: false, ended: false, order: None };
+    // Until the host is gone: every word, and a refill once it is time for it.
+    loop {
+        let left = heard.order.as_ref().map(|(_, since)| {
+            if heard.ended { Duration::ZERO } else { REFILL_AFTER.saturating_sub(since.elapsed()) }
+        });
+        let word = match left {
+            Some(left) => words.recv_timeout(left),
+            None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match word {
+            Ok(word) => heard.take(word),
+            Err(RecvTimeoutError::Timeout) => make(&runtime, endpoint, &mut heard),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if heard.ended {
+        make(&runtime, endpoint, &mut heard);
+    }
+    bury(&runtime, endpoint, &heard, ledger)?;
+    ledger.map_or(Ok(()), claims::clean)
+}
+
+/// The host's words as they come; the channel closes when the host is gone.
+fn listen() -> Receiver<Word> {
+    let (sender, words) = channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            // Both ends are one program: what cannot be read was cut off by a death.
+            let Ok(word) = serde_json::from_str(&line) else { break };
+            if sender.send(word).is_err() {
+                break;
+            }
+        }
+    });
+    words
+}
+
+/// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.
+fn make(runtime: &tokio::runtime::Runtime, endpoint: &str, heard: &mut Heard) {
+    let Some((order, _)) = heard.order.take() else { return };
+    let _ = runtime.block_on(async {
+        let engine = Docker::connect_to(endpoint).await?;
+        refill(&engine, &order).await
+    });
+}
+
+/// Makes sure that the call's sandbox goes.
+fn bury(
+    runtime: &tokio::runtime::Runtime,
+    endpoint: &str,
+    heard: &Heard,
+    ledger: Option<&Path>,
+) -> io::Result<()> {
+    let (first, until) = if heard.ended {
         (ORDERLY, ORDERLY)
-    } else if heard(b'a') && !heard(b'c') {
+    } else if heard.asked && !heard.made {
         (Duration::ZERO, LATE)
     } else {
         (Duration::ZERO, Duration::ZERO)
     };
     let died = Instant::now();
     std::thread::sleep(first);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     loop {
         // A daemon that restarts is waited for; what it forgot is found by the next sweep.
-        let cleared = runtime.block_on(clear(endpoint, call, orderly));
+        let cleared = runtime.block_on(clear(endpoint, &heard.label, heard.ended));
         let waited = died.elapsed();
         let enough = match cleared {
             // There is one sandbox to a call.
             Ok(removed) => removed > 0 || waited >= until,
             Err(_) => false,
         };
-        // The call's claim ended with its process; what it made and nobody wrote into goes now.
         if enough || waited >= LATE {
-            return ledger.map_or(Ok(()), claims::clean);
+            return Ok(());
         }
+        // The call's claim ended with its process; what it made and nobody wrote into goes now.
         if cleared.is_ok() {
             let _ = ledger.map_or(Ok(()), claims::clean);
         }
@@ -150,11 +267,7 @@ fn watch(endpoint: &str, call: &CallId, ledger: Option<&Path>) -> io::Result<()>
 }
 
 /// Removes what there is of a call; how many. After a death also what else that process has left.
-async fn clear(
-    endpoint: &str,
-    call: &CallId,
-    orderly: bool,
-) -> Result<usize, crate::engine::EngineError> {
+async fn clear(endpoint: &str, call: &CallId, orderly: bool) -> Result<usize, EngineError> {
     let engine = Docker::connect_to(endpoint).await?;
     let found = engine.list(Some(call)).await?;
     for sandbox in &found {

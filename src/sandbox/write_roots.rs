@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::claims::{Claim, Making};
-use super::folders::{self, Announce};
+use super::folders;
 use super::grants::{Code, FileGrants, Shape, Writes, shapes};
 use super::mount_error::{MountError, link_or};
 use super::plan::Note;
@@ -39,7 +39,7 @@ pub(super) struct WriteRoots<'a> {
     /// What was made, absolute, outermost first.
     pub(super) created: Vec<PathBuf>,
     /// Folders that only hold a protected name.
-    held: Vec<PathBuf>,
+    pub(super) held: Vec<PathBuf>,
     /// The claim on all of it.
     pub(super) claim: Option<Claim>,
     /// What a user should know.
@@ -136,17 +136,20 @@ impl<'a> WriteRoots<'a> {
             }
         };
         let announce = |path: &Path| making.as_ref().map_or(Ok(()), |making| making.announce(path));
-        self.make_roots(&announce)?;
-        self.make_files(&announce)?;
+        let aside = making.as_ref().map(Making::aside);
+        let how =
+            folders::Making { owner: self.owner, announce: &announce, aside: aside.as_deref() };
+        self.make_roots(&how)?;
+        self.make_files(&how)?;
         if self.in_tree(Path::new("")) {
-            self.hold_names(&announce)?;
+            self.hold_names(&how)?;
         }
         self.claim = making.map(Making::finish);
         Ok(())
     }
 
     /// Makes missing write folders; keeps those that nobody protects.
-    fn make_roots(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
+    fn make_roots(&mut self, how: &folders::Making<'_>) -> Result<(), MountError> {
         let mut trees = Vec::new();
         for tree in std::mem::take(&mut self.trees) {
             if protected::guard(&tree) == Guard::ReadOnly || self.is_denied(&tree) {
@@ -169,14 +172,8 @@ impl<'a> WriteRoots<'a> {
                         self.created.push(absolute);
                     }
                     Missing::Make => {
-                        folders::make(
-                            self.workspace,
-                            &tree,
-                            self.owner,
-                            announce,
-                            &mut self.created,
-                        )
-                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
+                        folders::make(self.workspace, &tree, how, &mut self.created)
+                            .map_err(|error| link_or(absolute, error, MountError::Make))?;
                         trees.push(tree);
                     }
                 },
@@ -188,17 +185,16 @@ impl<'a> WriteRoots<'a> {
     }
 
     /// Holds each missing protected name of the root by an empty folder.
-    fn hold_names(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
+    fn hold_names(&mut self, how: &folders::Making<'_>) -> Result<(), MountError> {
         for name in protected::in_root() {
             let absent = self
                 .workspace
                 .open(&name)
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             if absent && self.missing == Missing::Make {
-                folders::make(self.workspace, &name, self.owner, announce, &mut self.held)
-                    .map_err(|error| {
-                        link_or(self.workspace.root().join(&name), error, MountError::Make)
-                    })?;
+                folders::make(self.workspace, &name, how, &mut self.held).map_err(|error| {
+                    link_or(self.workspace.root().join(&name), error, MountError::Make)
+                })?;
             }
         }
         self.note(
@@ -212,7 +208,7 @@ impl<'a> WriteRoots<'a> {
 
     /// Makes missing files that are named exactly, in folders that exist and are not writable by
     /// themselves.
-    fn make_files(&mut self, announce: Announce<'_>) -> Result<(), MountError> {
+    fn make_files(&mut self, how: &folders::Making<'_>) -> Result<(), MountError> {
         for file in self.files.clone() {
             let absolute = self.workspace.root().join(&file);
             let parent = file.parent().unwrap_or(Path::new(""));
@@ -235,14 +231,8 @@ impl<'a> WriteRoots<'a> {
                     self.created.push(absolute);
                 }
                 Missing::Make => {
-                    folders::make_file(
-                        self.workspace,
-                        &file,
-                        self.owner,
-                        announce,
-                        &mut self.created,
-                    )
-                    .map_err(|error| link_or(absolute, error, MountError::Make))?;
+                    folders::make_file(self.workspace, &file, how, &mut self.created)
+                        .map_err(|error| link_or(absolute, error, MountError::Make))?;
                 }
             }
         }

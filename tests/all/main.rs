@@ -26,6 +26,7 @@ mod limits;
 mod line;
 mod own_engine;
 mod policy;
+mod pool;
 mod queue;
 mod refused;
 mod support;

@@ -57,7 +57,14 @@ impl Home {
         for folder in ["config/runner/policies", "state", "project/.runner/policies"] {
             fs::create_dir_all(home.path(folder)).expect("a folder");
         }
+        // Each call makes its own sandbox and leaves nothing behind; tests of the pool say otherwise.
+        home.config("pool: { size: 0 }\n");
         home
+    }
+
+    /// Writes the user's configuration.
+    pub fn config(&self, text: &str) {
+        fs::write(self.path("config/runner/config.yml"), text).expect("a file");
     }
 
     /// A path in it.

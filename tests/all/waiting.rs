@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bollard::query_parameters::CreateContainerOptionsBuilder;
 use futures_util::StreamExt;
-use runner::engine::docker::settings::{Launch, container_settings};
 use runner::engine::{
-    Attached, CallId, Chunk, Docker, Engine, Labels, Owner, SandboxId, guest, now,
+    Attached, CallId, Chunk, Docker, Engine, Labels, Owner, Purpose, SandboxId, guest, now,
 };
 use runner::sandbox::order::order;
 use runner::sandbox::plan::{Runtime, SandboxPlan};
@@ -50,19 +48,10 @@ impl Sandbox {
             call: call.clone(),
             owner: Owner::this().unwrap(),
             deadline: now() + Duration::from_secs(300),
+            purpose: Purpose::Call,
         };
-        let launch = Launch {
-            image: prepared.image.clone(),
-            guest: prepared.guest.clone(),
-            arguments: guest::arguments(wait, beforehand).unwrap(),
-            labels: labels.to_map(),
-            processors: 1,
-        };
-        let body = container_settings(plan, &launch).unwrap();
-        let client = bollard::Docker::connect_with_defaults().unwrap();
-        let options = CreateContainerOptionsBuilder::default().name(&labels.name()).build();
-        let created = client.create_container(Some(options), body).await.unwrap();
-        let id = SandboxId::new(created.id);
+        let arguments = guest::arguments(wait, beforehand).unwrap();
+        let id = engine.create(plan, &prepared, &labels, &arguments).await.unwrap();
         engine.start(&id).await.unwrap();
         Self { engine, id, call }
     }

@@ -13,7 +13,9 @@ use super::approval::{Approver, Question, put};
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
 use crate::call::request::{Approval, Decided, Request};
 use crate::call::run::{Output, carry_out, refuse};
+use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
+use crate::config::Config;
 use crate::engine::CallId;
 use crate::error::Failure as _;
 use crate::policies::{Choice, Places};
@@ -41,6 +43,10 @@ pub(super) struct ToolExec {
     pub parent: CallId,
     /// Limits of the caller that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Whether sandboxes that wait may be used.
+    pub warmth: Warmth,
 }
 
 impl Exec for ToolExec {
@@ -64,13 +70,15 @@ impl ToolExec {
                 .into_iter()
                 .chain(self.tighten.iter().copied())
                 .collect(),
+            warmth: self.warmth,
         };
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let workspace = Workspace::open_at(&self.root, &cwd, home.as_deref())
             .map_err(|error| Refusal::new(Code::InvalidArgument, error.to_string()))?;
         let policy = Arc::clone(&self.policy);
-        let mut decided =
-            asked.decide_under(policy, workspace, self.places.clone()).map_err(broken)?;
+        let mut decided = asked
+            .decide_under(policy, workspace, self.places.clone(), Arc::clone(&self.config))
+            .map_err(broken)?;
         let given = tokio::select! {
             source = input(stdin) => source?,
             _ = cancel.asked() => return Err(ended()),

@@ -16,6 +16,8 @@ use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
 use crate::call::CallError;
 use crate::call::request::Approval;
+use crate::call::supply::Warmth;
+use crate::config;
 use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::run::this_program;
@@ -38,6 +40,7 @@ impl Looker {
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(cwd, home.as_deref())?;
         let places = Places::from_env(variable, Some(workspace.root()));
+        let config = Arc::new(config::load(&places)?);
         let policy = load(policy, &places, Trust::Required)?.policy;
         let scene = Scene {
             limits: figures(&policy),
@@ -45,6 +48,8 @@ impl Looker {
             workspace: Arc::new(workspace),
             places,
             image: None,
+            config,
+            warmth: Warmth::Pool,
         };
         Ok(Self { scene })
     }
@@ -96,6 +101,8 @@ impl Looker {
             workspace: Arc::clone(&own.workspace),
             places: own.places.clone(),
             image: None,
+            config: Arc::clone(&own.config),
+            warmth: Warmth::Pool,
         };
         let powers = |id: &CallId| powers(&scene, tool, id);
         let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers)?;
@@ -122,6 +129,8 @@ fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
             tool: name.clone(),
             parent: id.clone(),
             tighten: Vec::new(),
+            config: Arc::clone(&scene.config),
+            warmth: scene.warmth,
         }),
         net: Arc::new(Fetcher::new(
             Arc::clone(&scene.policy),

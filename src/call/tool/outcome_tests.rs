@@ -18,6 +18,7 @@ fn outcome(verdict: Verdict) -> Outcome {
         phases: Phases::default(),
         image_digest: None,
         seen: None,
+        waited: None,
     }
 }
 

@@ -12,6 +12,7 @@ use super::error::ToolCallError;
 use super::sandbox::Scene;
 use crate::call::CallError;
 use crate::call::result::ToolRef;
+use crate::call::supply::Warmth;
 use crate::config;
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::run::this_program;
@@ -36,6 +37,8 @@ pub struct ToolRequest {
     pub image: Option<String>,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
+    /// Whether sandboxes that wait may be used.
+    pub warmth: Warmth,
 }
 
 /// Arguments as they were typed.
@@ -76,7 +79,7 @@ impl ToolRequest {
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
         let places = Places::from_env(variable, Some(workspace.root()));
-        let config = config::load(&places)?;
+        let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
         let tool = take(Library::find(&places, &self.tools), &self.name)?;
         let scene = Scene {
@@ -85,6 +88,8 @@ impl ToolRequest {
             workspace: Arc::new(workspace),
             places,
             image: self.image,
+            config: Arc::clone(&config),
+            warmth: self.warmth,
         };
         let mut prepared = known(tool, scene)?;
         let name = &self.name;

@@ -133,6 +133,8 @@ async fn serve(
         tool: name.clone(),
         parent: id.clone(),
         tighten: prepared.tighten.clone(),
+        config: Arc::clone(&scene.config),
+        warmth: scene.warmth,
     };
     let authority = Authority {
         workspace: Arc::clone(&scene.workspace),

@@ -17,11 +17,12 @@ use tokio::io::DuplexStream;
 use super::recorded::Recorded;
 use crate::broker::{self, Authority, Events, Job, Served};
 use crate::call::CallError;
-use crate::call::plan::{Setting, make_plan, materials};
+use crate::call::plan::{Setting, make_plan};
+use crate::call::supply::{self, Warmth};
+use crate::config::Config;
 use crate::engine::{CallId, Docker, Engine, runtime};
 use crate::policies::Places;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::claims;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::order::order;
@@ -30,7 +31,6 @@ use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
 use crate::sandbox::run::{self, Streams};
 use crate::sandbox::streams::Talk;
-use crate::sandbox::watchdog::Watchdog;
 use crate::sandbox::workspace::Workspace;
 
 /// The program that runs tools.
@@ -51,6 +51,10 @@ pub(super) struct Scene {
     pub image: Option<String>,
     /// The figures in force.
     pub limits: Limits,
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Whether sandboxes that wait may be used.
+    pub warmth: Warmth,
 }
 
 /// What came of it.
@@ -76,15 +80,18 @@ pub(super) async fn run_job(
     cancel: &mut Cancel,
 ) -> Result<Ran, CallError> {
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
-    let claims = claims::ledger(&materials(&scene.places)?, scene.workspace.identity());
-    let watchdog = Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&claims))
-        .map_err(|error| CallError::Local("start the watchdog", error))?;
-    let plan = make_plan(&setting(scene), engine.as_ref(), Missing::Make).await?;
+    let setting = setting(scene);
+    let pool =
+        supply::pool(scene.warmth, &scene.config).filter(|_| supply::may_prestart(&scene.policy));
+    let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
+    let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
-    let Start { work, umask, .. } = tool_order(&plan);
+    let prestart = tool_order(&plan);
+    let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
+    let Start { work, umask, .. } = prestart;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask };
-    let sandbox = run::run_watched(Arc::clone(&engine), call, streams, cancel, watchdog);
+    let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
     let events = Arc::clone(recorded) as Arc<dyn Events>;
     let broker = broker::serve(stream, job, authority, events, recorded.broken());

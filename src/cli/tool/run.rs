@@ -13,6 +13,7 @@ use super::desk::{Desk, Shown};
 use super::live::Live;
 use crate::audit::Redactor;
 use crate::call::CallResult;
+use crate::call::Warmth;
 use crate::call::tool::{self, Front, Given, ToolRequest};
 use crate::cli::exec::{limit, tightened};
 use crate::cli::printer::{Format, Printer};
@@ -56,6 +57,9 @@ pub struct Args {
     /// A further folder with tools
     #[arg(long, value_name = "DIR")]
     tools: Vec<PathBuf>,
+    /// Make sandboxes for this call, and leave none waiting for the next
+    #[arg(long)]
+    cold: bool,
     /// The image: `host`, or an OCI reference that has node
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
@@ -121,6 +125,7 @@ impl Args {
             tools: self.tools,
             image: self.image,
             tighten,
+            warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
         })
     }
 }

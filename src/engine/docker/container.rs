@@ -75,8 +75,9 @@ impl Engine for Docker {
         plan: &'a SandboxPlan,
         prepared: &'a Prepared,
         labels: &'a Labels,
+        arguments: &'a [String],
     ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
-        Box::pin(self.create_sandbox(plan, prepared, labels))
+        Box::pin(self.create_sandbox(plan, prepared, labels, arguments))
     }
 
     fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>> {
@@ -163,11 +164,12 @@ impl Docker {
         plan: &SandboxPlan,
         prepared: &Prepared,
         labels: &Labels,
+        arguments: &[String],
     ) -> Result<SandboxId, EngineError> {
         let launch = Launch {
             image: prepared.image.clone(),
             guest: prepared.guest.clone(),
-            arguments: Vec::new(),
+            arguments: arguments.to_vec(),
             labels: labels.to_map(),
             processors: self.facts().await?.processors,
         };

@@ -19,7 +19,7 @@ use super::Docker;
 use super::archive::{Entry, tar};
 use super::settings::{GUEST_FOLDER, GUEST_PROGRAM, GuestDelivery};
 use crate::engine::error::EngineError;
-use crate::engine::label::{Labels, Owner, now};
+use crate::engine::label::{Labels, Owner, Purpose, now};
 use crate::engine::traits::Prepared;
 use crate::engine::{guest, runtime};
 use crate::sandbox::plan::Image;
@@ -183,6 +183,7 @@ impl Docker {
             call: crate::engine::label::CallId::fresh().map_err(local)?,
             owner: Owner::this().map_err(local)?,
             deadline: now() + std::time::Duration::from_secs(CARRIER_SECONDS),
+            purpose: Purpose::Call,
         };
         Ok(labels.to_map().into_iter().collect())
     }

@@ -12,3 +12,4 @@ pub mod settings;
 
 pub use connect::{API_MIN, Docker};
 pub use image::volume_name;
+pub use settings::recipe;

@@ -24,6 +24,13 @@ use crate::sandbox::protection::RuntimeKind;
 /// The system calls that a sandbox may make.
 pub const SECCOMP: &str = include_str!("../../../images/seccomp.json");
 
+/// Stands for all that makes a container from a plan and is part of this program: the guest, the runtime of tools,
+/// the system call filter and this file. A sandbox that another build has made is another sandbox.
+#[must_use]
+pub const fn recipe() -> &'static str {
+    env!("RUNNER_RECIPE")
+}
+
 /// The folder of the guest: part of the `host` image, a volume in any other.
 pub const GUEST_FOLDER: &str = "/.runner-guest";
 
@@ -32,6 +39,10 @@ pub const GUEST_PROGRAM: &str = "/.runner-guest/guest";
 
 /// What a sandbox is called from inside.
 const HOSTNAME: &str = "sandbox";
+
+/// How readily the kernel ends a sandbox when the machine runs out of memory: before anything of the host's. Those that
+/// wait go first, for want of anything else in them; inside, a command goes before the guest.
+const FIRST_TO_GO: i64 = 900;
 
 /// Threads that gVisor's kernel and its helpers need for themselves, with room to spare.
 const OWN_KERNEL_THREADS: i64 = 256;
@@ -160,6 +171,7 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
         nano_cpus: Some(signed(cpus.saturating_mul(1_000_000))),
         pids_limit: Some(pids_limit(plan)),
         oom_kill_disable: Some(false),
+        oom_score_adj: Some(FIRST_TO_GO),
         init: Some(false),
         ulimits: Some(ulimits(&plan.limits)),
         mounts: Some(mounts(plan, launch)?),

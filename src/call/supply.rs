@@ -1,0 +1,100 @@
+//! Where a call's sandbox comes from: the pool, or made for it.
+
+use std::path::PathBuf;
+
+use runner_policy::Effective;
+use runner_wire::Start;
+
+use super::error::CallError;
+use super::plan::{Setting, materials};
+use crate::config::{self, Config};
+use crate::engine::{CallId, Engine};
+use crate::pool::{Class, Order, Supply, Wanted};
+use crate::sandbox::claims;
+use crate::sandbox::grants::Writes;
+use crate::sandbox::plan::SandboxPlan;
+use crate::sandbox::planner::View;
+use crate::sandbox::run;
+use crate::sandbox::watchdog::Watchdog;
+
+/// Whether a call may use a sandbox that waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Warmth {
+    /// It may, and leaves one behind.
+    #[default]
+    Pool,
+    /// It makes its own and leaves nothing.
+    Cold,
+}
+
+/// The bounds of the pool for a call; `None` if it uses none.
+pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<config::Pool> {
+    let settings = config.pool();
+    (warmth == Warmth::Pool && settings.size > 0).then_some(settings)
+}
+
+/// What a setting's sandboxes are for.
+fn class(setting: &Setting<'_>) -> Class {
+    match (setting.view, setting.writes) {
+        (View::Program(_), _) => Class::Tool,
+        (View::Workspace, Writes::Some) => Class::Write,
+        (View::Workspace, Writes::None) => Class::Read,
+    }
+}
+
+/// Variables of the caller that are no secrets: how to speak, count time and show things.
+const HARMLESS: [&str; 8] =
+    ["LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI", "DEBUG"];
+
+/// Whether what is started before a call may have the policy's variables. An engine shows what it was told to start
+/// with to whoever may ask it, so a value that the policy passes on from the caller is not among it.
+pub(super) fn may_prestart(policy: &Effective) -> bool {
+    policy.env_pass().iter().all(|name| HARMLESS.contains(name) || name.starts_with("LC_"))
+}
+
+/// Starts a call's watchdog: before the plan, which makes folders that must go with us.
+pub(super) fn watchdog(
+    id: &CallId,
+    setting: &Setting<'_>,
+    engine: &dyn Engine,
+    pool: Option<config::Pool>,
+) -> Result<Watchdog, CallError> {
+    let ledger = keep(setting, pool)?;
+    Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&ledger))
+        .map_err(|error| CallError::Local("start the watchdog", error))
+}
+
+/// Lets folders that the plan makes be put away where a sandbox may wait with them; the ledger that they stand in.
+pub(super) fn keep(
+    setting: &Setting<'_>,
+    pool: Option<config::Pool>,
+) -> Result<PathBuf, CallError> {
+    let ledger = claims::ledger(&materials(setting.places)?, setting.workspace.identity());
+    if pool.is_some() && class(setting) == Class::Write {
+        claims::keep(&ledger).map_err(|error| CallError::Local("keep write folders", error))?;
+    }
+    Ok(ledger)
+}
+
+/// Where the sandbox of this plan comes from.
+pub(super) async fn supply(
+    setting: &Setting<'_>,
+    plan: &SandboxPlan,
+    engine: &dyn Engine,
+    prestart: Option<&Start>,
+    pool: Option<config::Pool>,
+) -> Result<Supply, CallError> {
+    let (Some(settings), Some(state)) = (pool, setting.places.state.as_deref()) else {
+        return Ok(Supply::Fresh);
+    };
+    let wanted = Wanted {
+        plan,
+        engine: &engine.probe().await?.id,
+        policy: setting.policy.name(),
+        policy_digest: &setting.policy.digest.to_hex(),
+        class: class(setting),
+        prestart,
+    };
+    Ok(Order::new(&wanted, state, settings)
+        .map_or(Supply::Fresh, |order| Supply::Pooled(Box::new(order))))
+}

@@ -1,0 +1,56 @@
+//! Fills the pool by hand, before the first call wants a sandbox.
+
+use super::error::CallError;
+use super::plan::make_plan;
+use super::request::Decided;
+use super::run::{in_event_loop, setting};
+use super::supply;
+use crate::engine::{Docker, Engine};
+use crate::pool::{Entry, Refilled, Supply, refill};
+use crate::sandbox::mounts::Missing;
+
+/// What came of filling the pool.
+#[derive(Debug)]
+pub enum Warmed {
+    /// These were made; fewer than asked for where there was no more room.
+    Made(Vec<Entry>),
+    /// The configuration has no pool.
+    Off,
+}
+
+/// Makes sandboxes that wait for calls like this one. `made` is told of each.
+///
+/// # Errors
+/// One could not be made; those before it wait.
+pub fn warm(
+    decided: &Decided,
+    count: usize,
+    made: &mut dyn FnMut(&Entry),
+) -> Result<Warmed, CallError> {
+    in_event_loop(async {
+        let engine = Docker::connect().await?;
+        let engine: &dyn Engine = &engine;
+        let setting = setting(decided);
+        let Some(pool) = supply::pool(decided.request.warmth, &decided.config) else {
+            return Ok(Warmed::Off);
+        };
+        supply::keep(&setting, Some(pool))?;
+        let plan = make_plan(&setting, engine, Missing::Make).await?;
+        let Supply::Pooled(order) =
+            supply::supply(&setting, &plan, engine, None, Some(pool)).await?
+        else {
+            return Ok(Warmed::Off);
+        };
+        let mut entries = Vec::new();
+        while entries.len() < count {
+            match refill(engine, &order).await? {
+                Refilled::Made(entry) => {
+                    made(&entry);
+                    entries.push(*entry);
+                }
+                Refilled::NoRoom => break,
+            }
+        }
+        Ok(Warmed::Made(entries))
+    })
+}

@@ -1,0 +1,214 @@
+//! `runner pool`: sandboxes that wait for a call.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::printer::{Format, Printer};
+use super::table::Table;
+use super::usage::UsageError;
+use crate::call::{self, CallError, Request, Warmed, Warmth};
+use crate::config;
+use crate::engine::{Docker, now};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::{Choice, Places};
+use crate::pool::{Entry, Pool, discard};
+use crate::sandbox::claims;
+use crate::sandbox::workspace::Workspace;
+use crate::text::counted;
+
+/// What to do with the pool.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show which sandboxes wait, and the bounds
+    Status,
+    /// Make sandboxes that wait for calls like this one
+    Warm(Warm),
+    /// End all that wait
+    Drain,
+}
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  runner pool warm\n  runner pool warm 4 --policy develop -- npm test\n\nA sandbox serves calls of the same workspace, policy, limits and kind: those that only read, or those that may write."
+)]
+pub struct Warm {
+    /// How many
+    #[arg(value_name = "N", default_value_t = 1)]
+    count: usize,
+    /// The policy of the calls [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+    /// The folder of the calls
+    #[arg(long, short = 'C', visible_alias = "cwd", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+    /// A command like those that will come; `true` unless given
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+/// Does it.
+pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+    match command {
+        Command::Status => status(printer),
+        Command::Warm(args) => warm(args, printer),
+        Command::Drain => drain(printer),
+    }
+}
+
+/// Where our files are; a folder that is no workspace will do.
+fn places() -> Places {
+    let variable = |name: &str| std::env::var_os(name);
+    let home = variable("HOME").map(PathBuf::from);
+    let workspace = Workspace::find(None, home.as_deref()).ok();
+    Places::from_env(variable, workspace.as_ref().map(Workspace::root))
+}
+
+fn pool(places: &Places) -> Result<Pool, CallError> {
+    let state = places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
+    Ok(Pool::new(state))
+}
+
+fn status(printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places();
+    let bounds = config::load(&places).map_err(CallError::from)?.pool();
+    let pool = pool(&places)?;
+    let entries: Vec<Entry> = pool.entries().into_iter().filter(|entry| !entry.is_over()).collect();
+    let making = pool.being_made().map_err(local)?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({
+            "bounds": { "size": bounds.size, "ttl_ms": millis(bounds.ttl), "memory_bytes": bounds.memory },
+            "waiting": entries.iter().map(row).collect::<Vec<_>>(),
+            "being_made": making,
+        }))?,
+        Format::Text => {
+            if entries.is_empty() {
+                printer.data(format_args!("nothing waits\n"))?;
+            } else {
+                let mut table = Table::new(["SANDBOX", "FOR", "POLICY", "WAITED", "LEFT", "WORKSPACE"]);
+                for entry in &entries {
+                    table.row([
+                        entry.sandbox.get(..12).unwrap_or(&entry.sandbox).to_owned(),
+                        entry.class.word().to_owned(),
+                        entry.policy.clone(),
+                        seconds(now().saturating_sub(entry.made)),
+                        seconds(entry.expires.saturating_sub(now())),
+                        entry.workspace.display().to_string(),
+                    ]);
+                }
+                printer.data(table)?;
+            }
+            if making > 0 {
+                printer.data(format_args!("{} being made\n", counted(making, "sandbox")))?;
+            }
+            printer.talk(match bounds.size {
+                0 => "the pool is off (pool.size is 0)".to_owned(),
+                size => format!(
+                    "at most {size}, for {}, in {} MiB (runner config show)",
+                    seconds(bounds.ttl),
+                    bounds.memory >> 20
+                ),
+            });
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn warm(args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
+    let command = if args.command.is_empty() { vec!["true".into()] } else { args.command };
+    let request = Request {
+        command: call::Command::Argv(command),
+        cwd: args.workdir,
+        policy: args.policy.unwrap_or_default(),
+        image: None,
+        tighten: Vec::new(),
+        warmth: Warmth::Pool,
+    };
+    let decided = request.decide()?;
+    if !decided.is_allowed() {
+        let why =
+            format!("`{}` would not run: {}", decided.request.shown(), decided.decision.message);
+        return Err(UsageError::Option { option: "CMD".to_owned(), why }.into());
+    }
+    let text = printer.format() == Format::Text;
+    let warmed = call::warm(&decided, args.count, &mut |entry| {
+        if text {
+            printer.talk(format_args!("waiting: {}", entry.sandbox.get(..12).unwrap_or_default()));
+        }
+    })?;
+    let (made, note) = match &warmed {
+        Warmed::Made(entries) if entries.len() < args.count => {
+            (entries.len(), Some("there is no room for more (runner pool status)"))
+        }
+        Warmed::Made(entries) => (entries.len(), None),
+        Warmed::Off => (0, Some("the pool is off (pool.size is 0)")),
+    };
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "made": made, "note": note }))?,
+        Format::Text => {
+            if let Some(note) = note {
+                printer.talk(format_args!("note: {note}"));
+            }
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn drain(printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places();
+    let pool = pool(&places)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CallError::Local("start the event loop", error))?;
+    let entries = pool.drain().map_err(local)?;
+    runtime
+        .block_on(async {
+            for entry in &entries {
+                let engine = Docker::connect_to(&entry.endpoint).await?;
+                discard(&engine, std::slice::from_ref(entry)).await;
+            }
+            Ok(())
+        })
+        .map_err(|error: crate::engine::EngineError| CallError::from(error))?;
+    if let Some(state) = &places.state {
+        claims::forget(&state.join("materials"));
+    }
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "ended": entries.len() }))?,
+        Format::Text => {
+            printer.data(format_args!("{} ended\n", counted(entries.len(), "sandbox")))?
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn row(entry: &Entry) -> Value {
+    json!({
+        "sandbox": entry.sandbox,
+        "for": entry.class,
+        "policy": entry.policy,
+        "workspace": entry.workspace,
+        "key": entry.key.as_str(),
+        "waited_ms": millis(now().saturating_sub(entry.made)),
+        "left_ms": millis(entry.expires.saturating_sub(now())),
+    })
+}
+
+fn local(error: crate::pool::PoolError) -> CallError {
+    CallError::Local("use the pool", std::io::Error::other(error))
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn seconds(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds < 120 => format!("{seconds}s"),
+        seconds => format!("{}m", seconds / 60),
+    }
+}

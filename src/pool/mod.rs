@@ -1,0 +1,39 @@
+//! Waiting sandboxes: claim, refill, expire. There is no daemon of ours.
+//!
+//! Duty: keep a few containers that were made and never used, so that a call costs milliseconds. Non-goals:
+//! planning a sandbox (a call does, each time) and talking to a guest (the run does).
+//!
+//! ```text
+//! call                       pool folder            watchdog of the call         engine
+//!  | plan, afresh                |                         |                        |
+//!  | key of the plan             |                         |                        |
+//!  | -- order: one like this ----|-----------------------> |  waits for the end,    |
+//!  | -- take the entry's file -> |                         |  or a moment           |
+//!  | attach, hello, ready: every mount is compared --------|----------------------> |
+//!  | start, run, end             |                         | -- create, start ----> |
+//!  |                             | <------ a new entry --- |                        |
+//! ```
+//!
+//! - **Used once.** An entry is a file; taking it is removing it, which one process alone can do. A guest takes
+//!   one hello and one start, and ends with its call.
+//! - **Of exactly this key.** A call plans as if there were no pool: it walks the workspace, opens every source,
+//!   and its plan is the key. Whatever cannot change after a container is made is in it, with the device and
+//!   inode of each source and of all that is hidden. Another workspace, policy, guest or figure is another key.
+//! - **As planned.** Before the command is sent, the guest reports what stands at each mount, as in a new sandbox.
+//! - **Ends itself.** A waiting guest has a time to live, counted inside; it needs neither us nor the engine for it.
+//! - **Bounded.** Entries and those being made are counted under one lock, so no storm makes more than the
+//!   configured number, or more than the configured memory. What a call cannot get here it makes for itself.
+//!
+//! Trust boundary: the folder is the caller's own, mode 700, outside every workspace. What it says is not
+//! trusted to be alive or right: an entry only names a container, and the claim proves the rest.
+
+mod entry;
+mod key;
+mod order;
+mod refill;
+mod reserve;
+
+pub use entry::{Class, Entry, Pool, PoolError};
+pub use key::{Key, Lane, Wanted};
+pub use order::{Order, Supply};
+pub use refill::{Refilled, discard, refill};

@@ -1,0 +1,107 @@
+//! Makes one waiting sandbox.
+//!
+//! A death on the way leaves a place that is free again, and a container that was never started, which the next
+//! sweep removes. A container that was started ends itself.
+
+use std::time::Duration;
+
+use super::entry::{Entry, PoolError};
+use super::order::Order;
+use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, guest, now};
+use crate::sandbox::claims;
+use crate::sandbox::outcome::RunError;
+use crate::sandbox::run::Expectation;
+
+/// The longest call that a waiting sandbox can serve: a sweep takes it when this is over, claimed or not.
+const LONGEST_CALL: Duration = Duration::from_secs(4 * 3600);
+
+/// What came of a refill.
+#[derive(Debug)]
+pub enum Refilled {
+    /// One more waits.
+    Made(Box<Entry>),
+    /// There is no room, or the pool was drained meanwhile.
+    NoRoom,
+}
+
+/// Makes a sandbox by order, and adds it to the pool.
+///
+/// # Errors
+/// The engine or the folder failed; nothing was added.
+pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunError> {
+    let local = |operation| move |source| RunError::Local { operation, source };
+    let label = CallId::fresh().map_err(local("make an id"))?;
+    let pool = order.pool();
+    let reserved = pool
+        .reserve(&label, (&order.key, &order.lane), order.class, &order.settings)
+        .map_err(failed)?;
+    discard(engine, &reserved.given_up).await;
+    let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
+    let prepared = engine.prepare(&order.plan.image).await?;
+    // Mounted while it is there; once mounted, it may be put away again.
+    let _claim = order
+        .made
+        .as_ref()
+        .map(|made| claims::bring_back(&made.ledger, &made.paths))
+        .transpose()
+        .map_err(local("put write folders back"))?;
+    let made = now();
+    let expires = made + order.settings.ttl;
+    let labels = Labels {
+        call: label.clone(),
+        owner: Owner::this().map_err(local("find out who this process is"))?,
+        deadline: expires + LONGEST_CALL,
+        purpose: Purpose::Waiting,
+    };
+    let arguments =
+        guest::arguments(order.settings.ttl, order.prestart.as_ref()).map_err(|error| {
+            RunError::Local {
+                operation: "write what a waiting sandbox starts",
+                source: error.into(),
+            }
+        })?;
+    let id = engine.create(&order.plan, &prepared, &labels, &arguments).await?;
+    if let Err(error) = begin(engine, &id, order).await {
+        let _ = engine.remove(&id).await;
+        return Err(error);
+    }
+    let entry = Entry {
+        sandbox: id.as_str().to_owned(),
+        label: label.to_string(),
+        endpoint: engine.endpoint().to_owned(),
+        key: order.key.clone(),
+        lane: order.lane.clone(),
+        class: order.class,
+        policy: order.policy.clone(),
+        workspace: order.workspace.clone(),
+        image_digest: prepared.digest,
+        made,
+        expires,
+        deadline: labels.deadline,
+    };
+    if pool.publish(place, &entry).map_err(failed)? {
+        Ok(Refilled::Made(Box::new(entry)))
+    } else {
+        engine.remove(&id).await?;
+        Ok(Refilled::NoRoom)
+    }
+}
+
+/// Starts it. The guest compares mounts when it is claimed; a runtime that shows numbers of its own cannot, so the
+/// sources are looked at now, when they have just been mounted.
+async fn begin(engine: &dyn Engine, id: &SandboxId, order: &Order) -> Result<(), RunError> {
+    engine.start(id).await?;
+    Expectation::of(&order.plan).check_sources()
+}
+
+/// Removes sandboxes whose entries were taken out of the pool.
+pub async fn discard(engine: &dyn Engine, entries: &[Entry]) {
+    for entry in entries {
+        // What cannot be removed now ends itself.
+        let _ = engine.remove(&SandboxId::new(entry.sandbox.clone())).await;
+    }
+}
+
+fn failed(error: PoolError) -> RunError {
+    RunError::Local { operation: "use the pool", source: std::io::Error::other(error) }
+}

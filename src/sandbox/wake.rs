@@ -1,0 +1,104 @@
+//! The first words with a guest, and what wakes one that waits.
+//!
+//! A waiting guest is asked the same as a new one: what stands at each mount, and how it stands itself. Nothing that
+//! the pool remembers about it counts.
+
+use std::time::Duration;
+
+use runner_wire::{Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, VERSION};
+use tokio::time::{Instant, timeout};
+
+use super::identity::Expectation;
+use super::outcome::{Phases, RunError};
+use super::plan::SandboxPlan;
+use super::pump::Wire;
+use super::run::{READY_WAIT, abandon};
+use super::watchdog::Watchdog;
+use crate::engine::{Attached, Engine, SandboxId, now};
+use crate::pool::Entry;
+
+/// How long a waiting guest may take to answer. It is there already; one that is slower is not worth waiting for.
+const WAKE_WAIT: Duration = Duration::from_secs(5);
+
+/// A sandbox whose guest has answered, and is as planned.
+pub(super) struct Woken {
+    /// Its id.
+    pub id: SandboxId,
+    /// The wire to its guest, with a key.
+    pub wire: Wire,
+    /// What the guest saw of itself.
+    pub seen: Seen,
+    /// What it took so far.
+    pub phases: Phases,
+    /// The image that it was made from.
+    pub image_digest: String,
+    /// How long it had waited; `None` if it was made for the call.
+    pub waited: Option<Duration>,
+}
+
+/// Says hello to an attached guest, which answers when it runs.
+pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<Wire, RunError> {
+    let random = crate::sys::random()
+        .map_err(|source| RunError::Local { operation: "get random bytes", source })?;
+    let key = Key::new(random);
+    let mut wire = Wire::new(attached, Decoder::new(Side::Guest), Encoder::new(Side::Host));
+    let hello = HostMessage::Hello(Hello {
+        version: VERSION,
+        key: key.clone(),
+        targets: expected.targets(),
+        lease_ms: u64::try_from(READY_WAIT.as_millis()).unwrap_or(u64::MAX),
+    });
+    wire.queue(&hello)?;
+    wire.rekey(&key);
+    wire.flush().await?;
+    Ok(wire)
+}
+
+/// Wakes a sandbox that was claimed, and proves that it is what the call has planned.
+///
+/// # Errors
+/// It is dead, or not as planned; it is gone then, and nothing was sent that could run.
+pub(super) async fn wake(
+    engine: &dyn Engine,
+    plan: &SandboxPlan,
+    entry: &Entry,
+    watchdog: &mut Watchdog,
+    begun: Instant,
+) -> Result<Woken, RunError> {
+    let id = SandboxId::new(entry.sandbox.clone());
+    // From here on it is this call's to end.
+    watchdog.took(&entry.label);
+    let claimed = Instant::now();
+    let answer = timeout(WAKE_WAIT, answer(engine, plan, &id)).await;
+    match answer.unwrap_or(Err(RunError::GuestSilent)) {
+        Ok((wire, seen, mut phases)) => {
+            phases.claim = claimed - begun;
+            let waited = Some(now().saturating_sub(entry.made));
+            let image_digest = entry.image_digest.clone();
+            Ok(Woken { id, wire, seen, phases, image_digest, waited })
+        }
+        Err(error) => Err(abandon(engine, &id, error).await),
+    }
+}
+
+async fn answer(
+    engine: &dyn Engine,
+    plan: &SandboxPlan,
+    id: &SandboxId,
+) -> Result<(Wire, Seen, Phases), RunError> {
+    let expected = Expectation::of(plan);
+    let begun = Instant::now();
+    let attached = engine.attach(id).await?;
+    let attached_at = Instant::now();
+    let mut wire = greet(attached, &expected).await?;
+    let ready = wire.ready().await?;
+    let ready_at = Instant::now();
+    expected.check(&ready)?;
+    let phases = Phases {
+        attach: attached_at - begun,
+        start: ready_at - attached_at,
+        check: ready_at.elapsed(),
+        ..Phases::default()
+    };
+    Ok((wire, ready.seen, phases))
+}

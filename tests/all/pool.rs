@@ -1,0 +1,432 @@
+//! Sandboxes that wait: used once, by exactly the calls that they were planned for, and gone by themselves.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use runner::engine::{Docker, Engine, SandboxId, State};
+use serde_json::Value;
+
+use crate::engine::block_on;
+use crate::support::{Home, Ran, containers};
+
+/// A caller whose sandboxes wait; none is left when it goes.
+struct Caller(Home);
+
+impl Caller {
+    fn new(pool: &str) -> Self {
+        let home = Home::new();
+        home.config(&format!("pool: {{ {pool} }}\n"));
+        Self(home)
+    }
+
+    fn exec(&self, words: &[&str]) -> Ran {
+        let mut all = vec!["exec", "--json"];
+        all.extend(words);
+        self.0.run(all)
+    }
+
+    /// Runs a command and says whether its sandbox had waited.
+    fn warm(&self, words: &[&str]) -> bool {
+        let ran = self.exec(words);
+        let result = ran.json();
+        assert_eq!(result["status"], "completed", "{result:#}");
+        result["metadata"]["warm"].as_bool().unwrap()
+    }
+
+    fn status(&self) -> Value {
+        self.0.run(["pool", "status", "--json"]).json()
+    }
+
+    fn waiting(&self) -> Vec<Value> {
+        self.status()["waiting"].as_array().unwrap().clone()
+    }
+
+    /// Waits until this many sandboxes wait and none is being made.
+    fn settled(&self, count: usize) -> Vec<Value> {
+        for _ in 0..600 {
+            let status = self.status();
+            let waiting = status["waiting"].as_array().unwrap();
+            if waiting.len() == count && status["being_made"] == 0 {
+                return waiting.clone();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("{count} should wait: {:#}", self.status());
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.0.path(&format!("project/{name}"))
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let drained = self.0.run(["pool", "drain"]);
+        if !std::thread::panicking() {
+            assert_eq!(drained.code, Some(0), "{}", drained.err);
+        }
+    }
+}
+
+fn sandbox(entry: &Value) -> SandboxId {
+    SandboxId::new(entry["sandbox"].as_str().unwrap().to_owned())
+}
+
+fn state(id: &SandboxId) -> Option<State> {
+    block_on(async {
+        let engine = Docker::connect().await.unwrap();
+        let found = engine.list(None).await.unwrap();
+        found.into_iter().find(|found| found.id == *id).map(|found| found.state)
+    })
+}
+
+fn until_gone(id: &SandboxId) -> Duration {
+    let begun = Instant::now();
+    while state(id).is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{id} is still there");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    begun.elapsed()
+}
+
+#[test]
+fn the_second_call_is_warm_and_a_sandbox_is_used_once() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    // Only a sandbox that nobody used before lets this succeed.
+    let used = ["--policy", "contained", "--", "mkdir", "/tmp/used"];
+    assert!(!caller.warm(&used), "nothing waits yet");
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let entry = caller.settled(1).remove(0);
+        assert!(!seen.contains(&entry["sandbox"]), "a sandbox was left after it was used");
+        assert!(caller.warm(&used));
+        until_gone(&sandbox(&entry));
+        seen.push(entry["sandbox"].clone());
+    }
+    // What varies from call to call travels with it.
+    caller.settled(1);
+    fs::create_dir(caller.file("sub")).unwrap();
+    assert!(!caller.warm(&["--", "pwd"]), "another policy");
+    caller.settled(2);
+    let ran = caller.exec(&["-C", "sub", "--timeout", "20s", "--", "pwd"]);
+    let result = ran.json();
+    assert_eq!(result["metadata"]["warm"], true, "{result:#}");
+    assert!(result["stdout"].as_str().unwrap().ends_with("project/sub\n"), "{result:#}");
+    assert_eq!(result["metadata"]["limits"]["wall"], "20s");
+}
+
+#[test]
+fn a_cold_call_takes_none_and_leaves_none() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    assert!(!caller.warm(&["--cold", "--", "true"]));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(caller.settled(0).len(), 0);
+    assert_eq!(caller.0.run(["pool", "warm"]).code, Some(0));
+    assert!(!caller.warm(&["--cold", "--", "true"]));
+    assert_eq!(caller.settled(1).len(), 1);
+    assert!(caller.warm(&["--", "true"]), "the control");
+}
+
+/// THREATS row 41.
+#[test]
+fn a_workspace_that_changed_discards_what_waits() {
+    if !containers() {
+        return;
+    }
+    const CANARY: &str = "canary-41-f3a9";
+    type Change = fn(&Caller);
+    let changes: [(&str, Change); 5] = [
+        ("a denied file appears", |caller| fs::write(caller.file(".env"), CANARY).unwrap()),
+        ("it is replaced by rename, as editors do", |caller| {
+            fs::write(caller.file("new"), CANARY).unwrap();
+            fs::rename(caller.file("new"), caller.file(".env")).unwrap();
+        }),
+        ("it is replaced twice", |caller| {
+            for _ in 0..2 {
+                fs::write(caller.file("new"), CANARY).unwrap();
+                fs::rename(caller.file("new"), caller.file(".env")).unwrap();
+            }
+        }),
+        ("it goes, and a folder of the same name comes", |caller| {
+            fs::remove_file(caller.file(".env")).unwrap();
+            fs::create_dir(caller.file(".env")).unwrap();
+            fs::write(caller.file(".env/secret"), CANARY).unwrap();
+        }),
+        ("the workspace is removed and made anew", |caller| {
+            fs::rename(caller.file(""), caller.0.path("moved")).unwrap();
+            fs::create_dir(caller.file("")).unwrap();
+            fs::write(caller.file(".env"), CANARY).unwrap();
+        }),
+    ];
+    let caller = Caller::new("size: 2");
+    // What a program of the project's own may try; nothing of it can be read from the command.
+    let script = "import glob\nfor name in glob.glob('**', recursive=True, include_hidden=True):\n  try: print(open(name).read())\n  except OSError: pass";
+    let dump = ["-p", "develop", "--", "python3", "-c", script];
+    assert!(!caller.warm(&dump));
+    for (what, change) in changes {
+        let before = caller.settled(1).remove(0);
+        assert!(caller.warm(&dump), "the control, before {what}");
+        let stale = caller.settled(1).remove(0);
+        assert_ne!(stale["sandbox"], before["sandbox"]);
+        change(&caller);
+        let result = caller.exec(&dump).json();
+        assert_eq!(result["metadata"]["warm"], false, "{what}: {result:#}");
+        assert!(!result.to_string().contains(CANARY), "{what}: {result:#}");
+        until_gone(&sandbox(&stale));
+    }
+}
+
+/// THREATS row 41: writes land where the caller sees them.
+#[test]
+fn a_write_folder_made_anew_is_the_one_that_is_written_to() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let write = ["-p", "develop", "--", "python3", "-c", "open('target/x', 'a').write('x')"];
+    fs::create_dir(caller.file("target")).unwrap();
+    fs::set_permissions(caller.file("target"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(!caller.warm(&write));
+    let text = || fs::read_to_string(caller.file("target/x")).unwrap();
+    assert_eq!(text(), "x");
+    caller.settled(1);
+    assert!(caller.warm(&write), "the control");
+    assert_eq!(text(), "xx");
+    caller.settled(1);
+    fs::rename(caller.file("target"), caller.file("old")).unwrap();
+    fs::create_dir(caller.file("target")).unwrap();
+    fs::set_permissions(caller.file("target"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(!caller.warm(&write), "what was mounted is not what is there");
+    assert_eq!(text(), "x");
+    assert_eq!(fs::read_to_string(caller.file("old/x")).unwrap(), "xx");
+}
+
+#[test]
+fn folders_that_were_made_are_there_for_a_warm_call_and_gone_after_it() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let look =
+        ["-p", "develop", "--", "python3", "-c", "import os; assert os.access('dist', os.W_OK)"];
+    let there = || caller.file("dist").exists();
+    assert!(!caller.warm(&look));
+    for _ in 0..2 {
+        caller.settled(1);
+        assert!(!there(), "nothing of it is left in the workspace while it waits");
+        assert!(caller.warm(&look));
+    }
+    caller.settled(1);
+    assert!(!there());
+    // Somebody's own folder is another one: it is not hidden behind ours.
+    fs::create_dir(caller.file("dist")).unwrap();
+    fs::write(caller.file("dist/own"), "").unwrap();
+    let own = ["-p", "develop", "--", "python3", "-c", "open('dist/own')"];
+    assert!(!caller.warm(&own));
+    assert!(caller.file("dist/own").exists());
+}
+
+#[test]
+fn a_dead_a_paused_and_a_foreign_sandbox_are_never_handed_out() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 3");
+    let remove = |id: &SandboxId| {
+        block_on(async { Docker::connect().await.unwrap().remove(id).await.unwrap() });
+    };
+    assert!(!caller.warm(&["--", "true"]));
+    let dead = sandbox(&caller.settled(1)[0]);
+    remove(&dead);
+    assert!(!caller.warm(&["--", "true"]), "it is dead");
+    // The sandbox of another workspace, under the name of this one's.
+    caller.settled(1);
+    fs::create_dir_all(caller.0.path("other/.git")).unwrap();
+    fs::write(caller.0.path("other/secret"), "elsewhere").unwrap();
+    let other = caller.0.path("other");
+    let there = ["-C", other.to_str().unwrap(), "--", "true"];
+    assert!(!caller.warm(&there));
+    let entries = caller.settled(2);
+    let of = |workspace: &Path| {
+        let text = workspace.to_str().unwrap();
+        entries.iter().find(|entry| entry["workspace"] == text).unwrap()["key"].as_str().unwrap()
+    };
+    let pool = caller.0.path("state/runner/pool");
+    let (ours, foreign) = (of(&caller.0.path("project")), of(&other));
+    for entry in fs::read_dir(&pool).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with(ours) {
+            fs::remove_file(&path).unwrap();
+        } else if name.starts_with(foreign) {
+            let text = fs::read_to_string(&path).unwrap().replace(foreign, ours);
+            fs::write(pool.join(name.replace(foreign, ours)), text).unwrap();
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    let result = caller.exec(&["--", "ls"]).json();
+    assert_eq!(result["metadata"]["warm"], false, "{result:#}");
+    assert_eq!(result["status"], "completed", "{result:#}");
+    assert!(!result["stdout"].as_str().unwrap().contains("secret"), "{result:#}");
+    caller.settled(1);
+    assert!(caller.warm(&["--", "true"]), "the control");
+}
+
+#[test]
+fn another_policy_limit_or_kind_of_call_is_another_key() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 8");
+    let policy = |reason: &str| {
+        caller.0.user_policy(
+            "mine",
+            &format!(
+                "policy: 1\nname: mine\nextends: [readonly]\ncommands:\n  - id: t\n    allow: \"true\"\n    reason: {reason}\n"
+            ),
+        );
+    };
+    policy("One.");
+    let mine = ["-p", "mine", "--", "true"];
+    assert!(!caller.warm(&mine));
+    caller.settled(1);
+    assert!(caller.warm(&mine), "the control");
+    let stale = sandbox(&caller.settled(1)[0]);
+    policy("Another.");
+    assert!(!caller.warm(&mine), "the policy changed");
+    until_gone(&stale);
+    caller.settled(1);
+    for other in [
+        &["-p", "mine", "--memory", "64MiB", "--", "true"][..],
+        &["-p", "mine", "--limit", "pids=17", "--", "true"],
+        &["-p", "readonly", "--", "true"],
+    ] {
+        assert!(!caller.warm(other), "{other:?}");
+    }
+    caller.settled(4);
+    assert!(caller.warm(&["-p", "mine", "--timeout", "9s", "--", "true"]), "time is the guest's");
+}
+
+#[test]
+fn a_storm_never_makes_more_than_may_wait() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let calls: Vec<Child> = (0..12)
+        .map(|_| {
+            let mut command = caller.0.runner();
+            command.args(["exec", "--", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        })
+        .collect();
+    let mut most = 0;
+    let mut running: Vec<Child> = calls;
+    while !running.is_empty() {
+        let status = caller.status();
+        let all = status["waiting"].as_array().unwrap().len()
+            + usize::try_from(status["being_made"].as_u64().unwrap()).unwrap();
+        most = most.max(all);
+        running.retain_mut(|call| match call.try_wait().unwrap() {
+            Some(status) => {
+                assert!(status.success());
+                false
+            }
+            None => true,
+        });
+    }
+    let left = caller.settled(2);
+    assert!(most <= 2, "{most} waited or were being made at once");
+    assert_eq!(left.len(), 2);
+}
+
+#[test]
+fn what_waits_ends_itself_and_what_is_drained_ends_at_once() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2, ttl: 5s");
+    assert_eq!(caller.0.run(["pool", "warm", "1"]).code, Some(0));
+    let entry = caller.waiting().remove(0);
+    assert_eq!(state(&sandbox(&entry)), Some(State::Running));
+    // Nobody asks for it, and nobody of ours runs.
+    until_gone(&sandbox(&entry));
+    assert_eq!(caller.waiting().len(), 0);
+    assert!(!caller.warm(&["--", "true"]), "what is over is not handed out");
+
+    let caller = Caller::new("size: 3");
+    let made = caller.0.run(["pool", "warm", "5", "--json"]).json();
+    assert_eq!(made["made"], 3, "{made}");
+    let entries = caller.settled(3);
+    let drained = caller.0.run(["pool", "drain", "--json"]).json();
+    assert_eq!(drained["ended"], 3);
+    for entry in &entries {
+        until_gone(&sandbox(entry));
+    }
+    assert_eq!(caller.waiting().len(), 0);
+}
+
+#[test]
+fn a_warm_call_that_is_killed_leaves_nothing() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let sleep = ["exec", "-p", "contained", "--", "sleep", "60"];
+    for signal in [rustix::process::Signal::KILL, rustix::process::Signal::TERM] {
+        assert_eq!(
+            caller.0.run(["pool", "warm", "-p", "contained", "--", "sleep", "1"]).code,
+            Some(0)
+        );
+        let claimed = sandbox(&caller.waiting()[0]);
+        let mut call = caller.0.runner();
+        call.args(sleep).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut call = call.spawn().unwrap();
+        while caller.waiting().iter().any(|entry| sandbox(entry) == claimed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let pid = rustix::process::Pid::from_raw(i32::try_from(call.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        call.wait().unwrap();
+        until_gone(&claimed);
+        caller.0.run(["pool", "drain"]);
+    }
+}
+
+#[test]
+fn a_kernel_of_its_own_can_wait_too() {
+    if !containers() {
+        return;
+    }
+    let runtimes =
+        block_on(async { Docker::connect().await.unwrap().probe().await.unwrap().runtimes });
+    if !runtimes.iter().any(|name| name == "runsc") {
+        eprintln!("SKIPPED: the engine does not know runsc");
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    caller.0.user_policy(
+        "gvisor",
+        "policy: 1\nname: gvisor\nextends: [readonly]\nsandbox: { runtime: runsc }\n",
+    );
+    let list = ["-p", "gvisor", "--", "ls", "-a"];
+    assert!(!caller.warm(&list));
+    caller.settled(1);
+    assert!(caller.warm(&list));
+    // A denied file that appears is not shown.
+    caller.settled(1);
+    fs::write(caller.file(".env"), "canary-41-g").unwrap();
+    let result = caller.exec(&["-p", "gvisor", "--", "grep", "-r", "a", "."]).json();
+    assert_eq!(result["metadata"]["warm"], false, "{result:#}");
+    assert!(!result.to_string().contains("canary-41-g"), "{result:#}");
+}
