@@ -79,6 +79,15 @@ impl Owner {
     /// # Errors
     /// `/proc` cannot be read.
     pub fn this() -> io::Result<Self> {
+        // It is asked once for every call that runs, and is the same for the life of a process.
+        static THIS: std::sync::OnceLock<Owner> = std::sync::OnceLock::new();
+        match THIS.get() {
+            Some(known) => Ok(known.clone()),
+            None => Self::look().map(|found| THIS.get_or_init(|| found).clone()),
+        }
+    }
+
+    fn look() -> io::Result<Self> {
         let pid = std::process::id();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let namespace = std::fs::metadata("/proc/self/ns/pid")?.ino();
