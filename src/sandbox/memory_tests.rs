@@ -253,6 +253,28 @@ fn a_second_name_of_a_denied_file_is_found_in_an_unchanged_folder() {
     case.check(&"and again");
 }
 
+/// Needs the right to mount; without it there is nothing to see.
+#[test]
+fn what_is_mounted_over_a_remembered_folder_is_looked_through() {
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    let case = case(&[]);
+    let place = case.root().join("a/b");
+    assert_eq!(case.recalled().1, 0);
+    if mount("none", &place, "tmpfs", MountFlags::empty(), None).is_err() {
+        return;
+    }
+    fs::write(place.join(".env"), "canary").unwrap();
+    let (found, unknown) = case.recalled();
+    let (again, _) = case.recalled();
+    unmount(&place, UnmountFlags::DETACH).unwrap();
+    assert!(found.hidden.contains_key(Path::new("a/b/.env")));
+    assert_eq!(unknown, 1, "only the workspace's own file system is remembered");
+    assert!(again.hidden.contains_key(Path::new("a/b/.env")));
+    let (found, unknown) = case.recalled();
+    assert!(found.hidden.is_empty());
+    assert_eq!(unknown, 0);
+}
+
 #[test]
 fn links_of_files_in_writable_folders_are_counted_each_time() {
     let case = case(&["out"]);
