@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use runner::sandbox::watchdog;
+use runner::sandbox::{survey, watchdog};
 use runner::tool::compile::child as compiler;
 use runner::{cli, sys};
 
@@ -16,5 +16,6 @@ fn main() -> ExitCode {
         },
         Err(error) => cli::report_and_end(error, &words),
     };
+    survey::settle();
     code.into()
 }

@@ -211,7 +211,7 @@ impl Memory {
     }
 
     /// Writes down what was found, if that is worth it, behind the caller's back: the answer does not wait,
-    /// and nothing is lost but time if the process ends before. `inodes` are those whose names are marked.
+    /// and nothing is lost but time if the process ends before that. `inodes` are those whose names are marked.
     pub(super) fn keep(self, inodes: Vec<u64>) -> Option<JoinHandle<()>> {
         let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
         let settled = fresh.iter().filter(|folder| folder.stamp.is_some()).count();

@@ -152,6 +152,21 @@ fn an_unchanged_workspace_is_read_once() {
     assert_eq!(summary(&case.recalled().0), summary(&first));
 }
 
+#[test]
+fn a_survey_writes_its_memory_before_the_process_ends() {
+    let case = case(&[]);
+    for at in 0..WORTH {
+        fs::create_dir(case.root().join(format!("d{at}"))).unwrap();
+    }
+    // Folders must have been as they are for a while.
+    std::thread::sleep(Duration::from_secs(u64::try_from(SETTLED).unwrap() + 2));
+    let folder = case.dir.path().join("walks");
+    case.with(|looking| survey(&Looking { memory: Some(&folder), ..*looking }).unwrap());
+    crate::sandbox::survey::settle();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    case.with(|looking| assert_eq!(case.read_again(looking), 0));
+}
+
 /// The attack of a workspace that changes under a waiting sandbox, and that it is seen.
 #[test]
 fn a_denied_file_that_appears_or_is_replaced_is_seen() {

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::FileType;
@@ -35,7 +36,7 @@ pub struct Survey {
     pub not_scanned: BTreeSet<PathBuf>,
     /// Files in writable folders that have several names.
     pub(super) several: Vec<Name>,
-    /// Ends when what was found is written down. Nobody has to wait for it.
+    /// Ends when what was found is written down.
     pub(super) keeping: Option<JoinHandle<()>>,
 }
 
@@ -112,7 +113,26 @@ const LOOKS: usize = 3;
 /// The workspace is too large, too deep or unreadable.
 pub fn survey(looking: &Looking<'_>) -> Result<Survey, WalkError> {
     let open = |folder| Memory::open(folder, looking.workspace, binding::of(looking));
-    survey_with(looking, looking.memory.and_then(open))
+    let mut survey = survey_with(looking, looking.memory.and_then(open))?;
+    keeping().extend(survey.keeping.take());
+    Ok(survey)
+}
+
+/// What is being written down by surveys of this process.
+static KEEPING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+fn keeping() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    KEEPING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until what surveys of this process found is written down. For the end of the process, when the answer is
+/// given: most calls have nothing to write, and those that have were slow for lack of it.
+pub fn settle() {
+    let waiting = std::mem::take(&mut *keeping());
+    for thread in waiting {
+        // Whatever became of it: without a memory, folders are read again.
+        let _ = thread.join();
+    }
 }
 
 /// The same, with a memory.
