@@ -123,7 +123,7 @@ macro_rules! table {
 table! {
     Decision {
         "allowed" No "A rule allows it." "Nothing to do."
-        "ask" No "A rule allows it if someone approves." "For a tool, answer at a terminal or pass `--yes`; a command needs a policy that allows it."
+        "ask" No "A rule allows it if someone approves." "Answer at a terminal, or `runner approve ID` and then `--approve ID`."
         "denied_by_rule" No "A rule denies it." "Read the rule's reason; ask the policy's owner."
         "no_rule" No "No rule is about it; what nothing allows is denied." "Use a form listed under `instead`, or a policy listed under `allowed by`."
         "effect_not_granted" No "It does more than the rule about it grants." "Leave out the option that is marked `too much`."
@@ -147,7 +147,8 @@ table! {
     }
     Request {
         "access_denied" No "The policy, or the tool's own permissions, do not allow it." "Ask for it in the tool's permissions, under a policy that allows it."
-        "approval_needed" No "The policy, or the tool, wants somebody's approval first." "Answer at a terminal, or pass `--yes`."
+        "approval_needed" No "The policy, the tool or its tier wants somebody's approval first." "Answer at a terminal, or `runner approve ID` and then `--approve ID`."
+        "approval_denied" No "A person said never to this call." "Whoever said so can take it back: `runner approve ID`."
         "path_escape" No "The path leads out of the workspace, or its content may belong elsewhere." "Use a path that stays inside, and no link out."
         "protected_path" No "The path is never writable, whatever a policy says." "Leave it to people."
         "special_file" No "The path is a device, pipe, socket or something of the kernel's." "Use a regular file."
@@ -198,6 +199,7 @@ table! {
         "invalid_result" No "The result is not what `returns` describes." "Mend the code or the schema."
         "invalid_tool" No "The module or the code exports nothing that can run." "Export `execute`, or `tool` with its parts."
         "load_failed" No "The code failed while it was loaded." "Read the stack: it is the author's source."
+        "circuit_open" Yes "The tool failed too often and is not called for a while." "Wait as long as `retry_after_ms` says; `runner tool info NAME` shows how it stands."
         "tool_error" No "The tool threw an error." "Read its message and `details`."
         "tool_failed" No "The tool threw an error without a code." "Read its message and stack."
         "uncaught_exception" No "The tool threw outside of `execute`." "Catch it where it happens."
@@ -249,6 +251,11 @@ table! {
     }
     Setting {
         "usage" No "The command line is wrong." "`--help` shows the right form."
+        "approval_unknown" No "There is no question with this id." "`runner approvals` lists those that wait."
+        "approval_over" No "The question was answered, used up, or waited too long." "Call it again without `--approve`: it asks anew."
+        "approval_differs" No "The approval is about another call." "Call it as it was asked about, or without `--approve`."
+        "approval_needs_terminal" No "Only a person at a terminal can answer." "Do it at a terminal."
+        "approval_declined" No "The question was not answered with yes." "Type y to approve."
         "policy_refused" No "The policies have findings, so none was loaded." "`runner policy check` shows each at its place."
         "policy_unknown" No "There is no policy of this name." "`runner policy list` shows all."
         "config_refused" No "The configuration has findings, so nothing runs." "`runner config check` shows each at its place."

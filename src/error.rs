@@ -9,6 +9,7 @@ use std::fmt;
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
+use crate::approvals::ApprovalError;
 use crate::call::CallError;
 use crate::cli::policy::TrustRefused;
 use crate::cli::{Bug, OutputError, UsageError};
@@ -90,6 +91,8 @@ pub enum Error {
     Workspace(WorkspaceError),
     /// A policy was not pinned.
     Trust(TrustRefused),
+    /// A question was not answered.
+    Approval(ApprovalError),
     /// A call did not come to an outcome.
     Call(Box<CallError>),
     /// A tool cannot be used.
@@ -112,6 +115,7 @@ impl Error {
             Self::Config(error) => error,
             Self::Workspace(error) => error,
             Self::Trust(error) => error,
+            Self::Approval(error) => error,
             Self::Call(error) => error.as_ref(),
             Self::Tool(error) => error.as_ref(),
             Self::Scaffold(error) => error,
@@ -207,6 +211,12 @@ impl From<ConfigError> for Error {
 impl From<WorkspaceError> for Error {
     fn from(error: WorkspaceError) -> Self {
         Self::Workspace(error)
+    }
+}
+
+impl From<ApprovalError> for Error {
+    fn from(error: ApprovalError) -> Self {
+        Self::Approval(error)
     }
 }
 

@@ -21,6 +21,7 @@
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
 //! - [`policies`]: finds and opens policy files, knows which are trusted.
 //! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record.
+//! - [`approvals`]: questions that wait for a person, and answers that hold.
 //! - [`limits`]: a place among the calls that run at once, or a wait for it.
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; and the run itself.
@@ -65,6 +66,7 @@
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
 
+pub mod approvals;
 pub mod audit;
 pub mod broker;
 pub mod call;

@@ -245,32 +245,26 @@ pub struct Requested {
     pub call: Option<String>,
 }
 
-/// The body of `approval`: what somebody was asked, and what they said.
+/// The body of `approval`: a question, or an answer to one.
 #[derive(Debug, Clone, Serialize)]
-pub struct Approved {
-    /// `tool` or `command`.
-    pub question: &'static str,
-    /// The command, or the tool's call.
-    pub about: String,
-    /// The tool that asks.
-    pub tool: String,
-    /// Its arguments, without secrets.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub args: Value,
-    /// What it does, in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub effects: Vec<String>,
-    /// The rule that asks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
-    /// The policy that it runs under.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<String>,
-    /// How risky the tool's author says it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<&'static str>,
-    /// `given` or `none`.
+pub struct Answered {
+    /// The question.
+    pub id: String,
+    /// `asked`, `approved`, `used`, `--yes`, `denied`, `never`, `void`.
     pub answer: &'static str,
+    /// How long it holds: `once`, `session`, `time`, `never`.
+    pub scope: String,
+    /// Until when, in milliseconds since 1970.
+    pub until: i64,
+    /// What is asked about: `exec`, `tool:NAME`, `tool:NAME/exec`, …
+    pub subject: String,
+    /// Where.
+    pub workspace: String,
+    /// Who asked or answered.
+    pub actor: Actor,
+    /// What was shown, line by line, without secrets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub question: Value,
 }
 
 /// One event to append.
@@ -285,7 +279,7 @@ pub enum Event<'a> {
     /// See [`Kind::Request`].
     Request(&'a Requested),
     /// See [`Kind::Approval`].
-    Approval(&'a Approved),
+    Approval(&'a Answered),
 }
 
 #[cfg(test)]

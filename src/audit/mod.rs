@@ -21,7 +21,7 @@ mod stats;
 mod verify;
 
 pub use actor::Actor;
-pub use event::{Approved, Ended, Event, Kind, Requested, Started, ToolRef};
+pub use event::{Answered, Ended, Event, Kind, Requested, Started, ToolRef};
 pub use ledger::Ledger;
 pub use read::{Filter, Outcome, Row, Sealed, Summary};
 pub use redact::{MASK, Redactor, SHORTEST, Scrubber};

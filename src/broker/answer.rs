@@ -235,6 +235,7 @@ async fn perform(
             ok(&stat)
         }
         Action::Remove { path, recursive, force } => {
+            context.authority.removals.may(path.clone(), recursive).await?;
             note.object =
                 context.blocking(move |files| files.remove(&path, recursive, force)).await?;
             ok(&json!({}))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runner_policy::Effective;
 use runner_policy::limits::{Limit, Limits};
 
-use super::{Exec, Net};
+use super::{Exec, Net, Removals};
 use crate::sandbox::workspace::Workspace;
 
 /// Authority is a value: who serves a talk is given this, and reaches nothing else.
@@ -23,6 +23,8 @@ pub struct Authority {
     pub exec: Arc<dyn Exec>,
     /// Reaches the net.
     pub net: Arc<dyn Net>,
+    /// Asked before something is removed.
+    pub removals: Arc<dyn Removals>,
 }
 
 impl fmt::Debug for Authority {

@@ -48,6 +48,7 @@ mod net;
 mod outgoing;
 mod reader;
 mod refusal;
+mod removals;
 pub mod request;
 mod said;
 mod serve;
@@ -67,6 +68,7 @@ pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
 pub use job::{Conversation, Form, Job, Mode};
 pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved};
 pub use refusal::{Code, Refusal};
+pub use removals::{FreeRemovals, Removals};
 pub use serve::serve;
 pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 

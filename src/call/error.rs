@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::tool::ToolCallError;
+use crate::approvals::ApprovalError;
 use crate::config::ConfigError;
 use crate::engine::{CallId, EngineError};
 use crate::error::{Failure, Fault, Retry};
@@ -41,6 +42,8 @@ pub enum CallError {
     Engine(EngineError),
     /// The sandbox.
     Run(RunError),
+    /// It was not approved in a way that could be taken.
+    Approval(ApprovalError),
     /// There was no place for it among the calls that run.
     Queue(QueueError),
     /// The tool.
@@ -62,6 +65,7 @@ impl CallError {
             Self::Plan(error) => Some(error),
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
+            Self::Approval(error) => Some(error),
             Self::Queue(error) => Some(error),
             Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
@@ -83,6 +87,7 @@ impl fmt::Display for CallError {
             Self::Plan(error) => error.fmt(f),
             Self::Engine(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
+            Self::Approval(error) => error.fmt(f),
             Self::Queue(error) => error.fmt(f),
             Self::Tool(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
@@ -177,6 +182,7 @@ from!(
     Plan(PlanError),
     Engine(EngineError),
     Run(RunError),
+    Approval(ApprovalError),
     Queue(QueueError),
     Tool(ToolCallError),
     Store(StoreError),

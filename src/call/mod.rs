@@ -1,14 +1,15 @@
 //! The life of a call, phase by phase. Every front (command line, later MCP) comes through here.
 //!
 //! ```text
-//! Request --decide--> Decided --refuse--> CallResult          denied, or approval is needed
+//! Request --decide--> Decided --ask--> refuse --> CallResult          denied, or not approved
 //!                        |
-//!                        +--plan, record start, run, record end--> CallResult
+//!                        +--record start, wait for a place, plan, run, record end--> CallResult
 //! ```
 //!
 //! Duty: the order of the phases, and that none is left out: nothing runs that was not decided, and
 //! nothing runs whose start was not recorded. Non-goals: what each phase does; its part knows.
 
+mod approval;
 mod error;
 mod grants;
 mod line;
@@ -22,6 +23,7 @@ mod supply;
 pub mod tool;
 mod warm;
 
+pub use approval::{Always, Approver, Asking, Question, Reply, Unapproved};
 pub use error::CallError;
 pub use request::{Approval, Command, Decided, Request};
 pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};

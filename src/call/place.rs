@@ -7,6 +7,7 @@ use runner_policy::limits::{Limit, Limits};
 use super::error::CallError;
 use super::request::Decided;
 use super::run::Output;
+use crate::config::Config;
 use crate::limits::{Figures, Place, Queue, Subject};
 use crate::policies::Places;
 use crate::sandbox::cancel::Cancel;
@@ -22,18 +23,26 @@ pub(super) async fn place_of_command(
         Output::Streamed(streams) => &mut streams.stderr,
         Output::Kept(_) => &mut None,
     };
-    place(&decided.places, Subject::Command, &decided.limits(), cancel, told).await
+    place((&decided.places, &decided.config), Subject::Command, &decided.limits(), cancel, told)
+        .await
 }
 
 /// A place. A call waits no longer than it may run.
 pub(super) async fn place(
-    places: &Places,
+    (places, config): (&Places, &Config),
     subject: Subject<'_>,
     limits: &Limits,
     cancel: &mut Cancel,
     told: &mut Sink,
 ) -> Result<Place, CallError> {
-    let queue = Queue::of(places.state.as_deref(), subject, Figures::default())?;
+    let figures = match subject {
+        Subject::Tool(name) => Figures::of(&config.limits(name)),
+        // `tools.exec` in the configuration is about commands.
+        Subject::Command => "exec"
+            .parse()
+            .map_or_else(|_| Figures::default(), |it| Figures::of(&config.limits(&it))),
+    };
+    let queue = Queue::of(places.state.as_deref(), subject, figures)?;
     let most = Duration::from_millis(limits.get(Limit::Wall));
     Ok(queue.enter(most, cancel, told).await?)
 }

@@ -26,6 +26,8 @@ pub(super) struct End {
     pub ending: Ending,
     /// The stable code of what went wrong.
     pub code: Option<String>,
+    /// What it cost, in millionths of a US dollar, if that is known.
+    pub cost: Option<u64>,
     /// How it ran.
     pub detail: Value,
 }
@@ -36,6 +38,7 @@ impl End {
         Self {
             ending: Ending::of_kind(error.kind(), error.code()),
             code: Some(error.code().to_owned()),
+            cost: None,
             detail: Value::Null,
         }
     }
@@ -58,6 +61,11 @@ impl Record {
         &self.id
     }
 
+    /// The store that it is kept in.
+    pub fn store(&self) -> &Store {
+        self.ledger.store()
+    }
+
     /// It may not run.
     pub fn refused(&mut self, started: &Started) -> Result<(), CallError> {
         self.append(Event::Refused(started))
@@ -75,7 +83,7 @@ impl Record {
             status: json!(end.ending.status),
             exit: end.ending.exit.get(),
             code: end.code,
-            cost_microdollars: None,
+            cost_microdollars: end.cost,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             detail: end.detail,
         };

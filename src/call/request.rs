@@ -184,6 +184,12 @@ impl Decided {
         Ok(explain(&self.policy, &query, &shipped()))
     }
 
+    /// Whether somebody has to be asked first.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.decision.approvable && self.approval == Approval::None
+    }
+
     /// Whether it may run.
     #[must_use]
     pub fn is_allowed(&self) -> bool {

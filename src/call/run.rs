@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use runner_policy::effect::Class;
+use runner_policy::model::Verdict;
 use serde_json::{Value, json};
 
+use super::approval::{Answer, Asking, Inquiry, Question, Unapproved, put};
 use super::error::CallError;
 use super::place::place_of_command;
 use super::plan::{Setting, make_plan};
 use super::record::{End, Record};
-use super::request::{Decided, path_text};
+use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
 use super::supply;
+use crate::approvals::Asked;
 use crate::audit::Started;
 use crate::engine::{CallId, Docker, Engine};
-use crate::error::Error;
+use crate::error::{Error, Failure as _};
 use crate::exit::{Ending, Kind};
+use crate::limits::QueueError;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
@@ -37,17 +41,57 @@ pub enum Output {
 ///
 /// # Errors
 /// The call did not come to an outcome. If it had started, its end is recorded.
-pub fn run(decided: &Decided, output: Output) -> Result<CallResult, CallError> {
+pub fn run(
+    decided: &mut Decided,
+    output: Output,
+    asking: Option<Arc<Asking>>,
+) -> Result<CallResult, CallError> {
+    let mut record = Record::open(&decided.places)?;
+    if let Some(asking) = asking.filter(|_| decided.asks()) {
+        let asked = in_event_loop(async {
+            let mut cancel =
+                Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+            let inquiry = inquiry(decided, record.id().clone())?;
+            tokio::select! {
+                answer = put(asking, inquiry) => Ok(answer?),
+                cause = cancel.asked() => Err(CallError::Queue(QueueError::Cancelled(cause))),
+            }
+        });
+        crate::sys::default_signals();
+        match asked {
+            Ok(Answer::Yes) => decided.approval = Approval::Given,
+            Ok(Answer::No(why)) => return refuse(record, decided, None, Some(&why)),
+            Err(error) => {
+                let refused = started(decided, None)?;
+                let (code, message) = (error.code(), error.to_string());
+                record.refused(&refused.refused(Verdict::Deny, code, message))?;
+                return Err(error);
+            }
+        }
+    }
     if !decided.is_allowed() {
-        return refuse(decided, None);
+        return refuse(record, decided, None, None);
     }
     let result = in_event_loop(async {
         let mut cancel =
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        carry_out(decided, output, &mut cancel, None).await
+        carry_out(record, decided, output, &mut cancel, None).await
     });
     crate::sys::default_signals();
     result
+}
+
+/// The question whether a command may run.
+fn inquiry(decided: &Decided, call: CallId) -> Result<Inquiry, CallError> {
+    let (question, arguments) = Question::of_command(None, decided, false);
+    let asked = Asked {
+        subject: "exec".to_owned(),
+        digest: decided.decision.digest.clone(),
+        inputs: Vec::new(),
+        arguments,
+        workspace: path_text(decided.workspace.root())?.to_owned(),
+    };
+    Ok(Inquiry { question, asked, call })
 }
 
 /// Runs a future to its end.
@@ -65,22 +109,31 @@ pub(super) fn in_event_loop<T>(
 }
 
 /// Records that a call may not run, and says why.
-pub(super) fn refuse(decided: &Decided, parent: Option<&CallId>) -> Result<CallResult, CallError> {
-    let mut record = Record::open(&decided.places)?;
+pub(super) fn refuse(
+    mut record: Record,
+    decided: &Decided,
+    parent: Option<&CallId>,
+    why: Option<&Unapproved>,
+) -> Result<CallResult, CallError> {
     let id = record.id().clone();
-    record.refused(&started(decided, parent)?)?;
-    refused(&id, decided)
+    let mut started = started(decided, parent)?;
+    if let Some(why @ Unapproved::Never(_)) = why {
+        let message = why.error("this command").message;
+        started = started.refused(Verdict::Deny, why.code(), message);
+    }
+    record.refused(&started)?;
+    refused(&id, decided, why)
 }
 
 /// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked
 /// for it, if it was not a person.
 pub(super) async fn carry_out(
+    mut record: Record,
     decided: &Decided,
     output: Output,
     cancel: &mut Cancel,
     parent: Option<&CallId>,
 ) -> Result<CallResult, CallError> {
-    let mut record = Record::open(&decided.places)?;
     record.start(&started(decided, parent)?)?;
     let id = record.id().clone();
     let result = in_turn(&id, decided, output, cancel).await;
@@ -88,6 +141,7 @@ pub(super) async fn carry_out(
         Ok(result) => End {
             ending: result.ending.clone(),
             code: result.error.as_ref().map(|error| error.code.clone()),
+            cost: None,
             detail: result.metadata.clone(),
         },
         Err(error) => End::of_error(error),
@@ -110,12 +164,21 @@ fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Started, CallEr
 }
 
 /// The result of a call that may not run.
-fn refused(id: &CallId, decided: &Decided) -> Result<CallResult, CallError> {
+fn refused(
+    id: &CallId,
+    decided: &Decided,
+    why: Option<&Unapproved>,
+) -> Result<CallResult, CallError> {
     let explanation = decided.explain()?;
-    let error =
+    let mut error =
         ErrorObject::of_decision(&decided.decision, &explanation.nearest, &explanation.allowed_by);
     let kind = if decided.decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
-    let ending = Ending::of_kind(kind, error.code.clone());
+    let mut ending = Ending::of_kind(kind, error.code.clone());
+    if let Some(why) = why {
+        let rule = error.rule.take();
+        error = ErrorObject { rule, ..why.error("this command") };
+        ending = why.ending();
+    }
     Ok(CallResult {
         call: id.to_string(),
         status: ending.status,

@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{audit, calls, config, exec, policy, pool, tool};
+use super::{approvals, audit, calls, config, exec, policy, pool, tool};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -77,6 +77,12 @@ pub enum Command {
     /// Look at what was asked, decided and done
     #[command(subcommand)]
     Audit(audit::Command),
+    /// List questions that wait for an answer, and answers that hold
+    Approvals(approvals::List),
+    /// Answer a question with yes
+    Approve(approvals::Approve),
+    /// Answer a question with no
+    Deny(approvals::Deny),
     /// Look at the sandboxes that wait for calls, make or end some
     #[command(subcommand)]
     Pool(pool::Command),

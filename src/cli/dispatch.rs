@@ -13,7 +13,7 @@ use super::bug;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{audit, calls, config, exec, policy, pool, tool};
+use super::{approvals, audit, calls, config, exec, policy, pool, tool};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -44,6 +44,9 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
         Command::Policy(command) => policy::run(command, printer),
         Command::Config(command) => config::run(command, printer),
         Command::Audit(command) => audit::run(command, printer),
+        Command::Approvals(args) => approvals::list(&args, printer),
+        Command::Approve(args) => approvals::approve(args, printer),
+        Command::Deny(args) => approvals::deny(&args, printer),
         Command::Pool(command) => pool::run(command, printer),
         Command::Ps => calls::ps(printer),
         Command::Cancel(args) => calls::cancel(&args, printer),

@@ -4,16 +4,23 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use runner_policy::limits::Limit;
 use tokio::io::AsyncWrite;
 
+use super::ask::{Yes, approver};
 use super::policy::view::View;
 use super::printer::{Format, Printer};
 use super::terminal_sink::TerminalSink;
+use super::tool::desk::Desk;
 use super::usage::UsageError;
 use super::visible::visible;
-use crate::call::{self, CallResult, Command, Decided, ErrorObject, Output, Request, Warmth};
+use crate::approvals::ApprovalId;
+use crate::audit::Redactor;
+use crate::call::{
+    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Warmth,
+};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
@@ -54,6 +61,9 @@ pub struct Args {
     /// Show what would run, in what, and under which protections
     #[arg(long)]
     dry_run: bool,
+    /// Use this approval, which somebody gave with `runner approve`
+    #[arg(long, value_name = "ID")]
+    approve: Vec<ApprovalId>,
     /// A line as typed into a shell; the parsed line is executed, no shell runs
     #[arg(long, value_name = "LINE", group = "what", allow_hyphen_values = true)]
     shell: Option<OsString>,
@@ -65,7 +75,8 @@ pub struct Args {
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let dry_run = args.dry_run;
-    let decided = args.resolve()?.decide()?;
+    let named = args.approve.clone();
+    let mut decided = args.resolve()?.decide()?;
     if dry_run {
         return plan(&decided, printer);
     }
@@ -73,13 +84,25 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         Format::Json => Output::Kept(input()),
         Format::Text => Output::Streamed(streams()),
     };
-    if decided.is_allowed() && printer.format() == Format::Text {
+    if (decided.is_allowed() || decided.asks()) && printer.format() == Format::Text {
         wants_terminal(&decided, printer);
         not_widened(&decided, printer);
     }
-    let result = call::run(&decided, output)?;
+    let asking = if decided.asks() { Some(Arc::new(asking(&decided, named)?)) } else { None };
+    let result = call::run(&mut decided, output, asking)?;
     report(&decided, &result, printer)?;
     Ok(result.ending)
+}
+
+/// Who is asked, if the policy asks.
+fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
+    Ok(Asking {
+        approver: approver(Yes::NotTyped, Arc::new(Desk::new())),
+        named,
+        times: decided.config.approvals(),
+        places: decided.places.clone(),
+        redactor: Redactor::new(),
+    })
 }
 
 impl Args {
@@ -215,6 +238,10 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         let asked = decided.request.shown();
         printer
             .talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
+        let approval = result.error.as_ref().filter(|error| error.details.is_some());
+        if let Some(suggestion) = approval.and_then(|error| error.suggestion.as_ref()) {
+            printer.hint(suggestion);
+        }
         return Ok(());
     }
     // Who leaves knows that they left.

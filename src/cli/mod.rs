@@ -5,7 +5,9 @@
 //! other fronts share it. Trust: whoever types the options is trusted up to the managed layer; what
 //! is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
 
+mod approvals;
 mod args;
+mod ask;
 mod audit;
 mod bug;
 mod calls;

@@ -83,16 +83,19 @@ impl Owner {
         static THIS: std::sync::OnceLock<Owner> = std::sync::OnceLock::new();
         match THIS.get() {
             Some(known) => Ok(known.clone()),
-            None => Self::look().map(|found| THIS.get_or_init(|| found).clone()),
+            None => Self::of(std::process::id()).map(|found| THIS.get_or_init(|| found).clone()),
         }
     }
 
-    fn look() -> io::Result<Self> {
-        let pid = std::process::id();
+    /// A process of this user.
+    ///
+    /// # Errors
+    /// There is none of this number, or `/proc` cannot be read.
+    pub fn of(pid: u32) -> io::Result<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let namespace = std::fs::metadata("/proc/self/ns/pid")?.ino();
         let place = format!("{}-{namespace}", boot.trim());
-        let started = started(pid).ok_or_else(|| io::Error::other("/proc/self/stat"))?;
+        let started = started(pid).ok_or_else(|| io::Error::other("/proc/PID/stat"))?;
         Ok(Self { uid: rustix::process::getuid().as_raw(), place, pid, started })
     }
 }

@@ -25,9 +25,11 @@
 //! write there is the caller.
 
 mod error;
+mod gate;
 mod place;
 mod queue;
 
 pub use error::QueueError;
+pub use gate::{Breaker, Gate, Shut, Standing, Went, Why};
 pub use place::Place;
 pub use queue::{Figures, Queue, Subject};

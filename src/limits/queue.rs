@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::error::QueueError;
 use super::place::{Place, Taken, open, try_lock, wait_for};
+use crate::config;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::streams::Sink;
 use crate::tool::ToolName;
@@ -35,6 +36,15 @@ pub struct Figures {
     pub running: u16,
     /// Calls that may wait for one of them to end.
     pub waiting: u16,
+}
+
+impl Figures {
+    /// As the configuration has them.
+    #[must_use]
+    pub fn of(limits: &config::Limits) -> Self {
+        let figure = |it: usize| u16::try_from(it).unwrap_or(u16::MAX);
+        Self { running: figure(limits.concurrency), waiting: figure(limits.queue) }
+    }
 }
 
 impl Default for Figures {

@@ -4,8 +4,12 @@
 //! it. Many short-lived processes write at once: WAL, a busy timeout, short transactions. Trust
 //! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
 
+mod approvals;
 mod descriptions;
 mod open;
+mod tool_calls;
 
+pub use approvals::{ApprovalRow, ApprovalRows};
 pub use descriptions::Descriptions;
 pub use open::{Store, StoreError};
+pub use tool_calls::{BreakerRow, ToolCalls};

@@ -11,8 +11,9 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
-/// How long a writer waits for another one. Transactions here take microseconds.
-const BUSY: Duration = Duration::from_secs(10);
+/// How long a writer waits for others. Transactions here take microseconds, but a hundred processes that come at once on
+/// a busy machine are served in no order.
+const BUSY: Duration = Duration::from_secs(60);
 
 /// How many pages of the write-ahead log make the writer who passes the mark write them back, which waits for the disk
 /// twice. A call adds about ten; reading what was left of these many takes a fraction of a millisecond.
@@ -51,7 +52,7 @@ const STEPS: &[&str] = &["
     -- Requests of tools are many: lists look at calls only.
     DROP INDEX events_by_time;
     CREATE INDEX events_of_calls ON events (seq) WHERE kind IN ('start', 'refused');
-"];
+", super::approvals::STEP, super::tool_calls::STEP];
 
 /// An open database.
 #[derive(Debug)]

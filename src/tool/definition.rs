@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::code::Code;
 use super::name::ToolName;
 use super::permissions::Permissions;
+use super::retry::RetryPolicy;
 use super::schema::Schema;
-use super::words::{Category, Risk, Runtime, Tier};
+use super::words::{Category, Removal, Risk, Runtime, Tier};
 
 /// A valid tool.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct Definition {
     pub risk: Risk,
     /// Whether a call needs nobody's approval, as far as the tool is concerned.
     pub auto_accept: bool,
+    /// Whether it may remove what it may write without asking.
+    pub removal: Removal,
     /// What it takes.
     pub schema: Schema,
     /// What it gives, if it says so.
@@ -40,6 +43,8 @@ pub struct Definition {
     pub permissions: Permissions,
     /// How long a call may take, in milliseconds.
     pub timeout: Option<u64>,
+    /// When a call that failed is tried again.
+    pub retry: RetryPolicy,
     /// What runs.
     pub body: Body,
 }
@@ -65,7 +70,7 @@ pub struct Described {
     pub hooks: Vec<String>,
     /// Where its documentation is.
     pub documentation: Option<String>,
-    /// What it can do, what it costs, how it authenticates and retries: shown, never obeyed here.
+    /// What it can do, what it costs, how it authenticates and retries, as it says it.
     pub notes: Value,
 }
 

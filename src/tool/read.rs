@@ -11,8 +11,9 @@ use super::data::to_json;
 use super::definition::{Body, Definition, Tokens};
 use super::name::{FORM, ToolName};
 use super::permissions::{self, Parts, Permissions};
+use super::retry::{RetryPolicy, WORDS};
 use super::schema::{Role, Schema, Spans};
-use super::words::{Category, Risk, Runtime, Tier};
+use super::words::{Category, Removal, Risk, Runtime, Tier};
 
 const KEYS: &[&str] = &[
     "name",
@@ -32,6 +33,7 @@ const KEYS: &[&str] = &[
     "env",
     "limits",
     "timeout",
+    "retry",
 ];
 const PERMISSIONS: &[&str] = &["allowlist", "autoAccept", "riskLevel"];
 
@@ -92,6 +94,7 @@ pub(super) struct Common {
     schema: Schema,
     returns: Option<Schema>,
     permissions: Permissions,
+    retry: RetryPolicy,
 }
 
 impl Common {
@@ -102,12 +105,16 @@ impl Common {
         );
         let wall = self.permissions.limits.iter().find(|(key, _)| *key == "wall");
         let timeout = wall.and_then(|(_, text)| runner_policy::limits::Unit::Time.parse(text).ok());
+        let risk = self.risk.unwrap_or_else(|| self.tier.default_risk());
         Definition {
             tokens,
             timeout,
-            risk: self.risk.unwrap_or_else(|| self.tier.default_risk()),
-            // Only looking needs nobody's word; everything else does, unless the author says otherwise.
-            auto_accept: self.auto_accept.unwrap_or(self.tier == Tier::ReadOnly),
+            risk,
+            auto_accept: self.auto_accept.unwrap_or_else(|| self.tier.runs(risk)),
+            removal: match (self.auto_accept, self.tier) {
+                (None, Tier::Write) => Removal::Asked,
+                _ => Removal::Free,
+            },
             name: self.name,
             description: self.description,
             enabled: self.enabled,
@@ -117,6 +124,7 @@ impl Common {
             schema: self.schema,
             returns: self.returns,
             permissions: self.permissions,
+            retry: self.retry,
             body,
         }
     }
@@ -163,6 +171,10 @@ pub(super) fn common(
         None => Schema::nothing(),
     };
     let returns = find(entries, "returns").map(|it| compiled(&it.value, Role::Result, report));
+    let retry = match find(entries, "retry") {
+        Some(entry) => retry(&entry.value, report),
+        None => Some(RetryPolicy::default()),
+    };
     Some(Common {
         name: name?,
         description: description?,
@@ -179,7 +191,24 @@ pub(super) fn common(
             None => None,
         },
         permissions: permissions?,
+        retry: retry?,
     })
+}
+
+/// When a call that failed is tried again.
+fn retry(node: &Node, report: &mut Report<'_>) -> Option<RetryPolicy> {
+    let json = to_json(node, "", &mut Spans::default(), report)?;
+    match RetryPolicy::read(&json) {
+        Ok(policy) => Some(policy),
+        Err(why) => {
+            let help = format!(
+                "write one of {}, or `{{ maxRetries: 3, backoff: {{ type: fixed, delay: 1000 }} }}`",
+                WORDS.join(", ")
+            );
+            report.add("bad_retry", node.at, why, help);
+            None
+        }
+    }
 }
 
 pub(super) fn find<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {

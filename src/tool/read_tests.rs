@@ -76,8 +76,11 @@ fn the_smallest_tool_gets_what_is_safe() {
     assert_eq!((tool.tier, tool.risk), (Tier::ReadOnly, Risk::Low));
     assert!(matches!(tool.tokens, Tokens::Estimated(1..)));
     assert!(tool.schema.check(json!({})).is_ok() && tool.schema.check(json!({"a": 1})).is_err());
-    // Whatever does more than look is asked about, unless its author says otherwise.
-    assert!(!read(&with("files: {write: ['out/**']}")).unwrap().auto_accept);
+    // Writing runs, but what it would remove is asked about; what does more is asked about whole.
+    let writes = read(&with("files: {write: ['out/**']}")).unwrap();
+    assert_eq!((writes.auto_accept, writes.removal), (true, Removal::Asked));
+    assert!(!read(&with("permissions: {allowlist: ['git log*']}")).unwrap().auto_accept);
+    assert!(!read(&with("permissions: {riskLevel: high}")).unwrap().auto_accept);
     assert!(
         read(&with("net: ['GET https://a.example/**']\npermissions: {autoAccept: true}"))
             .unwrap()

@@ -97,7 +97,23 @@ words! {
     }
 }
 
+/// Whether a tool may remove what it may write without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It may: its author says so, or the call was approved as a whole.
+    Free,
+    /// Each is asked about: its tier lets it write, not destroy.
+    Asked,
+}
+
 impl Tier {
+    /// Whether a call needs nobody's word, unless its author says otherwise: looking and writing run, running
+    /// commands and reaching the net are asked about, and so is whatever can hurt.
+    #[must_use]
+    pub fn runs(self, risk: Risk) -> bool {
+        self <= Self::Write && risk < Risk::High
+    }
+
     /// The risk of a tool that does not say its own.
     #[must_use]
     pub fn default_risk(self) -> Risk {

@@ -8,6 +8,7 @@
 )]
 
 mod aborted;
+mod approvals;
 mod audit;
 mod cases;
 mod cli;
@@ -20,6 +21,7 @@ mod engine;
 mod errors;
 mod escape;
 mod everyday;
+mod gates;
 mod image;
 mod ledger;
 mod limits;

@@ -12,8 +12,10 @@ use crate::everyday::Caller;
 use crate::support::{Ran, containers};
 
 const CALLS: usize = 115;
-const RUNNING: usize = 10;
-const WAITING: usize = 100;
+/// As the project's configuration has it.
+const RUNNING: usize = 4;
+const WAITING: usize = 20;
+const CONFIG: &str = "limits: { concurrency: 4, queue: 20 }\n";
 
 /// A command that ends when the file `go` appears in its folder.
 const UNTIL_GO: &str =
@@ -65,7 +67,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
         return;
     }
     let caller = Caller::ourselves("/var/tmp");
-    let project = caller.project("project", &[("a.txt", "one\n"), (".runner/.keep", "")]);
+    let project = caller.project("project", &[("a.txt", "one\n"), (".runner/config.yml", CONFIG)]);
     caller.works(&project, &["exec", "--", "true"]);
     let mut children: Vec<Child> =
         (0..CALLS).map(|_| call(&caller, &project).spawn().expect("starts")).collect();
@@ -84,13 +86,13 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
         );
         assert_eq!(result["error"]["recoverable"], true);
         let message = result["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("10 are running and 100 are waiting"), "{message}");
+        assert!(message.contains("4 are running and 20 are waiting"), "{message}");
     }
     assert_eq!((refused.len(), children.len()), (CALLS - RUNNING - WAITING, RUNNING + WAITING));
     assert_eq!((held(&caller, "running"), held(&caller, "waiting")), (RUNNING, WAITING));
 
     // The kernel frees what the killed held, and those who wait move up.
-    let killed = 20;
+    let killed = 8;
     for mut child in children.drain(..killed) {
         child.kill().expect("it is there");
         child.wait().expect("it ends");
@@ -101,7 +103,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
     // A person hears why nothing happens, the call's own time binds the wait, and a signal ends it.
     let waited = caller.run(&project, &["exec", "--timeout", "2s", "--", "true"]);
     assert_eq!(waited.code, Some(124), "{}", waited.err);
-    let heard = "runner: the call waits in the queue: 10 calls of `exec` may run at once\n";
+    let heard = "runner: the call waits in the queue: 4 calls of `exec` may run at once\n";
     assert!(waited.err.starts_with(heard), "{}", waited.err);
     let interrupted = call(&caller, &project).spawn().expect("starts");
     until(|| places() == (RUNNING, WAITING - killed + 1));

@@ -71,6 +71,7 @@ impl Case {
             },
             exec: Arc::new(NoExec),
             net: Arc::new(NoNet),
+            removals: Arc::new(FreeRemovals),
         };
         Self { _dir: dir, root, outside, authority }
     }

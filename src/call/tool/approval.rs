@@ -1,101 +1,89 @@
-//! Who is asked before something runs that a tool's author or a policy wants a person to see.
+//! What is asked about while a tool runs: its commands, its requests, what it removes.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use crate::broker::{Asked, Boxed, NetApproval};
-use crate::call::request::Approval;
+use crate::approvals::Asked;
+use crate::broker::{self, Boxed, Code, NetApproval, Refusal, Removals};
+use crate::call::approval::{Answer, Asking, Inquiry, Question, put};
+use crate::engine::CallId;
+use crate::error::Failure as _;
 
-/// What is asked.
-#[derive(Debug, Clone)]
-pub enum Question {
-    /// May this tool run? Its author wants to be asked for each call (`autoAccept: false`).
-    Tool {
-        /// Its name.
-        tool: String,
-        /// What it says it does.
-        description: String,
-        /// Its arguments.
-        args: Value,
-        /// How risky its author says it is.
-        risk: &'static str,
-        /// Its file.
-        file: String,
-        /// The policy that decides what it does.
-        policy: String,
-        /// What it asks for, as its permissions have it: `run`, `write`, `reach`, `set`, and of what.
-        asks: Vec<(&'static str, String)>,
-    },
-    /// May this command of a tool run, or this request of a tool be made? The policy asks.
-    Command {
-        /// The tool.
-        tool: String,
-        /// The command, or method and URL.
-        command: String,
-        /// Where it runs; nothing for a request.
-        folder: String,
-        /// What it does, as the policy has read it.
-        effects: Vec<String>,
-        /// Whether the tool gives it something that is not shown: standard input, or a body.
-        fed: bool,
-        /// The rule's reason.
-        reason: Option<String>,
-        /// The rule.
-        rule: Option<String>,
-    },
+/// Who asks: the tool as it is, its call, and the way to an answer.
+#[derive(Clone)]
+pub(super) struct Asker {
+    /// The way to an answer.
+    pub asking: Arc<Asking>,
+    /// The tool's name.
+    pub tool: String,
+    /// The digest of all that it is made of.
+    pub digest: String,
+    /// Each of its files, with its digest.
+    pub inputs: Vec<(String, String)>,
+    /// The workspace.
+    pub workspace: String,
+    /// Its call.
+    pub call: CallId,
 }
 
-impl Question {
-    /// About a request that a tool wants to make.
-    fn of_request(tool: &str, asked: &Asked) -> Self {
-        Self::Command {
-            tool: tool.to_owned(),
-            command: format!("{} {}", asked.method, asked.url),
+impl Asker {
+    /// Asks about something that the tool wants to do; `Ok` if it may.
+    pub async fn ask(
+        &self,
+        what: &str,
+        question: Question,
+        arguments: Map<String, Value>,
+    ) -> Result<(), Refusal> {
+        let asked = Asked {
+            subject: format!("tool:{}/{what}", self.tool),
+            digest: self.digest.clone(),
+            inputs: self.inputs.clone(),
+            arguments,
+            workspace: self.workspace.clone(),
+        };
+        let inquiry = Inquiry { question, asked, call: self.call.clone() };
+        match put(Arc::clone(&self.asking), inquiry).await {
+            Ok(Answer::Yes) => Ok(()),
+            Ok(Answer::No(why)) => {
+                let code = match why.code() {
+                    "approval_denied" => Code::AccessDenied,
+                    _ => Code::ApprovalNeeded,
+                };
+                let error = why.error("it");
+                Err(Refusal::new(code, error.message).hint(why.suggestion()))
+            }
+            Err(error) => {
+                let mut refusal = Refusal::new(Code::AccessDenied, error.to_string());
+                refusal.suggestion = error.hint();
+                Err(refusal)
+            }
+        }
+    }
+}
+
+impl NetApproval for Asker {
+    fn approve(&self, asked: broker::Asked) -> Boxed<'_, bool> {
+        let command = format!("{} {}", asked.method, asked.url);
+        let arguments = Map::from_iter([("request".to_owned(), json!(command))]);
+        let question = Question::Command {
+            tool: Some(self.tool.clone()),
+            command,
             folder: String::new(),
             effects: Vec::new(),
             fed: asked.method != "GET" && asked.method != "HEAD",
             reason: asked.decision.reason.clone(),
             rule: asked.decision.rule.as_ref().map(|rule| rule.id.clone()),
-        }
+        };
+        Box::pin(async move { self.ask("net", question, arguments).await.is_ok() })
     }
 }
 
-/// Answers questions.
-pub trait Approver: Send + Sync {
-    /// Answers; it may wait for a person.
-    fn approve(&self, question: &Question) -> Approval;
-}
-
-/// The same answer to everything.
-#[derive(Debug, Clone, Copy)]
-pub struct Always(pub Approval);
-
-impl Approver for Always {
-    fn approve(&self, _: &Question) -> Approval {
-        self.0
+impl Removals for Asker {
+    fn may(&self, path: String, recursive: bool) -> Boxed<'_, Result<(), Refusal>> {
+        let bound = [("path", json!(path)), ("recursive", json!(recursive))];
+        let arguments = bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        let question = Question::Removal { tool: self.tool.clone(), path, recursive };
+        Box::pin(self.ask("remove", question, arguments))
     }
-}
-
-/// Asks about requests to the net.
-pub(super) struct ToolNet {
-    /// Who answers.
-    pub approver: Arc<dyn Approver>,
-    /// The tool's name, for the question.
-    pub tool: String,
-}
-
-impl NetApproval for ToolNet {
-    fn approve(&self, asked: Asked) -> Boxed<'_, bool> {
-        let question = Question::of_request(&self.tool, &asked);
-        let answer = put(Arc::clone(&self.approver), question);
-        Box::pin(async { answer.await == Approval::Given })
-    }
-}
-
-/// Puts a question. A person may take their time, so it has a thread of its own; a question that nobody lived
-/// to answer is not approved.
-pub(super) async fn put(approver: Arc<dyn Approver>, question: Question) -> Approval {
-    let answer = tokio::task::spawn_blocking(move || approver.approve(&question)).await;
-    answer.unwrap_or(Approval::None)
 }

@@ -10,7 +10,9 @@ use super::outcome::judge;
 use super::recorded::Recorded;
 use super::sandbox::{Scene, run_job};
 use crate::audit::{Redactor, Started, ToolRef};
-use crate::broker::{Authority, BrokerLimits, Form, Job, Mode, NoExec, NoNet, Silent};
+use crate::broker::{
+    Authority, BrokerLimits, Form, FreeRemovals, Job, Mode, NoExec, NoNet, Silent,
+};
 use crate::call::CallError;
 use crate::call::record::{End, Record};
 use crate::call::request::path_text;
@@ -64,6 +66,7 @@ fn nothing(scene: &Scene) -> Authority {
         limits: BrokerLimits { calls: 0, ..BrokerLimits::from_limits(&scene.limits) },
         exec: Arc::new(NoExec),
         net: Arc::new(NoNet),
+        removals: Arc::new(FreeRemovals),
     }
 }
 
@@ -116,7 +119,7 @@ pub(super) fn ask(
     let judged = judge(&ran.outcome, ran.served, &ran.plan.limits);
     let code = judged.error.as_ref().map(|error| error.code.clone());
     let detail = json!({ "broker": { "usage": { "recorded": requests } } });
-    record.end(End { ending: judged.ending, code, detail })?;
+    record.end(End { ending: judged.ending, code, cost: None, detail })?;
     match (judged.value, judged.error) {
         (Some(value), _) => Ok(value),
         (None, error) => {

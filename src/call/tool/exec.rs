@@ -9,14 +9,15 @@ use runner_policy::limits::Limit;
 use runner_policy::model::RunPlace;
 use tokio::io::AsyncWriteExt as _;
 
-use super::approval::{Approver, Question, put};
+use super::approval::Asker;
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
+use crate::call::approval::Question;
+use crate::call::record::Record;
 use crate::call::request::{Approval, Decided, Request};
 use crate::call::run::{Output, carry_out, refuse};
 use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
 use crate::config::Config;
-use crate::engine::CallId;
 use crate::error::Failure as _;
 use crate::policies::{Choice, Places};
 use crate::sandbox::streams::Source;
@@ -35,12 +36,8 @@ pub(super) struct ToolExec {
     pub places: Places,
     /// The image, instead of the policy's.
     pub image: Option<String>,
-    /// Who is asked where the policy asks.
-    pub approver: Arc<dyn Approver>,
-    /// The tool's name, for the question.
-    pub tool: String,
-    /// The tool's own call.
-    pub parent: CallId,
+    /// Who is asked where the policy asks, about which tool and call.
+    pub asker: Asker,
     /// Limits of the caller that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// The configuration.
@@ -83,11 +80,17 @@ impl ToolExec {
             source = input(stdin) => source?,
             _ = cancel.asked() => return Err(ended()),
         };
-        if decided.decision.approvable {
-            decided.approval = tokio::select! {
-                approval = self.ask(&decided, given.is_some()) => approval,
+        if decided.asks() {
+            let (question, arguments) =
+                Question::of_command(Some(&self.asker.tool), &decided, given.is_some());
+            let answer = tokio::select! {
+                answer = self.asker.ask("exec", question, arguments) => answer,
                 _ = cancel.asked() => return Err(ended()),
             };
+            if let Err(refusal) = answer {
+                return Err(Refusal { suggestion: refusal.suggestion, ..self.refused(&decided) });
+            }
+            decided.approval = Approval::Given;
         }
         if !decided.is_allowed() {
             return Err(self.refused(&decided));
@@ -98,26 +101,10 @@ impl ToolExec {
                 "the rule says `where: host`, and commands of tools run in sandboxes only",
             ));
         }
-        let result =
-            carry_out(&decided, Output::Kept(given), &mut cancel, Some(&self.parent)).await;
+        let record = Record::open(&self.places).map_err(broken)?;
+        let (output, parent) = (Output::Kept(given), Some(&self.asker.call));
+        let result = carry_out(record, &decided, output, &mut cancel, parent).await;
         reply(result.map_err(broken)?, begun.elapsed())
-    }
-
-    /// Asks whoever can approve.
-    async fn ask(&self, decided: &Decided, fed: bool) -> Approval {
-        let effects = decided.decision.effects.iter();
-        let question = Question::Command {
-            tool: self.tool.clone(),
-            command: decided.request.shown(),
-            folder: decided.workspace.cwd().display().to_string(),
-            effects: effects
-                .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
-                .collect(),
-            fed,
-            reason: decided.decision.reason.clone(),
-            rule: decided.decision.rule.as_ref().map(|rule| rule.id.clone()),
-        };
-        put(Arc::clone(&self.approver), question).await
     }
 
     /// Records the refusal, and says it to the tool.
@@ -127,7 +114,8 @@ impl ToolExec {
             false => Code::AccessDenied,
         };
         let mut refusal = Refusal::of_decision(code, &decided.decision);
-        match refuse(decided, Some(&self.parent)) {
+        let record = Record::open(&self.places);
+        match record.and_then(|record| refuse(record, decided, Some(&self.asker.call), None)) {
             Ok(result) => refusal.suggestion = result.error.and_then(|error| error.suggestion),
             // What cannot be recorded is refused all the same, and says so.
             Err(error) => return broken(error),

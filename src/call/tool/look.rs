@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::approval::{Always, Approver, ToolNet};
+use super::approval::Asker;
 use super::describe;
 use super::error::ToolCallError;
 use super::exec::ToolExec;
@@ -14,9 +14,9 @@ use super::prepare::{figures, source};
 use super::sandbox::Scene;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
-use crate::call::CallError;
-use crate::call::request::Approval;
+use crate::call::request::path_text;
 use crate::call::supply::Warmth;
+use crate::call::{Always, Asking, CallError, Reply};
 use crate::config;
 use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
@@ -104,7 +104,22 @@ impl Looker {
             config: Arc::clone(&own.config),
             warmth: Warmth::Pool,
         };
-        let powers = |id: &CallId| powers(&scene, tool, id);
+        let asker = Asker {
+            // What nobody asked for now is no question that should wait for anybody.
+            asking: Arc::new(Asking {
+                approver: Arc::new(Always(Reply::No)),
+                named: Vec::new(),
+                places: own.places.clone(),
+                times: own.config.approvals(),
+                redactor: Redactor::new(),
+            }),
+            tool: tool.name.to_string(),
+            digest: compiled.digest.clone(),
+            inputs: Vec::new(),
+            workspace: path_text(own.workspace.root())?.to_owned(),
+            call: CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
+        };
+        let powers = |id: &CallId| powers(&scene, Asker { call: id.clone(), ..asker });
         let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers)?;
         let health = said.get("health").cloned().unwrap_or_default();
         let message = health.get("message").and_then(Value::as_str).map(str::to_owned);
@@ -113,9 +128,7 @@ impl Looker {
 }
 
 /// What the tool itself may ask for, with nobody to approve anything.
-fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
-    let approver: Arc<dyn Approver> = Arc::new(Always(Approval::None));
-    let name = tool.name.to_string();
+fn powers(scene: &Scene, asker: Asker) -> Authority {
     Authority {
         workspace: Arc::clone(&scene.workspace),
         policy: Arc::clone(&scene.policy),
@@ -125,9 +138,7 @@ fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
             root: scene.workspace.root().to_owned(),
             places: scene.places.clone(),
             image: None,
-            approver: Arc::clone(&approver),
-            tool: name.clone(),
-            parent: id.clone(),
+            asker: asker.clone(),
             tighten: Vec::new(),
             config: Arc::clone(&scene.config),
             warmth: scene.warmth,
@@ -135,8 +146,9 @@ fn powers(scene: &Scene, tool: &Tool, id: &CallId) -> Authority {
         net: Arc::new(Fetcher::new(
             Arc::clone(&scene.policy),
             Redactor::new(),
-            Arc::new(ToolNet { approver, tool: name }),
+            Arc::new(asker.clone()),
         )),
+        removals: Arc::new(asker),
     }
 }
 

@@ -11,7 +11,10 @@
 //! sent into the sandbox was compiled from the very bytes whose digest is in the record. Non-goals: what
 //! each phase does; its part knows. Trust boundary: the tool's file and folder are the adversary's.
 
+mod admission;
 mod approval;
+mod attempts;
+mod consent;
 mod describe;
 mod error;
 mod exec;
@@ -21,8 +24,8 @@ mod prepare;
 mod recorded;
 mod run;
 mod sandbox;
+mod tries;
 
-pub use approval::{Always, Approver, Question};
 pub use error::ToolCallError;
 pub use look::{Health, Looker};
 pub use prepare::{Given, Prepared, ToolRequest};

@@ -13,7 +13,7 @@ use super::sandbox::Scene;
 use crate::call::CallError;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
-use crate::config;
+use crate::config::{self, Config};
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
@@ -21,7 +21,7 @@ use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
 use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, ToolName, arguments};
 
 /// A tool call as it was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ToolRequest {
     /// Which tool.
     pub name: ToolName,
@@ -42,7 +42,7 @@ pub struct ToolRequest {
 }
 
 /// Arguments as they were typed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Given {
     /// All of them as one JSON object.
     pub json: Option<String>,
@@ -66,7 +66,11 @@ pub struct Prepared {
     pub tighten: Vec<(Limit, u64)>,
     /// Whether it stands in for a tool of the same name that we ship.
     pub replaces_shipped: bool,
+    /// The most time that an attempt can get, in milliseconds: the policy's, within the caller's.
+    pub longest: u64,
     pub(super) scene: Scene,
+    /// As it was asked for, so that another tool can stand in.
+    request: Option<ToolRequest>,
 }
 
 impl ToolRequest {
@@ -87,11 +91,12 @@ impl ToolRequest {
             policy: Arc::new(policy),
             workspace: Arc::new(workspace),
             places,
-            image: self.image,
+            image: self.image.clone(),
             config: Arc::clone(&config),
             warmth: self.warmth,
         };
         let mut prepared = known(tool, scene)?;
+        prepared.request = Some(self.clone());
         let name = &self.name;
         if !prepared.definition.enabled {
             let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
@@ -102,14 +107,16 @@ impl ToolRequest {
             .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
             .map_err(ToolCallError::from)?;
         let narrowed = prepared.definition.permissions.narrow(&prepared.scene.policy);
+        let mut longest = prepared.scene.limits;
         prepared.scene.limits = figures(&narrowed);
-        if let Some(longest) = config.limits(name).max_execution_time {
-            let figure = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
-            prepared.scene.limits.tighten(Limit::Wall, figure);
+        let configured = config.limits(name).max_execution_time;
+        let wall = configured.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        for (limit, figure) in self.tighten.iter().copied().chain(wall.map(|it| (Limit::Wall, it)))
+        {
+            prepared.scene.limits.tighten(limit, figure);
+            longest.tighten(limit, figure);
         }
-        for (limit, figure) in &self.tighten {
-            prepared.scene.limits.tighten(*limit, *figure);
-        }
+        prepared.longest = longest.get(Limit::Wall);
         prepared.tighten = self.tighten;
         prepared.scene.policy = Arc::new(narrowed);
         Ok(prepared)
@@ -117,6 +124,29 @@ impl ToolRequest {
 }
 
 impl Prepared {
+    /// The same call of another tool.
+    ///
+    /// # Errors
+    /// There is none, it is broken, or the arguments are not for it.
+    pub(super) fn instead(&self, name: ToolName) -> Result<Self, CallError> {
+        let request = self.request.clone().ok_or_else(|| {
+            CallError::Local("call another tool", std::io::ErrorKind::Unsupported.into())
+        })?;
+        ToolRequest { name, ..request }.prepare()
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.scene.config
+    }
+
+    /// Where our own files are.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.scene.places
+    }
+
     /// The tool, as results and records name it.
     #[must_use]
     pub fn reference(&self) -> ToolRef {
@@ -163,7 +193,9 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
         form,
         tighten,
         replaces_shipped,
+        longest: scene.limits.get(Limit::Wall),
         scene,
+        request: None,
     })
 }
 

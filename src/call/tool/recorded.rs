@@ -1,4 +1,5 @@
-//! What happens inside a tool's call, in the ledger: each request to the broker, each question to a person.
+//! What happens inside a tool's call, in the ledger: each request to the broker. Questions to a
+//! person are recorded where they are answered.
 //!
 //! Requests are many and small: a thread of their own appends them in few transactions. So a request is in the ledger
 //! a moment ([`WAIT`]) after its answer, and all of them before the call's end, which tells how many there were:
@@ -11,14 +12,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use runner_policy::Verdict;
-use serde_json::Value;
 use tokio::sync::watch;
 
-use super::approval::{Approver, Question};
-use crate::audit::{Approved, Event, Ledger, Redactor, Requested};
+use crate::audit::{Event, Ledger, Redactor, Requested};
 use crate::broker::{Brokered, Code, Events, Log, Progress};
 use crate::call::CallError;
-use crate::call::request::Approval;
 use crate::engine::CallId;
 use crate::policies::Places;
 use crate::store::{Store, StoreError};
@@ -160,64 +158,4 @@ fn write(call: &CallId, places: &Places, waiting: &Receiver<Requested>) -> Resul
         }
     }
     Ok(recorded)
-}
-
-/// Records each question with its answer. What cannot be recorded is not approved.
-pub(super) struct RecordedApprover {
-    /// Who answers.
-    pub inner: Arc<dyn Approver>,
-    /// The call.
-    pub call: CallId,
-    /// Where our own files are.
-    pub places: Places,
-    /// Hides secrets.
-    pub redactor: Redactor,
-}
-
-impl Approver for RecordedApprover {
-    fn approve(&self, question: &Question) -> Approval {
-        let answer = self.inner.approve(question);
-        let approved = self.told(question, answer);
-        let recorded = Store::open(self.places.state.as_deref()).and_then(|store| {
-            Ledger::new(store).append_all(&self.call, &[Event::Approval(&approved)])
-        });
-        match recorded {
-            Ok(()) => answer,
-            Err(_) => Approval::None,
-        }
-    }
-}
-
-impl RecordedApprover {
-    fn told(&self, question: &Question, answer: Approval) -> Approved {
-        let text = |text: &str| self.redactor.text(text).into_owned();
-        let answer = match answer {
-            Approval::Given => "given",
-            Approval::None => "none",
-        };
-        match question {
-            Question::Tool { tool, args, risk, policy, .. } => Approved {
-                question: "tool",
-                about: format!("tool run {tool}"),
-                tool: tool.clone(),
-                args: self.redactor.json(args),
-                effects: Vec::new(),
-                rule: None,
-                policy: Some(policy.clone()),
-                risk: Some(risk),
-                answer,
-            },
-            Question::Command { tool, command, effects, rule, .. } => Approved {
-                question: "command",
-                about: text(command),
-                tool: tool.clone(),
-                args: Value::Null,
-                effects: effects.iter().map(|effect| text(effect)).collect(),
-                rule: rule.clone(),
-                policy: None,
-                risk: None,
-                answer,
-            },
-        }
-    }
 }

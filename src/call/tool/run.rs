@@ -1,75 +1,112 @@
 //! From a prepared tool call to its result: approve, verify, record, run, check, record.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use runner_policy::Verdict;
+use runner_policy::limits::Limit;
 use serde_json::{Map, Value, json};
 
-use super::approval::{Approver, Question, ToolNet, put};
+use super::admission::{enter, missing_credentials, went};
+use super::attempts::may_fall_back;
+use super::consent::{Consent, ask, asker};
 use super::error::ToolCallError;
 use super::exec::ToolExec;
 use super::outcome::{Judged, judge};
 use super::prepare::Prepared;
-use super::recorded::{Recorded, RecordedApprover};
+use super::recorded::Recorded;
 use super::sandbox::{Ran, run_job};
+use super::tries::attempts;
 use crate::audit::{Redactor, Started};
 use crate::broker::{
-    Authority, BrokerLimits, BrokerUsage, Brokered, Conversation, Events, Fetcher, Form, Job, Mode,
+    Authority, BrokerLimits, BrokerUsage, Brokered, Conversation, Events, Fetcher, Form,
+    FreeRemovals, Job, Mode,
 };
+use crate::call::approval::Asking;
 use crate::call::place::place;
 use crate::call::record::{End, Record};
-use crate::call::request::{Approval, path_text};
-use crate::call::result::{ErrorObject, Stream, ending, metadata};
+use crate::call::request::path_text;
+use crate::call::result::{Stream, metadata};
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
-use crate::error::Failure;
-use crate::exit::{Ending, Kind};
-use crate::limits::{Place, Subject};
+use crate::error::Failure as _;
+use crate::limits::{Gate, Place, Subject, Went};
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::outcome::{CancelCause, Verdict as Outcome};
 use crate::sandbox::run::Streams;
-use crate::tool::ToolError;
 use crate::tool::compile::CompileError;
+use crate::tool::{Removal, RetryPolicy, ToolError};
 
 /// Who listens to a tool while it runs, and who answers questions about it.
+#[derive(Clone)]
 pub struct Front {
     /// Hears log lines and progress.
     pub events: Arc<dyn Events>,
-    /// Where the tool's prints go, beside what is kept of them.
-    pub streams: Streams,
+    /// Makes the streams of an attempt: where the tool's prints go, beside what is kept of them.
+    pub streams: Arc<dyn Fn() -> Streams + Send + Sync>,
     /// Approves.
-    pub approver: Arc<dyn Approver>,
+    pub asking: Arc<Asking>,
     /// Hides secrets, and learns those that the policy sends.
     pub redactor: Redactor,
+    /// When to try again, instead of what the tool says.
+    pub retry: Option<RetryPolicy>,
 }
 
 /// Carries out a prepared call. A refusal is a result, not an error.
 ///
 /// # Errors
 /// The call did not come to an outcome. If it had started, its end is recorded.
-pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
+pub fn run(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> {
+    let result = run_one(prepared, front)?;
+    let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
+    let Some(other) =
+        policy.fallback.as_ref().filter(|_| may_fall_back(result.status, result.error.as_ref()))
+    else {
+        return Ok(result);
+    };
+    // Another tool with the same arguments, asked about and decided like any other; its own fallback is not used.
+    let prepared = prepared.instead(other.clone())?;
+    let mut instead = run_one(&prepared, front)?;
+    let of = json!({ "tool": result.tool, "call": result.call, "error": result.error, "attempts": result.metadata["attempts"] });
+    if instead.metadata.is_null() {
+        instead.metadata = json!({});
+    }
+    instead.metadata["fallback_of"] = of;
+    Ok(instead)
+}
+
+/// One tool, with its retries.
+fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> {
     let scene = &prepared.scene;
+    let begun = Instant::now();
+    let limits = scene.config.limits(&prepared.definition.name);
     let mut record = Record::open(&scene.places)?;
     let id = record.id().clone();
     let started = started(prepared, &front.redactor)?;
-    let approver: Arc<dyn Approver> = Arc::new(RecordedApprover {
-        inner: Arc::clone(&front.approver),
-        call: id.clone(),
-        places: scene.places.clone(),
-        redactor: front.redactor.clone(),
-    });
-    let front = Front { approver, ..front };
-    let answer = if prepared.definition.auto_accept {
-        Answer::Yes
-    } else {
-        in_event_loop(ask(prepared, Arc::clone(&front.approver)))?
+    let refuse = |record: &mut Record, verdict, code, judged: Judged| {
+        let message = judged.error.as_ref().map(|error| error.message.clone());
+        record.refused(&started.clone().refused(verdict, code, message.unwrap_or_default()))?;
+        Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
     };
-    if answer != Answer::Yes {
-        let result = not_approved(&id, prepared, answer);
-        let message = result.error.as_ref().map_or_else(String::new, |error| error.message.clone());
-        record.refused(&started.refused(Verdict::Ask, "approval_needed", message))?;
-        return Ok(result);
+    if let Some(judged) = missing_credentials(prepared) {
+        return refuse(&mut record, Verdict::Deny, "authentication_required", judged);
+    }
+    let answer = if prepared.definition.auto_accept {
+        Ok(Consent::Given)
+    } else {
+        in_event_loop(ask(&id, prepared, Arc::clone(&front.asking)))
+    };
+    match answer {
+        Ok(Consent::Given) => {}
+        Ok(answer) => {
+            let (verdict, code) = answer.record();
+            let judged = answer.refusal(prepared.definition.name.as_str());
+            return refuse(&mut record, verdict, code, judged);
+        }
+        Err(error) => {
+            record.refused(&started.refused(Verdict::Deny, error.code(), error.to_string()))?;
+            return Err(error);
+        }
     }
     // The question may have taken a while: what was shown is what must run.
     if let Err(changed) = prepared.compiled.verify_inputs() {
@@ -77,29 +114,35 @@ pub fn run(prepared: &Prepared, front: Front) -> Result<CallResult, CallError> {
         record.refused(&started.refused(Verdict::Deny, error.code(), error.to_string()))?;
         return Err(CallError::Tool(ToolCallError::Compile(error)));
     }
+    if let Some((code, judged)) = enter(record.store(), &id, prepared, limits)? {
+        return refuse(&mut record, Verdict::Deny, code, judged);
+    }
     record.start(&started)?;
-    let keeps = front.streams.stdout.is_none();
-    let redactor = front.redactor.clone();
-    let recorded =
-        Arc::new(Recorded::new(&scene.places, &id, &redactor, Arc::clone(&front.events)));
-    let ran = in_event_loop(serve(&id, prepared, front, &recorded));
-    crate::sys::default_signals();
+    let deadline = limits.total_time.map(|time| begun + time);
+    let recorded = Recorded::new(&scene.places, &id, &front.redactor, Arc::clone(&front.events));
+    let recorded = Arc::new(recorded);
+    let ran = attempts(&id, prepared, front, &recorded, deadline);
     let requests = recorded.finish();
-    let ((ran, place), requests) = match ran.and_then(|ran| Ok((ran, requests?))) {
-        Ok(ran) => ran,
+    let ran = ran.and_then(|ran| Ok((ran, requests?)));
+    // What broke around the tool says nothing of it.
+    let went = ran.as_ref().map_or(Went::Neither, |(result, _)| went(result.status));
+    let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went);
+    match ran {
+        Ok((result, requests)) => {
+            record.end(End {
+                ending: result.ending.clone(),
+                code: result.error.as_ref().map(|error| error.code.clone()),
+                cost: prepared.definition.estimates().cost,
+                detail: detail(&result.metadata, requests),
+            })?;
+            left?;
+            Ok(result)
+        }
         Err(error) => {
             record.end(End::of_error(&error))?;
-            return Err(CallError::Started(id, Box::new(error)));
+            Err(CallError::Started(id, Box::new(error)))
         }
-    };
-    let mut result = result(&id, prepared, ran, keeps, &redactor);
-    place.tell(&mut result.metadata);
-    record.end(End {
-        ending: result.ending.clone(),
-        code: result.error.as_ref().map(|error| error.code.clone()),
-        detail: detail(&result.metadata, requests),
-    })?;
-    Ok(result)
+    }
 }
 
 /// How a call ran, as its end records it: the requests have records of their own.
@@ -112,26 +155,30 @@ fn detail(metadata: &Value, requests: u64) -> Value {
     detail
 }
 
-async fn serve(
+pub(super) async fn serve(
     id: &CallId,
     prepared: &Prepared,
-    mut front: Front,
+    front: &Front,
     recorded: &Arc<Recorded>,
+    mut streams: Streams,
+    (attempt, wall): (u32, u64),
 ) -> Result<(Ran, Place), CallError> {
-    let scene = &prepared.scene;
+    let mut scene = prepared.scene.clone();
+    scene.limits.set(Limit::Wall, wall);
+    let scene = &scene;
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-    let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut front.streams.stderr);
-    let place = place(&scene.places, subject, &scene.limits, &mut cancel, told).await?;
+    let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
+    let place =
+        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, told).await?;
     let name = prepared.definition.name.to_string();
+    let asker = asker(id, prepared, Arc::clone(&front.asking))?;
     let exec = ToolExec {
         policy: Arc::clone(&scene.policy),
         root: scene.workspace.root().to_owned(),
         places: scene.places.clone(),
         image: scene.image.clone(),
-        approver: Arc::clone(&front.approver),
-        tool: name.clone(),
-        parent: id.clone(),
+        asker: asker.clone(),
         tighten: prepared.tighten.clone(),
         config: Arc::clone(&scene.config),
         warmth: scene.warmth,
@@ -144,8 +191,12 @@ async fn serve(
         net: Arc::new(Fetcher::new(
             Arc::clone(&scene.policy),
             front.redactor.clone(),
-            Arc::new(ToolNet { approver: Arc::clone(&front.approver), tool: name.clone() }),
+            Arc::new(asker.clone()),
         )),
+        removals: match prepared.definition.removal {
+            Removal::Free => Arc::new(FreeRemovals),
+            Removal::Asked => Arc::new(asker),
+        },
     };
     let job = Job {
         mode: Mode::Run,
@@ -162,10 +213,15 @@ async fn serve(
             working_directory: path_text(scene.workspace.cwd())?.to_owned(),
         }),
         workspace: path_text(scene.workspace.root())?.to_owned(),
-        attempt: 1,
+        attempt,
         code: prepared.compiled.code.clone().into_bytes(),
     };
-    let ran = run_job(id, scene, job, authority, recorded, front.streams, &mut cancel).await?;
+    // A name is free again only when its sandbox is gone.
+    let sandbox = match attempt {
+        1 => id.clone(),
+        _ => CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
+    };
+    let ran = run_job(&sandbox, scene, job, authority, recorded, streams, &mut cancel).await?;
     Ok((ran, place))
 }
 
@@ -180,81 +236,7 @@ fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallErro
     ))
 }
 
-/// What came of the question whether a tool may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    /// It may.
-    Yes,
-    /// It may not, or nobody was there to ask.
-    No,
-    /// Somebody ended the call instead.
-    Cancelled(CancelCause),
-}
-
-/// Asks whether the call may start. A signal is an answer too.
-async fn ask(prepared: &Prepared, approver: Arc<dyn Approver>) -> Result<Answer, CallError> {
-    let definition = &prepared.definition;
-    let permissions = &definition.permissions;
-    let lists = [
-        ("run", &permissions.allowlist),
-        ("write", &permissions.write),
-        ("reach", &permissions.net),
-        ("set", &permissions.env),
-    ];
-    let asks = lists
-        .into_iter()
-        .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())));
-    let question = Question::Tool {
-        tool: definition.name.to_string(),
-        description: definition.description.clone(),
-        args: prepared.args.clone(),
-        risk: definition.risk.word(),
-        file: prepared.file.clone(),
-        policy: prepared.scene.policy.name().to_owned(),
-        asks: asks.collect(),
-    };
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-    Ok(tokio::select! {
-        approval = put(approver, question) => match approval {
-            Approval::Given => Answer::Yes,
-            Approval::None => Answer::No,
-        },
-        cause = cancel.asked() => Answer::Cancelled(cause),
-    })
-}
-
-/// The result of a call that nobody approved.
-fn not_approved(id: &CallId, prepared: &Prepared, answer: Answer) -> CallResult {
-    let name = &prepared.definition.name;
-    let (ending, message, suggestion) = match answer {
-        Answer::Cancelled(cause) => (
-            ending(&Outcome::Cancelled(cause)),
-            "the call was cancelled before it was approved".to_owned(),
-            None,
-        ),
-        Answer::Yes | Answer::No => (
-            Ending::of_kind(Kind::ApprovalNeeded, "approval_needed"),
-            format!("the tool {name} was not approved"),
-            Some(format!(
-                "look at what it may do (runner tool info {name}), then answer y at a terminal, or call it with --yes"
-            )),
-        ),
-    };
-    let error = ErrorObject {
-        code: ending.code.clone().unwrap_or_default(),
-        message,
-        recoverable: true,
-        suggestion,
-        rule: None,
-        stack: None,
-        details: None,
-    };
-    let judged = Judged { ending, value: None, error: Some(error) };
-    assemble(id, prepared, judged, Value::Null, [None, None])
-}
-
-fn result(
+pub(super) fn result(
     id: &CallId,
     prepared: &Prepared,
     ran: Ran,

@@ -40,6 +40,7 @@ const NODE: &str = "node";
 const UMASK: u32 = 0o077;
 
 /// Where and under what a tool runs.
+#[derive(Clone)]
 pub(super) struct Scene {
     /// The policy, within the tool's permissions.
     pub policy: Arc<Effective>,

@@ -32,7 +32,11 @@ pub(super) fn event(row: &Row, first: &Value) -> Value {
     let action = match row.kind {
         Kind::Refused => Action::Denied,
         Kind::Request if body["decision"] != "allow" => Action::Denied,
-        Kind::Approval if body["answer"] != "given" => Action::Denied,
+        Kind::Approval
+            if ["asked", "denied", "never", "void"].iter().any(|it| body["answer"] == *it) =>
+        {
+            Action::Denied
+        }
         _ => Action::Allowed,
     };
     let (action_id, action_word, disposition) = match action {

@@ -26,14 +26,14 @@ const PIECE: usize = 8 << 10;
 const LAST: Duration = Duration::from_secs(5);
 
 /// Standard error, shared.
-pub(super) struct Desk {
+pub(in crate::cli) struct Desk {
     queue: Option<mpsc::Sender<Vec<u8>>>,
     gate: Arc<Mutex<()>>,
     written: Mutex<Receiver<()>>,
 }
 
 /// Holds everything else back.
-pub(super) struct Held<'d>(
+pub(in crate::cli) struct Held<'d>(
     #[expect(dead_code, reason = "what counts is that it is held")] MutexGuard<'d, ()>,
 );
 
@@ -87,7 +87,7 @@ impl Drop for Desk {
 
 /// How foreign bytes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(in crate::cli) enum Shown {
     /// Control characters as escapes.
     AsText,
     /// Unchanged.
@@ -97,7 +97,7 @@ pub(super) enum Shown {
 type Room = Pin<Box<dyn Future<Output = Result<OwnedPermit<Vec<u8>>, SendError<()>>> + Send>>;
 
 /// Where a tool's prints go.
-pub(super) struct Sink {
+pub(in crate::cli) struct Sink {
     queue: mpsc::Sender<Vec<u8>>,
     filter: Option<Terminal<Vec<u8>>>,
     room: Option<Room>,

@@ -2,11 +2,15 @@
 
 use super::place;
 use super::view::View;
+use crate::call::CallError;
 use crate::call::tool::Looker;
 use crate::cli::printer::{Format, Printer};
+use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
+use crate::limits::{Gate, Standing};
+use crate::policies::{Choice, Places};
+use crate::store::Store;
 use crate::tool::{Definition, Tool, ToolName};
 
 /// As typed.
@@ -27,20 +31,36 @@ pub struct Args {
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
-    let library = args.place.resolve()?.library;
+    let place::Place { library, places, .. } = args.place.resolve()?;
     let tool = library.tool(&args.name)?;
+    let circuit = circuit(&places, &args.name)?;
     if let Some(definition) = tool.definition()? {
-        show(tool, definition, printer)?;
+        show(tool, definition, circuit, printer)?;
     } else {
         let looker = Looker::new(cwd.as_deref(), &args.policy.unwrap_or_default())?;
         if let Some(definition) = looker.look(tool)? {
-            show(tool, &definition, printer)?;
+            show(tool, &definition, circuit, printer)?;
         }
     }
     Ok(Ending::ok())
 }
 
-fn show(tool: &Tool, definition: &Definition, printer: &mut Printer) -> Result<(), Error> {
+/// Whether it is called, or failed too often for that. Who was never called has no records.
+fn circuit(places: &Places, name: &ToolName) -> Result<Option<Standing>, Error> {
+    let Some(state) = places.state.as_deref().filter(|it| it.join("store.db").exists()) else {
+        return Ok(None);
+    };
+    let store = Store::open(Some(state)).map_err(CallError::from)?;
+    let limits = config::load(places)?.limits(name);
+    Ok(Some(Gate::new(&store, name, limits).standing().map_err(CallError::from)?))
+}
+
+fn show(
+    tool: &Tool,
+    definition: &Definition,
+    circuit: Option<Standing>,
+    printer: &mut Printer,
+) -> Result<(), Error> {
     match printer.format() {
         Format::Json => {
             let mut record = definition.record();
@@ -49,11 +69,12 @@ fn show(tool: &Tool, definition: &Definition, printer: &mut Printer) -> Result<(
                 record.insert("form".to_owned(), serde_json::json!(tool.form));
                 record.insert("file".to_owned(), tool.file.clone().into());
                 record.insert("digest".to_owned(), tool.digest.to_hex().to_string().into());
+                record.insert("circuit".to_owned(), serde_json::json!(circuit));
                 record.insert("replacesShipped".to_owned(), tool.replaces_shipped.into());
             }
             printer.json(&record)?;
         }
-        Format::Text => printer.data(View { tool, definition })?,
+        Format::Text => printer.data(View { tool, definition, circuit })?,
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! `runner tool …`: run, find, look at, make and check tools.
 
-mod ask;
 mod check;
-mod desk;
+pub(in crate::cli) mod desk;
 mod info;
 mod list;
 mod live;

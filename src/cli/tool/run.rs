@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 
-use super::ask::approver;
 use super::desk::{Desk, Shown};
 use super::live::Live;
+use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
-use crate::call::CallResult;
-use crate::call::Warmth;
 use crate::call::tool::{self, Front, Given, ToolRequest};
+use crate::call::{Asking, CallResult, Warmth};
+use crate::cli::ask::{Yes, approver};
 use crate::cli::exec::{limit, tightened};
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -25,7 +25,7 @@ use crate::exit::Ending;
 use crate::policies::Choice;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
-use crate::tool::ToolName;
+use crate::tool::{RETRY_WORDS, RetryPolicy, ToolName};
 
 /// The largest file of arguments.
 const ARGS_FILE_MAX: u64 = 16 << 20;
@@ -72,11 +72,19 @@ pub struct Args {
     /// Approve what the tool or the policy would ask about
     #[arg(long, short = 'y')]
     yes: bool,
+    /// When to try again if it fails: NONE, QUICK, STANDARD or AGGRESSIVE, instead of what the tool says
+    #[arg(long, value_name = "POLICY")]
+    retry: Option<String>,
+    /// Use this approval, which somebody gave with `runner approve`
+    #[arg(long, value_name = "ID")]
+    approve: Vec<ApprovalId>,
 }
 
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let yes = args.yes;
+    let yes = if args.yes { Yes::Typed } else { Yes::NotTyped };
+    let named = args.approve.clone();
+    let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
     let prepared = args.resolve()?.prepare()?;
     if prepared.replaces_shipped {
@@ -87,24 +95,42 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     }
     let redactor = Redactor::new();
     let desk = Arc::new(Desk::new());
-    let streams = match printer.format() {
-        Format::Json => Streams { keep: Keep::Limit, ..Streams::default() },
-        Format::Text => {
+    let (format, printing) = (printer.format(), Arc::downgrade(&desk));
+    let streams = move || match (format, printing.upgrade()) {
+        (Format::Text, Some(desk)) => {
             Streams { stdout: prints(&desk), stderr: prints(&desk), ..Streams::default() }
         }
+        (Format::Json | Format::Text, _) => Streams { keep: Keep::Limit, ..Streams::default() },
     };
     let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
+    let asking = Asking {
+        approver: approver(yes, Arc::clone(&desk)),
+        named,
+        times: prepared.config().approvals(),
+        places: prepared.places().clone(),
+        redactor: redactor.clone(),
+    };
     let front = Front {
         events: Arc::new(events),
-        streams,
-        approver: approver(yes, Arc::clone(&desk)),
+        streams: Arc::new(streams),
+        asking: Arc::new(asking),
         redactor,
+        retry,
     };
-    let result = tool::run(&prepared, front)?;
+    let result = tool::run(&prepared, &front)?;
+    drop(front);
     // What the tool said comes before what came of it.
     drop(desk);
     report(&result, printer)?;
     Ok(result.ending)
+}
+
+/// A policy for retries, by its word.
+fn retry(word: &str) -> Result<RetryPolicy, UsageError> {
+    RetryPolicy::by_word(word).ok_or_else(|| UsageError::Option {
+        option: "--retry".to_owned(),
+        why: format!("`{word}` is no policy for retries; known: {}", RETRY_WORDS.join(", ")),
+    })
 }
 
 impl Args {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::cli::style;
 use crate::cli::visible::visible;
-use crate::tool::{Body, Definition, Permissions, Schema, Tokens, Tool};
+use crate::limits::{Breaker, Standing};
+use crate::tool::{Body, Definition, Permissions, Removal, Schema, Tokens, Tool};
 
 /// A tool and what it says.
 pub struct View<'a> {
@@ -14,6 +15,8 @@ pub struct View<'a> {
     pub tool: &'a Tool,
     /// What it says.
     pub definition: &'a Definition,
+    /// Whether it is called, if it ever was.
+    pub circuit: Option<Standing>,
 }
 
 impl fmt::Display for View<'_> {
@@ -29,8 +32,11 @@ impl fmt::Display for View<'_> {
         field(f, "source", &format!("{}  {faint}{file}{faint:#}", self.tool.layer.word()))?;
         field(f, "tier", &format!("{}, {} risk", it.tier.word(), it.risk.word()))?;
         field(f, "category", it.category.word())?;
-        let approval =
-            if it.auto_accept { "not needed by the tool" } else { "asked for each call" };
+        let approval = match (it.auto_accept, it.removal) {
+            (false, _) => "asked for each call",
+            (true, Removal::Asked) => "asked for what it removes",
+            (true, Removal::Free) => "not needed by the tool",
+        };
         field(f, "approval", approval)?;
         let tokens = match it.tokens {
             Tokens::Said(figure) => format!("~{figure} tokens"),
@@ -39,6 +45,9 @@ impl fmt::Display for View<'_> {
         field(f, "costs", &tokens)?;
         if !it.enabled {
             field(f, "state", "off")?;
+        }
+        if let Some(text) = self.circuit.and_then(standing) {
+            field(f, "circuit", &text)?;
         }
         if let Body::Module(described) = &it.body {
             if let Some(page) = &described.documentation {
@@ -138,4 +147,14 @@ fn permissions(f: &mut fmt::Formatter<'_>, it: &Permissions) -> fmt::Result {
 /// A name in a narrow column and its value. The value is already safe to show.
 fn field(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     writeln!(f, "  {name:<10}  {value}")
+}
+
+/// What is said of a tool that failed, or is not called because of it.
+fn standing(it: Standing) -> Option<String> {
+    let counted = format!("{} of {} calls failed", it.failed, it.calls);
+    match it.breaker {
+        Breaker::Closed => (it.failed > 0).then(|| format!("closed: {counted}")),
+        Breaker::Open => Some("open: it failed too often and is not called for a while".to_owned()),
+        Breaker::HalfOpen => Some("half open: the next call is a probe".to_owned()),
+    }
 }

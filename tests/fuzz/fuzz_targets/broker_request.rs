@@ -26,7 +26,7 @@ use runner_policy::{Effective, Origin, PolicySet, Source, parse};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use broker::frame::{HEADER, encode};
-use broker::{Authority, BrokerLimits, Form, Job, Mode, NoExec, NoNet, Silent};
+use broker::{Authority, BrokerLimits, Form, Job, Mode, FreeRemovals, NoExec, NoNet, Silent};
 use sandbox::workspace::Workspace;
 
 const OUTSIDE: &str = "canary-outside";
@@ -83,6 +83,7 @@ fuzz_target!(|data: &[u8]| {
         },
         exec: Arc::new(NoExec),
         net: Arc::new(NoNet),
+        removals: Arc::new(FreeRemovals),
     };
     let said = runtime.block_on(async {
         let (peer, host) = tokio::io::duplex(1 << 16);

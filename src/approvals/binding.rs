@@ -1,0 +1,216 @@
+//! What an answer is about.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What a call asks for, whole.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Who is called: `exec`, `tool:NAME`, or what a tool wants to do: `tool:NAME/exec`.
+    pub subject: String,
+    /// The digest of the tool with every input of its compile, or of the policy that asks.
+    pub digest: String,
+    /// Every file of the tool, with its content's digest; nothing for a command.
+    pub inputs: Vec<(String, String)>,
+    /// Its arguments by name.
+    pub arguments: Map<String, Value>,
+    /// The workspace.
+    pub workspace: String,
+}
+
+/// What an answer covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// Who may be called.
+    pub subject: String,
+    /// Its digest.
+    pub digest: String,
+    /// Its files, to say which has changed.
+    pub inputs: Vec<(String, String)>,
+    /// Its arguments.
+    pub arguments: BTreeMap<String, Bound>,
+    /// The workspace.
+    pub workspace: String,
+}
+
+/// What an argument may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// This very value, by its digest: values can be secrets, and are not kept.
+    Exactly(String),
+    /// Any text that this pattern matches; `*` stands for anything.
+    Like(String),
+}
+
+/// Whether an answer covers a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Covers {
+    /// It does.
+    Yes,
+    /// It is about something else.
+    No,
+    /// It would, but the tool is not what was approved.
+    Changed {
+        /// The file that differs, as the tool's folder has it.
+        file: String,
+    },
+}
+
+impl Asked {
+    /// An answer to exactly this.
+    #[must_use]
+    pub fn exactly(&self) -> Binding {
+        let bound =
+            |(name, value): (&String, &Value)| (name.clone(), Bound::Exactly(digest(value)));
+        Binding {
+            subject: self.subject.clone(),
+            digest: self.digest.clone(),
+            inputs: self.inputs.clone(),
+            arguments: self.arguments.iter().map(bound).collect(),
+            workspace: self.workspace.clone(),
+        }
+    }
+}
+
+impl Binding {
+    /// Whether it covers a call.
+    #[must_use]
+    pub fn covers(&self, asked: &Asked) -> Covers {
+        let named = self.arguments.keys().all(|name| asked.arguments.contains_key(name))
+            && asked.arguments.len() == self.arguments.len();
+        let fits = |(name, value): (&String, &Value)| match self.arguments.get(name) {
+            Some(Bound::Exactly(expected)) => digest(value) == *expected,
+            Some(Bound::Like(pattern)) => value.as_str().is_some_and(|text| like(pattern, text)),
+            None => false,
+        };
+        if self.subject != asked.subject
+            || self.workspace != asked.workspace
+            || !named
+            || !asked.arguments.iter().all(fits)
+        {
+            return Covers::No;
+        }
+        if self.digest == asked.digest {
+            return Covers::Yes;
+        }
+        match self.changed(asked) {
+            Some(file) => Covers::Changed { file },
+            // Another policy asks: that is another question.
+            None => Covers::No,
+        }
+    }
+
+    /// The first file that is not what it was, that is new, or that is gone.
+    fn changed(&self, asked: &Asked) -> Option<String> {
+        let now: BTreeMap<_, _> = asked.inputs.iter().cloned().collect();
+        let before: BTreeMap<_, _> = self.inputs.iter().cloned().collect();
+        let differs = |path: &&String| now.get(*path) != before.get(*path);
+        let all = before.keys().chain(now.keys());
+        // The tool's own file if nothing else differs: the code that was made of them does.
+        all.clone().find(differs).or_else(|| asked.inputs.first().map(|(path, _)| path)).cloned()
+    }
+}
+
+/// The digest of a value, however its keys are ordered.
+fn digest(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                let keys: BTreeMap<_, _> = map.iter().collect();
+                keys.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+            }
+            Value::Array(items) => items.iter().map(sorted).collect(),
+            other => other.clone(),
+        }
+    }
+    blake3::hash(sorted(value).to_string().as_bytes()).to_hex().to_string()
+}
+
+/// Whether a pattern matches a text whole; `*` stands for anything, and nothing else is special.
+fn like(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asked(arguments: Value, digest: &str, inputs: &[(&str, &str)]) -> Asked {
+        Asked {
+            subject: "tool:t".to_owned(),
+            digest: digest.to_owned(),
+            inputs: inputs
+                .iter()
+                .map(|(path, it)| ((*path).to_owned(), (*it).to_owned()))
+                .collect(),
+            arguments: arguments.as_object().unwrap().clone(),
+            workspace: "/w".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_covers_the_same_call_and_no_other() {
+        let files = [("t.yml", "1"), ("lib.ts", "2")];
+        let first = asked(json!({"a": 1, "b": {"x": 1, "y": 2}}), "d", &files);
+        let binding = first.exactly();
+        let again = asked(json!({"b": {"y": 2, "x": 1}, "a": 1}), "d", &files);
+        assert_eq!(binding.covers(&again), Covers::Yes, "the order of keys says nothing");
+        for other in [
+            json!({"a": 2, "b": {"x": 1, "y": 2}}),
+            json!({"a": 1}),
+            json!({"a": 1, "b": {"x": 1, "y": 2}, "c": 0}),
+        ] {
+            assert_eq!(binding.covers(&asked(other, "d", &files)), Covers::No);
+        }
+        let elsewhere = Asked { workspace: "/v".to_owned(), ..first.clone() };
+        assert_eq!(binding.covers(&elsewhere), Covers::No);
+        let another = Asked { subject: "tool:u".to_owned(), ..first };
+        assert_eq!(binding.covers(&another), Covers::No);
+    }
+
+    #[test]
+    fn a_changed_tool_is_told_by_the_file_that_changed() {
+        let binding = asked(json!({}), "d", &[("t.yml", "1"), ("lib.ts", "2")]).exactly();
+        for (inputs, file) in [
+            (&[("t.yml", "1"), ("lib.ts", "3")][..], "lib.ts"),
+            (&[("t.yml", "1"), ("lib.ts", "2"), ("new.ts", "4")], "new.ts"),
+            (&[("t.yml", "1")], "lib.ts"),
+            (&[("t.yml", "9"), ("lib.ts", "2")], "t.yml"),
+        ] {
+            let now = asked(json!({}), "e", inputs);
+            assert_eq!(binding.covers(&now), Covers::Changed { file: file.to_owned() });
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_texts_only() {
+        let mut binding = asked(json!({"path": "src/a.ts"}), "d", &[]).exactly();
+        binding.arguments.insert("path".to_owned(), Bound::Like("src/*.ts".to_owned()));
+        for (value, covers) in [
+            (json!("src/b.ts"), Covers::Yes),
+            (json!("src/b.tsx"), Covers::No),
+            (json!("etc/b.ts"), Covers::No),
+            (json!(["src/b.ts"]), Covers::No),
+        ] {
+            assert_eq!(binding.covers(&asked(json!({"path": value}), "d", &[])), covers);
+        }
+        assert!(
+            like("a*b*c", "a--b--c") && like("*", "") && !like("a*a", "a") && !like("a*b*c", "acb")
+        );
+    }
+}

@@ -1,0 +1,467 @@
+//! The book of questions and answers.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::binding::{Asked, Binding, Bound, Covers};
+use super::error::ApprovalError;
+use super::id::ApprovalId;
+use super::session::session;
+use crate::audit::{Actor, Answered, Event, Ledger};
+use crate::config::Approvals as Times;
+use crate::engine::{CallId, Owner};
+use crate::store::{ApprovalRow, ApprovalRows, Store};
+use crate::text::harmless_json;
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// For one call.
+    Once,
+    /// Until the session ends.
+    Session,
+    /// For a time.
+    Time,
+    /// It says no, to the same call each time.
+    Never,
+}
+
+/// What has become of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nobody has answered.
+    Pending,
+    /// Yes.
+    Granted,
+    /// No.
+    Denied,
+    /// A yes for one call, and that call has come.
+    Used,
+    /// A yes to a tool that has changed.
+    Void,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident $word:literal)* }) => {
+        impl $type {
+            /// Its word.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),* }
+            }
+
+            fn by_word(word: &str) -> Option<Self> {
+                [$(Self::$variant),*].into_iter().find(|it| it.word() == word)
+            }
+        }
+    };
+}
+words!(Scope { Once "once" Session "session" Time "time" Never "never" });
+words!(State { Pending "pending" Granted "granted" Denied "denied" Used "used" Void "void" });
+
+/// What the book says about a call.
+#[derive(Debug)]
+pub enum Found {
+    /// It was approved. An approval for one call is used up now.
+    Granted(ApprovalId),
+    /// A person said never.
+    Never(ApprovalId),
+    /// Nothing: it must be asked about.
+    Nothing,
+}
+
+/// An answer that a person gives.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// How long it holds.
+    pub scope: Scope,
+    /// For a time: which. Cut to what the configuration allows.
+    pub time: Option<Duration>,
+    /// Arguments that may differ, with the pattern that they must match.
+    pub patterns: Vec<(String, String)>,
+}
+
+/// A question, or an answer that holds, as it is listed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Waiting {
+    /// Its id.
+    pub id: ApprovalId,
+    /// When it was asked, in milliseconds since 1970.
+    pub asked: i64,
+    /// Until when it waits or holds.
+    pub ends: i64,
+    /// What has become of it.
+    pub state: State,
+    /// How long it holds.
+    pub scope: Scope,
+    /// What is asked about.
+    pub subject: String,
+    /// Where.
+    pub workspace: String,
+    /// The call that asked.
+    pub call: String,
+    /// What is shown, line by line.
+    pub question: Value,
+    #[serde(skip)]
+    asker: CallId,
+    #[serde(skip)]
+    row: ApprovalRow,
+    #[serde(skip)]
+    binding: Binding,
+}
+
+/// The book in a store.
+pub struct Book {
+    ledger: Ledger,
+    times: Times,
+}
+
+impl Book {
+    /// The book of a store, under these times.
+    #[must_use]
+    pub fn new(store: Store, times: Times) -> Self {
+        Self { ledger: Ledger::new(store), times }
+    }
+
+    /// Looks for an answer that covers a call. `only` names the one that the caller means.
+    ///
+    /// # Errors
+    /// The tool has changed since it was approved, or the named answer is not one to this call.
+    pub fn look(
+        &self,
+        asked: &Asked,
+        only: Option<&ApprovalId>,
+        call: &CallId,
+    ) -> Result<Found, ApprovalError> {
+        let rows = match only {
+            Some(id) => vec![self.find(id)?],
+            None => self.about(asked)?,
+        };
+        let mut changed = None;
+        for it in rows {
+            let covers = it.binding.covers(asked);
+            let named = only == Some(&it.id);
+            if named {
+                check_named(&it, &covers)?;
+            }
+            let alive =
+                it.ends > now() && (it.scope != Scope::Session || it.row.session == session());
+            match (it.state, covers) {
+                (State::Denied, Covers::Yes) if alive && it.scope == Scope::Never => {
+                    return Ok(Found::Never(it.id));
+                }
+                // Another process may have used it up at the same moment.
+                (State::Granted, Covers::Yes)
+                    if alive
+                        && (it.scope != Scope::Once || self.become_(&it, State::Used, call)?) =>
+                {
+                    return Ok(Found::Granted(it.id));
+                }
+                (State::Granted, Covers::Changed { file }) if alive => {
+                    self.become_(&it, State::Void, call)?;
+                    changed.get_or_insert(file);
+                }
+                _ => {}
+            }
+        }
+        match changed {
+            Some(file) => Err(ApprovalError::Changed { subject: asked.subject.clone(), file }),
+            None => Ok(Found::Nothing),
+        }
+    }
+
+    /// Writes a question down that nobody is there to answer. The same question is written once.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn wait(
+        &self,
+        asked: &Asked,
+        question: Value,
+        call: &CallId,
+    ) -> Result<Waiting, ApprovalError> {
+        let binding = asked.exactly();
+        let same =
+            |it: &Waiting| it.state == State::Pending && it.ends > now() && it.binding == binding;
+        if let Some(already) = self.about(asked)?.into_iter().find(same) {
+            return Ok(already);
+        }
+        let ends = now().saturating_add(millis(self.times.pending));
+        let row = new_row(&binding, question, call, State::Pending, Scope::Once, ends)?;
+        self.write(row, "asked", call)
+    }
+
+    /// Writes down what a person at the terminal has answered.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn answered(
+        &self,
+        asked: &Asked,
+        question: Value,
+        call: &CallId,
+        given: &Given,
+    ) -> Result<Waiting, ApprovalError> {
+        let binding = bound(asked.exactly(), given)?;
+        let (state, word) = match given.scope {
+            Scope::Never => (State::Denied, "never"),
+            // The call that asked is the one that uses it up.
+            Scope::Once => (State::Used, "approved"),
+            Scope::Session | Scope::Time => (State::Granted, "approved"),
+        };
+        let row = new_row(&binding, question, call, state, given.scope, self.until(given))?;
+        self.write(row, word, call)
+    }
+
+    /// Records that the caller's own option approved it.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn by_option(&self, asked: &Asked, call: &CallId) -> Result<(), ApprovalError> {
+        let row = new_row(&asked.exactly(), Value::Null, call, State::Used, Scope::Once, now())?;
+        self.record(call, &row, "--yes")
+    }
+
+    /// Answers a question by its id.
+    ///
+    /// # Errors
+    /// There is none, it is over, or a pattern is not about its arguments.
+    pub fn answer(&self, id: &ApprovalId, given: &Given) -> Result<Waiting, ApprovalError> {
+        let mut it = self.find(id)?;
+        let open = match it.state {
+            State::Pending => it.ends > now(),
+            // A no can be taken back, and a yes too.
+            State::Denied | State::Granted => true,
+            State::Used | State::Void => false,
+        };
+        if !open {
+            let state =
+                if it.state == State::Pending { "it waited too long" } else { it.state.word() };
+            return Err(ApprovalError::Over { id: id.clone(), state });
+        }
+        let seen = it.state;
+        it.binding = bound(it.binding, given)?;
+        it.scope = given.scope;
+        it.state = if given.scope == Scope::Never { State::Denied } else { State::Granted };
+        it.ends = self.until(given);
+        let answer = if it.state == State::Denied { "never" } else { "approved" };
+        self.put(&mut it, seen, answer)?;
+        Ok(it)
+    }
+
+    /// Says no to a question, this time.
+    ///
+    /// # Errors
+    /// There is none, or it is over.
+    pub fn deny(&self, id: &ApprovalId) -> Result<Waiting, ApprovalError> {
+        let mut it = self.find(id)?;
+        let seen = it.state;
+        if !matches!(seen, State::Pending | State::Granted) {
+            return Err(ApprovalError::Over { id: id.clone(), state: seen.word() });
+        }
+        it.state = State::Denied;
+        it.scope = Scope::Once;
+        self.put(&mut it, seen, "denied")?;
+        Ok(it)
+    }
+
+    /// The question with this id.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, id: &ApprovalId) -> Result<Waiting, ApprovalError> {
+        let row = ApprovalRows::new(self.ledger.store()).get(id.as_str())?;
+        row.and_then(waiting).ok_or_else(|| ApprovalError::Unknown(id.clone()))
+    }
+
+    /// All that wait or hold now, newest first; with `over` also those that do not any more.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn list(&self, over: bool) -> Result<Vec<Waiting>, ApprovalError> {
+        let rows = ApprovalRows::new(self.ledger.store()).list(None)?;
+        let open = |it: &Waiting| {
+            it.ends > now()
+                && (matches!(it.state, State::Pending | State::Granted) || it.scope == Scope::Never)
+        };
+        Ok(rows.into_iter().filter_map(waiting).filter(|it| over || open(it)).collect())
+    }
+
+    fn about(&self, asked: &Asked) -> Result<Vec<Waiting>, ApprovalError> {
+        let about = (asked.subject.as_str(), asked.workspace.as_str());
+        let rows = ApprovalRows::new(self.ledger.store()).list(Some(about))?;
+        Ok(rows.into_iter().filter_map(waiting).collect())
+    }
+
+    /// When an answer ends.
+    fn until(&self, given: &Given) -> i64 {
+        let time = match given.scope {
+            Scope::Once => self.times.pending,
+            Scope::Session => self.times.session,
+            Scope::Time => given.time.unwrap_or(self.times.grant).min(self.times.longest),
+            Scope::Never => return i64::MAX,
+        };
+        now().saturating_add(millis(time))
+    }
+
+    /// A row that takes another state, unless another process was faster; whether it did.
+    fn become_(&self, it: &Waiting, state: State, call: &CallId) -> Result<bool, ApprovalError> {
+        let row = ApprovalRow { state: state.word().to_owned(), ..it.row.clone() };
+        let done = ApprovalRows::new(self.ledger.store()).replace(it.state.word(), &row)?;
+        if done {
+            self.record(call, &row, state.word())?;
+        }
+        Ok(done)
+    }
+
+    fn put(
+        &self,
+        it: &mut Waiting,
+        seen: State,
+        answer: &'static str,
+    ) -> Result<(), ApprovalError> {
+        it.row.state = it.state.word().to_owned();
+        it.row.scope = it.scope.word().to_owned();
+        it.row.ends = it.ends;
+        it.row.binding = json!(it.binding).to_string();
+        it.row.session = if it.scope == Scope::Session { session() } else { None };
+        if !ApprovalRows::new(self.ledger.store()).replace(seen.word(), &it.row)? {
+            return Err(ApprovalError::Over {
+                id: it.id.clone(),
+                state: "another answer came first",
+            });
+        }
+        self.record(&it.asker, &it.row, answer)
+    }
+
+    fn write(
+        &self,
+        row: ApprovalRow,
+        answer: &'static str,
+        call: &CallId,
+    ) -> Result<Waiting, ApprovalError> {
+        ApprovalRows::new(self.ledger.store()).add(&row)?;
+        self.record(call, &row, answer)?;
+        let id = row.id.clone();
+        waiting(row)
+            .ok_or_else(|| ApprovalError::BadOption(format!("the question {id} cannot be kept")))
+    }
+
+    /// Every question and answer is in the ledger too.
+    fn record(
+        &self,
+        call: &CallId,
+        row: &ApprovalRow,
+        answer: &'static str,
+    ) -> Result<(), ApprovalError> {
+        let answered = Answered {
+            id: row.id.clone(),
+            answer,
+            scope: row.scope.clone(),
+            until: row.ends,
+            subject: row.subject.clone(),
+            workspace: row.workspace.clone(),
+            actor: Actor::this(),
+            question: serde_json::from_str(&row.question).unwrap_or(Value::Null),
+        };
+        let owner = Owner::this().map_err(ApprovalError::NoId)?;
+        Ok(self.ledger.append(call, Event::Approval(&answered), &owner)?)
+    }
+}
+
+/// Whether the answer that the caller named is one to this call.
+fn check_named(it: &Waiting, covers: &Covers) -> Result<(), ApprovalError> {
+    let id = it.id.clone();
+    match (covers, it.state) {
+        (Covers::No, _) => Err(ApprovalError::Differs(id)),
+        (Covers::Changed { .. }, State::Granted) => Ok(()),
+        (Covers::Changed { file }, _) => {
+            Err(ApprovalError::Changed { subject: it.subject.clone(), file: file.clone() })
+        }
+        (Covers::Yes, State::Pending) if it.ends > now() => Err(ApprovalError::NotYet(id)),
+        (Covers::Yes, State::Pending) => {
+            Err(ApprovalError::Over { id, state: "it waited too long" })
+        }
+        (Covers::Yes, State::Granted) if it.ends <= now() => {
+            Err(ApprovalError::Over { id, state: "its time is over" })
+        }
+        (Covers::Yes, State::Granted) => Ok(()),
+        (Covers::Yes, State::Denied | State::Used | State::Void) => {
+            Err(ApprovalError::Over { id, state: it.state.word() })
+        }
+    }
+}
+
+/// A binding with the patterns that a person gave.
+fn bound(mut binding: Binding, given: &Given) -> Result<Binding, ApprovalError> {
+    for (name, pattern) in &given.patterns {
+        match binding.arguments.get_mut(name) {
+            Some(argument) => *argument = Bound::Like(pattern.clone()),
+            None => {
+                let known: Vec<_> = binding.arguments.keys().map(String::as_str).collect();
+                return Err(ApprovalError::BadOption(format!(
+                    "the call has no argument `{name}`; it has: {}",
+                    known.join(", ")
+                )));
+            }
+        }
+    }
+    Ok(binding)
+}
+
+fn new_row(
+    binding: &Binding,
+    question: Value,
+    call: &CallId,
+    state: State,
+    scope: Scope,
+    ends: i64,
+) -> Result<ApprovalRow, ApprovalError> {
+    Ok(ApprovalRow {
+        id: ApprovalId::fresh().map_err(ApprovalError::NoId)?.to_string(),
+        asked: now(),
+        ends,
+        state: state.word().to_owned(),
+        scope: scope.word().to_owned(),
+        subject: binding.subject.clone(),
+        workspace: binding.workspace.clone(),
+        session: if scope == Scope::Session { session() } else { None },
+        call: call.to_string(),
+        binding: json!(binding).to_string(),
+        question: harmless_json(question.to_string()),
+    })
+}
+
+/// A row as it is meant. What this program did not write is not there.
+fn waiting(row: ApprovalRow) -> Option<Waiting> {
+    Some(Waiting {
+        id: row.id.parse().ok()?,
+        asked: row.asked,
+        ends: row.ends,
+        state: State::by_word(&row.state)?,
+        scope: Scope::by_word(&row.scope)?,
+        subject: row.subject.clone(),
+        workspace: row.workspace.clone(),
+        call: row.call.clone(),
+        asker: CallId::new(&row.call)?,
+        question: serde_json::from_str(&row.question).unwrap_or(Value::Object(Map::new())),
+        binding: serde_json::from_str(&row.binding).ok()?,
+        row,
+    })
+}
+
+fn now() -> i64 {
+    millis(crate::engine::now())
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+//! Questions and answers in a real store.
+
+use super::*;
+use crate::audit::{Filter, Kind};
+use serde_json::json;
+
+fn book(folder: &std::path::Path) -> Book {
+    Book::new(Store::open(Some(folder)).unwrap(), crate::config::Config::default().approvals())
+}
+
+fn asked(digest: &str, arguments: Value) -> Asked {
+    Asked {
+        subject: "tool:t".to_owned(),
+        digest: digest.to_owned(),
+        inputs: vec![("t.yml".to_owned(), digest.to_owned())],
+        arguments: arguments.as_object().unwrap().clone(),
+        workspace: "/w".to_owned(),
+    }
+}
+
+fn given(scope: Scope) -> Given {
+    Given { scope, time: None, patterns: Vec::new() }
+}
+
+fn granted(book: &Book, asked: &Asked, only: Option<&ApprovalId>) -> Option<ApprovalId> {
+    match book.look(asked, only, &CallId::fresh().unwrap()).unwrap() {
+        Found::Granted(id) => Some(id),
+        Found::Never(_) | Found::Nothing => None,
+    }
+}
+
+#[test]
+fn a_question_is_written_once_answered_once_and_used_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let first = asked("d", json!({"a": 1}));
+    let id = book.wait(&first, json!([]), &call).unwrap().id;
+    assert_eq!(book.wait(&first, json!([]), &call).unwrap().id, id);
+    assert!(matches!(book.look(&first, Some(&id), &call), Err(ApprovalError::NotYet(_))));
+    assert_eq!(granted(&book, &first, None), None);
+    book.answer(&id, &given(Scope::Once)).unwrap();
+    let other = asked("d", json!({"a": 2}));
+    assert!(matches!(book.look(&other, Some(&id), &call), Err(ApprovalError::Differs(_))));
+    assert_eq!(granted(&book, &first, Some(&id)), Some(id.clone()));
+    let again = book.look(&first, Some(&id), &call).unwrap_err();
+    assert!(matches!(again, ApprovalError::Over { state: "used", .. }), "{again}");
+    assert_eq!(granted(&book, &first, None), None);
+}
+
+#[test]
+fn an_approval_for_a_time_holds_for_its_pattern_until_the_tool_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let id = book.wait(&asked("d", json!({"p": "src/a"})), json!([]), &call).unwrap().id;
+    let wrong = Given { patterns: vec![("q".to_owned(), "*".to_owned())], ..given(Scope::Time) };
+    assert!(matches!(book.answer(&id, &wrong), Err(ApprovalError::BadOption(_))));
+    let like = Given { patterns: vec![("p".to_owned(), "src/*".to_owned())], ..given(Scope::Time) };
+    book.answer(&id, &like).unwrap();
+    for _ in 0..3 {
+        assert_eq!(granted(&book, &asked("d", json!({"p": "src/b"})), None), Some(id.clone()));
+    }
+    assert_eq!(granted(&book, &asked("d", json!({"p": "etc/b"})), None), None);
+    let changed = book.look(&asked("e", json!({"p": "src/b"})), None, &call).unwrap_err();
+    assert!(
+        matches!(&changed, ApprovalError::Changed { file, .. } if file == "t.yml"),
+        "{changed}"
+    );
+    // It is void from then on, also for the old content.
+    assert_eq!(granted(&book, &asked("d", json!({"p": "src/b"})), None), None);
+}
+
+#[test]
+fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let it = asked("d", json!({}));
+    let never = book.answered(&it, json!([]), &call, &given(Scope::Never)).unwrap().id;
+    assert!(matches!(book.look(&it, None, &call).unwrap(), Found::Never(_)));
+    book.answer(&never, &given(Scope::Once)).unwrap();
+    assert_eq!(granted(&book, &it, None), Some(never));
+    let session = book.answered(&it, json!([]), &call, &given(Scope::Session)).unwrap();
+    assert_eq!(granted(&book, &it, None), Some(session.id.clone()));
+    let mut elsewhere = session.row.clone();
+    elsewhere.session = Some("another".to_owned());
+    ApprovalRows::new(book.ledger.store()).replace("granted", &elsewhere).unwrap();
+    assert_eq!(granted(&book, &it, None), None);
+}
+
+#[test]
+fn what_waited_too_long_is_over_and_everything_is_in_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let it = asked("d", json!({}));
+    let waiting = book.wait(&it, json!([["tool", "t"]]), &call).unwrap();
+    let late = ApprovalRow { ends: waiting.asked - 1, ..waiting.row.clone() };
+    ApprovalRows::new(book.ledger.store()).replace("pending", &late).unwrap();
+    assert!(book.answer(&waiting.id, &given(Scope::Once)).is_err());
+    assert!(book.list(false).unwrap().is_empty());
+    let fresh = book.wait(&it, json!([]), &call).unwrap();
+    assert_ne!(fresh.id, waiting.id);
+    book.deny(&fresh.id).unwrap();
+    assert!(book.deny(&fresh.id).is_err());
+    assert_eq!(book.list(true).unwrap().len(), 2);
+    let ledger = &book.ledger;
+    let rows = ledger.show(call.as_str()).unwrap();
+    assert!(rows.iter().all(|row| row.kind == Kind::Approval), "{rows:?}");
+    let answers: Vec<_> = rows.iter().map(|row| row.body["answer"].clone()).collect();
+    assert_eq!(answers, ["asked", "asked", "denied"]);
+    assert!(ledger.list(&Filter::default()).unwrap().is_empty(), "a question is no call");
+}

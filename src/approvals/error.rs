@@ -1,0 +1,138 @@
+//! Why a question was not answered, or an answer not taken.
+
+use std::fmt;
+
+use super::id::ApprovalId;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+use crate::store::StoreError;
+
+/// What is wrong with an approval.
+#[derive(Debug)]
+pub enum ApprovalError {
+    /// There is no question with this id.
+    Unknown(ApprovalId),
+    /// It was answered, used up, voided, or it waited too long.
+    Over {
+        /// Which.
+        id: ApprovalId,
+        /// What has become of it.
+        state: &'static str,
+    },
+    /// Nobody has answered it yet.
+    NotYet(ApprovalId),
+    /// It is about another call.
+    Differs(ApprovalId),
+    /// A tool that was approved is not the same any more.
+    Changed {
+        /// The tool.
+        subject: String,
+        /// The file that differs.
+        file: String,
+    },
+    /// Only a person at a terminal can answer.
+    NoTerminal,
+    /// The answer was not yes.
+    Declined(ApprovalId),
+    /// An option of the answer cannot be meant like this.
+    BadOption(String),
+    /// The rows cannot be read or written.
+    Store(StoreError),
+    /// The kernel gave no id.
+    NoId(std::io::Error),
+}
+
+impl From<StoreError> for ApprovalError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for ApprovalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(id) => write!(f, "there is no question {id}"),
+            Self::Over { id, state } => write!(f, "the question {id} is over: {state}"),
+            Self::NotYet(id) => write!(f, "nobody has answered the question {id} yet"),
+            Self::Differs(id) => write!(
+                f,
+                "the approval {id} is about another call: tool, arguments and workspace must be those of the question"
+            ),
+            Self::Changed { subject, file } => {
+                let tool = subject.strip_prefix("tool:").unwrap_or(subject);
+                write!(f, "the tool {tool} is not what was approved: {file} has changed")
+            }
+            Self::NoTerminal => f.write_str("answering needs a person at a terminal"),
+            Self::Declined(id) => write!(f, "the question {id} was not approved"),
+            Self::BadOption(why) => f.write_str(why),
+            Self::Store(error) => error.fmt(f),
+            Self::NoId(error) => write!(f, "cannot make an id: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ApprovalError {}
+
+impl Failure for ApprovalError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "approval_unknown",
+            Self::Over { .. } => "approval_over",
+            Self::NotYet(_) => "approval_needed",
+            Self::Differs(_) => "approval_differs",
+            Self::Changed { .. } => "tool_digest_mismatch",
+            Self::NoTerminal => "approval_needs_terminal",
+            Self::Declined(_) => "approval_declined",
+            Self::BadOption(_) => "usage",
+            Self::Store(error) => error.code(),
+            Self::NoId(_) => "local_error",
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unknown(_) | Self::BadOption(_) => Kind::Usage,
+            Self::NotYet(_) | Self::NoTerminal | Self::Declined(_) | Self::Over { .. } => {
+                Kind::ApprovalNeeded
+            }
+            Self::Differs(_) | Self::Changed { .. } => Kind::Denied,
+            Self::Store(error) => error.kind(),
+            Self::NoId(_) => Kind::Broken,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Store(error) => error.fault(),
+            Self::NoId(_) => Fault::Engine,
+            Self::Changed { .. } => Fault::Command,
+            _ => Fault::Usage,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Store(error) => error.retry(),
+            Self::NotYet(_) => Retry::CanHelp,
+            _ => Retry::CannotHelp,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`runner approvals` lists those that wait".to_owned(),
+            Self::Over { .. } | Self::Differs(_) => {
+                "call it without --approve: it then asks anew, with a new id".to_owned()
+            }
+            Self::NotYet(id) => format!("a person can answer: runner approve {id}"),
+            Self::Changed { .. } => {
+                "look at what changed, then call it again: it is asked about anew".to_owned()
+            }
+            Self::NoTerminal => "ask a person to run this command".to_owned(),
+            Self::Declined(_) => return None,
+            Self::BadOption(_) => "`runner approve --help` shows the right form".to_owned(),
+            Self::Store(error) => return error.hint(),
+            Self::NoId(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! Approvals: questions that wait for a person, and answers that hold.
+//!
+//! ```text
+//! a call that must be asked about
+//!    |-- an answer covers it ------------> runs, or is refused (never)
+//!    |-- a person is at the terminal ----> once | this session | until a time | no | never
+//!    +-- nobody is --------------------> a question with an id; `runner approve ID` answers it later
+//! ```
+//!
+//! Duty: what an answer is about, how long it holds, and that it is kept: each question and each answer is a row of
+//! its own and a record in the ledger. An answer is bound ([`Binding`]) to who is called, to the very content of that
+//! tool with all that it imports, to its arguments (exactly, or by a pattern that the person gave) and to the
+//! workspace. A tool that has changed since voids the answer, and the call says which file it was.
+//!
+//! Non-goals: deciding whether a question is needed (the policy and the tool's tier do), and putting it to a person
+//! (the front does). Trust boundary: the call that asks is the adversary's; the rows are in the caller's own state
+//! folder, which no sandbox sees. Answering needs a terminal, or a configuration that says otherwise.
+
+mod binding;
+mod book;
+mod error;
+mod id;
+mod session;
+
+pub use binding::{Asked, Binding, Bound, Covers};
+pub use book::{Book, Found, Given, Scope, State, Waiting};
+pub use error::ApprovalError;
+pub use id::ApprovalId;
+pub use session::session;

@@ -1,0 +1,12 @@
+//! Asking before something runs that a policy, a tool's author or a tool's tier wants a person to see.
+//!
+//! Duty: the question, whole, and the way from it to an answer: first what the book of approvals says, then a person
+//! if one is there, else a question that waits with an id. Non-goals: how a question looks (the front's), how answers
+//! are kept (`approvals`). Trust boundary: everything in a question may be the adversary's text.
+
+mod question;
+mod settle;
+
+pub use question::Question;
+pub use settle::{Always, Approver, Asking, Reply, Unapproved};
+pub(super) use settle::{Answer, Inquiry, put};

@@ -1,0 +1,196 @@
+//! From a question to an answer.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::question::Question;
+use crate::approvals::{ApprovalError, ApprovalId, Asked, Book, Found, Given, Scope, Waiting};
+use crate::audit::Redactor;
+use crate::call::result::ErrorObject;
+use crate::config::Approvals as Times;
+use crate::engine::CallId;
+use crate::exit::{Ending, Kind};
+use crate::policies::Places;
+use crate::store::Store;
+
+/// What whoever is asked says.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Yes, for as long as this says; or never.
+    Given(Given),
+    /// No, this time.
+    No,
+    /// Yes to everything, as the caller's own option says.
+    Option,
+    /// Nobody is there.
+    Nobody,
+}
+
+/// Puts questions to a person.
+pub trait Approver: Send + Sync {
+    /// Asks; it may wait for the person.
+    fn ask(&self, question: &Question) -> Reply;
+}
+
+/// The same reply to everything.
+#[derive(Debug, Clone)]
+pub struct Always(pub Reply);
+
+impl Approver for Always {
+    fn ask(&self, _: &Question) -> Reply {
+        self.0.clone()
+    }
+}
+
+/// Everything that an answer needs.
+pub struct Asking {
+    /// Who is asked.
+    pub approver: Arc<dyn Approver>,
+    /// Answers that the caller names.
+    pub named: Vec<ApprovalId>,
+    /// Where the book is.
+    pub places: Places,
+    /// How long questions wait and answers hold.
+    pub times: Times,
+    /// Hides secrets in what is kept.
+    pub redactor: Redactor,
+}
+
+/// A question on its way.
+pub(in crate::call) struct Inquiry {
+    /// What is asked.
+    pub question: Question,
+    /// What an answer is bound to.
+    pub asked: Asked,
+    /// The call that asks.
+    pub call: CallId,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(in crate::call) enum Answer {
+    /// It may run.
+    Yes,
+    /// It may not.
+    No(Unapproved),
+}
+
+/// Why it may not run.
+#[derive(Debug)]
+pub enum Unapproved {
+    /// The person said no.
+    Declined,
+    /// A person said never.
+    Never(ApprovalId),
+    /// Nobody was there; the question waits.
+    Waits(Box<Waiting>),
+}
+
+/// Puts a question. A person may take their time, so it has a thread of its own.
+pub(in crate::call) async fn put(
+    asking: Arc<Asking>,
+    inquiry: Inquiry,
+) -> Result<Answer, ApprovalError> {
+    let answer = tokio::task::spawn_blocking(move || asking.settle(&inquiry)).await;
+    // A question that nobody lived to answer is not approved.
+    answer.unwrap_or(Ok(Answer::No(Unapproved::Declined)))
+}
+
+impl Asking {
+    fn settle(&self, inquiry: &Inquiry) -> Result<Answer, ApprovalError> {
+        let Inquiry { question, asked, call } = inquiry;
+        let book = Book::new(Store::open(self.places.state.as_deref())?, self.times);
+        let mut named = None;
+        for id in &self.named {
+            // A tool may ask several times; each named answer is for the question that it was given to.
+            if book.find(id)?.subject == asked.subject {
+                named = Some(id);
+            }
+        }
+        match book.look(asked, named, call)? {
+            Found::Granted(_) => return Ok(Answer::Yes),
+            Found::Never(id) => return Ok(Answer::No(Unapproved::Never(id))),
+            Found::Nothing => {}
+        }
+        let record = || question.record(&self.redactor);
+        Ok(match self.approver.ask(question) {
+            Reply::Option => {
+                book.by_option(asked, call)?;
+                Answer::Yes
+            }
+            Reply::Given(given) => {
+                let it = book.answered(asked, record(), call, &given)?;
+                match given.scope {
+                    Scope::Never => Answer::No(Unapproved::Never(it.id)),
+                    Scope::Once | Scope::Session | Scope::Time => Answer::Yes,
+                }
+            }
+            Reply::No => Answer::No(Unapproved::Declined),
+            Reply::Nobody => {
+                Answer::No(Unapproved::Waits(Box::new(book.wait(asked, record(), call)?)))
+            }
+        })
+    }
+}
+
+impl Unapproved {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Declined | Self::Waits(_) => "approval_needed",
+            Self::Never(_) => "approval_denied",
+        }
+    }
+
+    /// How the process ends because of it.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        let kind = match self {
+            Self::Declined | Self::Waits(_) => Kind::ApprovalNeeded,
+            Self::Never(_) => Kind::Denied,
+        };
+        Ending::of_kind(kind, self.code())
+    }
+
+    /// The next step.
+    #[must_use]
+    pub fn suggestion(&self) -> String {
+        match self {
+            Self::Declined => "look at what it does, then answer yes at a terminal".to_owned(),
+            Self::Never(id) => format!("whoever said never can take it back: runner approve {id}"),
+            Self::Waits(it) => {
+                let id = &it.id;
+                format!(
+                    "a person can answer: runner approve {id}; then call it again with --approve {id}"
+                )
+            }
+        }
+    }
+
+    /// What went wrong, about `what`.
+    #[must_use]
+    pub fn error(&self, what: &str) -> ErrorObject {
+        let (message, details) = match self {
+            Self::Declined => (format!("{what} was not approved"), None),
+            Self::Never(id) => {
+                let details = json!({ "approval": { "id": id } });
+                (format!("a person said never to {what}"), Some(details))
+            }
+            Self::Waits(it) => {
+                let details = json!({ "approval": { "id": it.id, "ends": it.ends } });
+                (format!("{what} needs approval, and nobody is here to ask"), Some(details))
+            }
+        };
+        ErrorObject {
+            code: self.code().to_owned(),
+            message,
+            recoverable: !matches!(self, Self::Never(_)),
+            suggestion: Some(self.suggestion()),
+            rule: None,
+            stack: None,
+            details,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Before a tool runs: its credentials, and its gate.
+
+use serde_json::json;
+
+use super::outcome::Judged;
+use super::prepare::Prepared;
+use crate::call::CallError;
+use crate::call::result::ErrorObject;
+use crate::config::Limits;
+use crate::engine::CallId;
+use crate::exit::{Ending, Kind, Status};
+use crate::limits::{Gate, Shut, Went, Why};
+use crate::store::Store;
+use crate::tool::{Body, shown_cost};
+
+/// What a module needs to have, and has not.
+pub(super) fn missing_credentials(prepared: &Prepared) -> Option<Judged> {
+    let Body::Module(described) = &prepared.definition.body else { return None };
+    let auth = &described.notes["requiredAuth"];
+    let key = auth["configKey"].as_str().filter(|_| auth["required"] == true)?;
+    let known = std::env::var_os(key).is_some_and(|value| !value.is_empty());
+    if known {
+        return None;
+    }
+    let suggestion = match auth["setupUrl"].as_str() {
+        Some(url) => format!("set {key}; get it at {url}"),
+        None => format!("set {key}"),
+    };
+    let name = &prepared.definition.name;
+    let message = format!("the tool {name} needs credentials, and {key} is not set");
+    let details = json!({ "configKey": key, "setupUrl": auth["setupUrl"] });
+    let error =
+        ErrorObject { suggestion: Some(suggestion), ..object("authentication_required", message) };
+    Some(Judged {
+        ending: Ending::of_kind(Kind::Denied, "authentication_required"),
+        value: None,
+        error: Some(ErrorObject { details: Some(details), recoverable: false, ..error }),
+    })
+}
+
+/// Lets a call in, or says why not and when it can be.
+pub(super) fn enter(
+    store: &Store,
+    id: &CallId,
+    prepared: &Prepared,
+    limits: Limits,
+) -> Result<Option<(&'static str, Judged)>, CallError> {
+    let name = &prepared.definition.name;
+    let cost = prepared.definition.estimates().cost.unwrap_or(0);
+    match Gate::new(store, name, limits).enter(id, cost)? {
+        Ok(()) => Ok(None),
+        Err(shut) => Ok(Some(refusal(name.as_str(), &shut))),
+    }
+}
+
+fn refusal(tool: &str, shut: &Shut) -> (&'static str, Judged) {
+    let (code, message) = match shut.why {
+        Why::Rate { most } => (
+            "rate_limit_exceeded",
+            format!(
+                "the tool {tool} was called {most} times in the last minute, and may not be more often"
+            ),
+        ),
+        Why::Cost { spent, more, most } => (
+            "cost_limit_exceeded",
+            format!(
+                "the tool {tool} would cost {}, and of the day's {} there are {} spent",
+                shown_cost(more),
+                shown_cost(most),
+                shown_cost(spent)
+            ),
+        ),
+        Why::Open => (
+            "circuit_open",
+            format!("the tool {tool} failed too often, and is not called for a while"),
+        ),
+    };
+    let wait = shut.retry_at.saturating_sub(now()).max(0);
+    let error = ErrorObject {
+        suggestion: Some(format!("try again in {} s", (wait + 999) / 1_000)),
+        details: Some(json!({ "retry_at": shut.retry_at, "retry_after_ms": wait })),
+        ..object(code, message)
+    };
+    (code, Judged { ending: Ending::of_kind(Kind::Busy, code), value: None, error: Some(error) })
+}
+
+fn object(code: &str, message: String) -> ErrorObject {
+    ErrorObject {
+        code: code.to_owned(),
+        message,
+        recoverable: true,
+        suggestion: None,
+        rule: None,
+        stack: None,
+        details: None,
+    }
+}
+
+/// What an end says about a tool. What was refused, cancelled or called wrongly says nothing.
+pub(super) fn went(status: Status) -> Went {
+    match status {
+        Status::Completed => Went::Well,
+        Status::Failed | Status::Timeout | Status::Oom | Status::Limit | Status::Error => {
+            Went::Badly
+        }
+        Status::Denied | Status::NeedsApproval | Status::Cancelled => Went::Neither,
+    }
+}
+
+fn now() -> i64 {
+    i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX)
+}

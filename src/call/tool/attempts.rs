@@ -1,0 +1,270 @@
+//! Whether a tool that failed is tried again, after which pause, and with how much time.
+//!
+//! | what went wrong | what happens |
+//! | --- | --- |
+//! | a denial, a missing approval, a safety violation, a cancelled call | never again |
+//! | `rate_limit_exceeded` | again, after the time that the error says |
+//! | `timeout` | again, with twice the time, up to the policy's |
+//! | `authentication_expired` | once more: each attempt is a fresh sandbox, so `initialize` runs anew |
+//! | a code that the policy for retries names, or that can pass by itself if it names none | again |
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::result::ErrorObject;
+use crate::codes::{self, Group, Recoverable};
+use crate::exit::Status;
+use crate::tool::RetryPolicy;
+
+/// The longest time that an error of a service can make us wait.
+const SAID_MOST: Duration = Duration::from_secs(600);
+
+/// What is about safety, beside what policies decide: trying again changes nothing, and may be what an attacker wants.
+const NEVER: &[&str] = &[
+    "access_denied",
+    "approval_needed",
+    "approval_denied",
+    "path_escape",
+    "protected_path",
+    "special_file",
+    "net_denied",
+    "net_address",
+    "net_redirect",
+    "host_not_offered",
+    "tool_digest_mismatch",
+    "sandbox_weaker",
+    "mount_identity",
+    "protocol_error",
+    "cancelled",
+    "output_closed",
+];
+
+/// One attempt, as the result tells it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: Status,
+    /// The code of its error, as the tool or we call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Milliseconds that were waited before it.
+    pub waited_ms: u64,
+    /// Milliseconds that it took.
+    pub duration_ms: u64,
+}
+
+/// What comes after an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing: this is the result.
+    Stop,
+    /// Another attempt.
+    Again {
+        /// After this pause.
+        pause: Duration,
+        /// With this much time, in milliseconds.
+        wall: u64,
+    },
+}
+
+/// What decides about the next attempt.
+pub(super) struct Plan<'a> {
+    /// The policy for retries.
+    pub policy: &'a RetryPolicy,
+    /// The most time that an attempt can get, in milliseconds.
+    pub longest: u64,
+    /// When the call must be over.
+    pub deadline: Option<Instant>,
+}
+
+impl Plan<'_> {
+    /// What comes after attempt number `attempt`, which had `wall` milliseconds. `random` is between 0 and 1.
+    pub fn next(
+        &self,
+        attempt: u32,
+        status: Status,
+        error: Option<&ErrorObject>,
+        wall: u64,
+        random: f64,
+    ) -> Next {
+        let Some(error) = error else { return Next::Stop };
+        let code = code_of(error);
+        if attempt > self.policy.retries || !self.retries(&code, status, error, attempt) {
+            return Next::Stop;
+        }
+        let pause = match code.as_str() {
+            "rate_limit_exceeded" => {
+                said(error).unwrap_or_else(|| self.policy.pause(attempt, random))
+            }
+            "authentication_expired" => Duration::ZERO,
+            _ => self.policy.pause(attempt, random),
+        };
+        let left = self.deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left <= pause) {
+            return Next::Stop;
+        }
+        let wall = match code.as_str() {
+            "timeout" => wall.saturating_mul(2).min(self.longest),
+            _ => wall,
+        };
+        Next::Again { pause, wall }
+    }
+
+    fn retries(&self, code: &str, status: Status, error: &ErrorObject, attempt: u32) -> bool {
+        let row = codes::find(code);
+        let decided = matches!(status, Status::Denied | Status::NeedsApproval | Status::Cancelled);
+        if decided || NEVER.contains(&code) || row.is_some_and(|it| it.group == Group::Decision) {
+            return false;
+        }
+        let named = |list: &[String]| list.iter().any(|it| canonical(it) == code);
+        if named(&self.policy.never) {
+            return false;
+        }
+        match (&self.policy.only, code) {
+            (_, "authentication_expired") => attempt == 1,
+            (Some(only), _) => named(only),
+            (None, _) => {
+                error.recoverable || row.is_some_and(|it| it.recoverable == Recoverable::Yes)
+            }
+        }
+    }
+}
+
+/// Whether another tool may stand in: it failed, and nobody decided that it should.
+pub(super) fn may_fall_back(status: Status, error: Option<&ErrorObject>) -> bool {
+    let failed = matches!(
+        status,
+        Status::Failed | Status::Timeout | Status::Oom | Status::Limit | Status::Error
+    );
+    failed && error.is_none_or(|error| !NEVER.contains(&code_of(error).as_str()))
+}
+
+/// The code of an error in our spelling; what a tool threw is what the tool calls it.
+pub(super) fn code_of(error: &ErrorObject) -> String {
+    let thrown = error.details.as_ref().and_then(|details| details.get("code")?.as_str());
+    match (error.code.as_str(), thrown) {
+        ("tool_error", Some(thrown)) => canonical(thrown),
+        (code, _) => canonical(code),
+    }
+}
+
+fn canonical(code: &str) -> String {
+    codes::find(code).map_or_else(|| code.to_ascii_lowercase(), |row| row.code.to_owned())
+}
+
+/// How long an error says to wait: in its data, or in its words.
+fn said(error: &ErrorObject) -> Option<Duration> {
+    let data = error.details.as_ref().and_then(|details| details.get("data"));
+    let figure = |key: &str| data.and_then(|data| data.get(key)).and_then(Value::as_f64);
+    let seconds = figure("retryAfter").or_else(|| figure("retry_after"));
+    let seconds = seconds.or_else(|| figure("retryAfterMs").map(|it| it / 1e3)).or_else(|| {
+        let text = error.message.to_ascii_lowercase();
+        let (_, after) = text.split_once("retry after ")?;
+        after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    })?;
+    Some(Duration::try_from_secs_f64(seconds).ok()?.min(SAID_MOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn error(code: &str, message: &str, data: Value) -> ErrorObject {
+        ErrorObject {
+            code: "tool_error".to_owned(),
+            message: message.to_owned(),
+            recoverable: codes::find(code).is_some_and(|it| it.recoverable == Recoverable::Yes),
+            suggestion: None,
+            rule: None,
+            stack: None,
+            details: Some(json!({ "code": code, "data": data })),
+        }
+    }
+
+    fn next(policy: &RetryPolicy, attempt: u32, error: &ErrorObject) -> Next {
+        let plan = Plan { policy, longest: 5_000, deadline: None };
+        plan.next(attempt, Status::Failed, Some(error), 2_000, 0.5)
+    }
+
+    fn again(pause: u64, wall: u64) -> Next {
+        Next::Again { pause: Duration::from_millis(pause), wall }
+    }
+
+    #[test]
+    fn the_lists_decide_in_anybodys_spelling() {
+        let quick = RetryPolicy::by_word("QUICK").unwrap();
+        for code in ["NETWORK_ERROR", "network", "NETWORK"] {
+            assert_eq!(
+                next(&quick, 1, &error(code, "", Value::Null)),
+                again(1_000, 2_000),
+                "{code}"
+            );
+        }
+        assert_eq!(next(&quick, 4, &error("NETWORK", "", Value::Null)), Next::Stop);
+        assert_eq!(next(&quick, 1, &error("SERVER_ERROR", "", Value::Null)), Next::Stop);
+        let except = RetryPolicy { never: vec!["NETWORK".to_owned()], ..quick };
+        assert_eq!(next(&except, 1, &error("NETWORK_ERROR", "", Value::Null)), Next::Stop);
+        let any = RetryPolicy { retries: 1, ..RetryPolicy::default() };
+        assert_eq!(next(&any, 1, &error("API_ERROR", "", Value::Null)), again(0, 2_000));
+        assert_eq!(next(&any, 1, &error("QUOTA_EXCEEDED", "", Value::Null)), Next::Stop);
+    }
+
+    #[test]
+    fn safety_is_never_tried_again_whatever_a_tool_lists() {
+        let greedy = RetryPolicy {
+            retries: 5,
+            only: Some(
+                NEVER
+                    .iter()
+                    .map(|code| (*code).to_owned())
+                    .chain(["PERMISSION_DENIED".to_owned(), "no_rule".to_owned()])
+                    .collect(),
+            ),
+            ..RetryPolicy::default()
+        };
+        for code in NEVER.iter().copied().chain([
+            "SECURITY_VIOLATION",
+            "USER_REJECTED",
+            "no_rule",
+            "key_material",
+        ]) {
+            assert_eq!(next(&greedy, 1, &error(code, "", Value::Null)), Next::Stop, "{code}");
+        }
+    }
+
+    #[test]
+    fn each_code_has_its_own_way_to_recover() {
+        let standard = RetryPolicy::by_word("STANDARD").unwrap();
+        let limited = |message: &str, data| next(&standard, 1, &error("RATE_LIMIT", message, data));
+        assert_eq!(limited("", json!({"retryAfter": 7})), again(7_000, 2_000));
+        assert_eq!(limited("", json!({"retryAfterMs": 250})), again(250, 2_000));
+        assert_eq!(limited("Retry after 3 seconds", Value::Null), again(3_000, 2_000));
+        assert_eq!(limited("", json!({"retryAfter": 1e9})), again(600_000, 2_000));
+        assert_eq!(limited("", Value::Null), again(1_000, 2_000));
+        let slow = error("TIMEOUT", "", Value::Null);
+        assert_eq!(next(&standard, 1, &slow), again(1_000, 4_000));
+        assert_eq!(
+            Plan { policy: &standard, longest: 5_000, deadline: None }.next(
+                2,
+                Status::Timeout,
+                Some(&slow),
+                4_000,
+                0.5
+            ),
+            again(2_000, 5_000)
+        );
+        let expired = error("AUTHENTICATION_EXPIRED", "", Value::Null);
+        assert_eq!(next(&standard, 1, &expired), again(0, 2_000));
+        assert_eq!(next(&standard, 2, &expired), Next::Stop);
+        let over = Plan { policy: &standard, longest: 5_000, deadline: Some(Instant::now()) };
+        assert_eq!(over.next(1, Status::Timeout, Some(&slow), 2_000, 0.5), Next::Stop);
+    }
+}

@@ -1,0 +1,103 @@
+//! The attempts of one call, one after the other.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runner_policy::limits::Limit;
+use serde_json::json;
+
+use super::attempts::{Attempt, Next, Plan, code_of};
+use super::outcome::of_failure;
+use super::prepare::Prepared;
+use super::recorded::Recorded;
+use super::run::{Front, result, serve};
+use crate::call::run::in_event_loop;
+use crate::call::{CallError, CallResult};
+use crate::engine::CallId;
+use crate::error::Failure as _;
+use crate::sandbox::cancel::Cancel;
+
+/// Runs it until it goes well or nothing more can help; what each attempt came to is in the result.
+pub(super) fn attempts(
+    id: &CallId,
+    prepared: &Prepared,
+    front: &Front,
+    recorded: &Arc<Recorded>,
+    deadline: Option<Instant>,
+) -> Result<CallResult, CallError> {
+    let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
+    let plan = Plan { policy, longest: prepared.longest, deadline };
+    let mut wall = prepared.scene.limits.get(Limit::Wall);
+    let (mut seen, mut waited) = (Vec::new(), Duration::ZERO);
+    for attempt in 1.. {
+        let begun = Instant::now();
+        let left = deadline.map(|moment| moment.saturating_duration_since(begun));
+        let bounded = left.map_or(wall, |left| wall.min(millis(left).max(1)));
+        let result = one_attempt(id, prepared, front, recorded, (attempt, bounded));
+        let (status, error) = match &result {
+            Ok(result) => (result.status, result.error.clone()),
+            Err(error) => (error.kind().status(), Some(of_failure(error).error).flatten()),
+        };
+        seen.push(Attempt {
+            attempt,
+            status,
+            code: error.as_ref().map(code_of),
+            message: error.as_ref().map(|error| error.message.clone()),
+            waited_ms: millis(waited),
+            duration_ms: millis(begun.elapsed()),
+        });
+        let next = plan.next(attempt, status, error.as_ref(), bounded, chance()?);
+        if let Next::Again { pause, wall: longer } = next
+            && in_event_loop(pausing(pause))?
+        {
+            (waited, wall) = (pause, longer);
+            continue;
+        }
+        let mut result = result?;
+        if seen.len() > 1 {
+            result.metadata["attempts"] = json!(seen);
+        }
+        return Ok(result);
+    }
+    // The numbers of attempts do not end before the retries do.
+    Err(CallError::Local("try again", std::io::ErrorKind::Other.into()))
+}
+
+/// Waits; `false` if somebody cancelled the call meanwhile.
+async fn pausing(pause: Duration) -> Result<bool, CallError> {
+    let mut cancel =
+        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+    Ok(tokio::select! {
+        () = tokio::time::sleep(pause) => true,
+        _ = cancel.asked() => false,
+    })
+}
+
+/// A number between 0 and 1.
+fn chance() -> Result<f64, CallError> {
+    let random = crate::sys::random::<4>();
+    let random = random.map_err(|error| CallError::Local("draw a number", error))?;
+    Ok(f64::from(u32::from_ne_bytes(random)) / f64::from(u32::MAX))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One attempt, in a sandbox of its own.
+fn one_attempt(
+    id: &CallId,
+    prepared: &Prepared,
+    front: &Front,
+    recorded: &Arc<Recorded>,
+    attempt: (u32, u64),
+) -> Result<CallResult, CallError> {
+    let streams = (front.streams)();
+    let keeps = streams.stdout.is_none();
+    let ran = in_event_loop(serve(id, prepared, front, recorded, streams, attempt));
+    crate::sys::default_signals();
+    let (ran, place) = ran?;
+    let mut result = result(id, prepared, ran, keeps, &front.redactor);
+    place.tell(&mut result.metadata);
+    Ok(result)
+}

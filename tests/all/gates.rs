@@ -1,0 +1,282 @@
+//! What keeps a tool from being called, and what calls it again: rate, cost, circuit breaker, credentials, total time,
+//! retries and fallback, through the real command line.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Ran, containers};
+use crate::tools::{call, told, write_yaml};
+
+/// Lets tools write texts into the workspace.
+const POLICY: &str = "policy: 1\nname: writes\nsandbox: { isolation: strict, limits: { wall: 2m } }\nfiles: { read: ['**'], write: ['**'] }\n";
+
+fn home() -> Home {
+    let home = Home::new();
+    home.user_policy("writes", POLICY);
+    home
+}
+
+fn configure(home: &Home, text: &str) {
+    fs::write(home.path("config/runner/config.yml"), text).unwrap();
+}
+
+/// A tool that fails with `error` until it was tried `good` times before.
+fn flaky(home: &Home, name: &str, more: &str, good: u32, error: &str) {
+    let code = format!(
+        "export async function execute(_: any, c: any) {{\n  const fs = c.platform.fs;\n  const n = Number(await fs.readFile('{name}.txt').catch(() => '0'));\n  await fs.writeFile('{name}.txt', String(n + 1));\n  if (n < {good}) throw Object.assign(new Error('not yet'), {error});\n  return n;\n}}"
+    );
+    write_yaml(home, name, &format!("files: {{ write: ['*.txt'] }}\n{more}"), &code);
+}
+
+fn run(home: &Home, name: &str, more: &[&str]) -> Value {
+    let words = ["--policy", "writes"];
+    call(home, name, &words.iter().chain(more).copied().collect::<Vec<_>>()).0
+}
+
+/// What was waited before each attempt.
+fn waited(result: &Value) -> Vec<u64> {
+    let attempts = result["metadata"]["attempts"].as_array().cloned().unwrap_or_default();
+    attempts.iter().map(|it| it["waited_ms"].as_u64().unwrap()).collect()
+}
+
+const OK: &str =
+    "export async function execute(args: any) { if (args.fail) throw new Error('no'); return 1; }";
+
+#[test]
+fn rate_cost_and_circuit_say_when_to_come_back() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    // Rate.
+    configure(&home, "tools: { t: { callsPerMinute: 2 } }\n");
+    write_yaml(&home, "t", "", OK);
+    for _ in 0..2 {
+        assert_eq!(told(&call(&home, "t", &[]).0).0, "completed");
+    }
+    let (result, ran) = call(&home, "t", &[]);
+    assert_eq!((ran.code, told(&result).2), (Some(75), "rate_limit_exceeded"), "{result}");
+    let wait = result["error"]["details"]["retry_after_ms"].as_u64().unwrap();
+    assert!((1..=60_000).contains(&wait) && result["error"]["recoverable"] == true, "{result}");
+    // Cost.
+    configure(&home, "limits: { dailyCost: 0.50 }\n");
+    let paid = "export const tool = {\n  name: 'paid', description: 'Costs.', costInfo: { model: 'usage_based', estimatedCost: 0.3 },\n  parameters: { type: 'object' },\n  execute: async () => 1,\n};\n";
+    fs::write(home.path("project/.runner/tools/paid.tool.ts"), paid).unwrap();
+    assert_eq!(told(&call(&home, "paid", &[]).0).0, "completed");
+    let (result, ran) = call(&home, "paid", &[]);
+    assert_eq!((ran.code, told(&result).2), (Some(75), "cost_limit_exceeded"), "{result}");
+    assert!(result["error"]["message"].as_str().unwrap().contains("$0.30"), "{result}");
+    assert!(result["error"]["details"]["retry_at"].is_i64());
+    // The circuit opens, is tried once after a pause, and closes.
+    configure(&home, "limits: { breaker: { calls: 2, pause: 2s, window: 1h } }\n");
+    let schema = "schema: { type: object, properties: { fail: { type: boolean } } }";
+    write_yaml(&home, "u", "", OK);
+    let file = home.path("project/.runner/tools/u.yml");
+    let text = fs::read_to_string(&file).unwrap().replace("schema: { type: object }", schema);
+    fs::write(&file, text).unwrap();
+    let fails = || call(&home, "u", &["--arg", "fail=true"]).0;
+    let stands = || home.run(["--json", "tool", "info", "u"]).json()["circuit"]["breaker"].clone();
+    assert_eq!(stands(), "closed");
+    for _ in 0..2 {
+        assert_eq!(told(&fails()).0, "failed");
+    }
+    let result = fails();
+    assert_eq!((told(&result).1, told(&result).2), (75, "circuit_open"), "{result}");
+    assert_eq!(stands(), "open");
+    assert!(home.run(["tool", "info", "u"]).out.contains("open"));
+    let pause = |result: &Value| {
+        let wait = result["error"]["details"]["retry_after_ms"].as_u64().unwrap();
+        sleep(Duration::from_millis(wait + 50));
+    };
+    pause(&result);
+    assert_eq!(stands(), "half_open");
+    assert_eq!(told(&fails()).0, "failed", "the probe");
+    let result = fails();
+    assert_eq!(told(&result).2, "circuit_open", "{result}");
+    pause(&result);
+    assert_eq!(told(&call(&home, "u", &[]).0).0, "completed");
+    assert_eq!(stands(), "closed");
+}
+
+#[test]
+fn a_tool_without_its_credentials_is_not_started() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    let code = "export const tool = {\n  name: 'secretive', description: 'Needs a key.', securityTier: 'external_api',\n  requiredAuth: { type: 'api_key', required: true, configKey: 'SECRETIVE_KEY', setupUrl: 'https://keys.example/' },\n  parameters: { type: 'object' },\n  execute: async () => 1,\n};\n";
+    fs::create_dir_all(home.path("project/.runner/tools")).unwrap();
+    fs::write(home.path("project/.runner/tools/secretive.tool.ts"), code).unwrap();
+    let (result, ran) = call(&home, "secretive", &[]);
+    assert_eq!((ran.code, told(&result).2), (Some(126), "authentication_required"), "{result}");
+    assert!(result["error"]["suggestion"].as_str().unwrap().contains("https://keys.example/"));
+    let mut command = home.runner();
+    command.args(["--json", "tool", "run", "secretive", "--yes"]).env("SECRETIVE_KEY", "k");
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(told(&ran.json()).0, "completed", "{}", ran.out);
+}
+
+#[test]
+fn each_kind_of_retry_waits_as_it_says() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    let network = "{ code: 'NETWORK_ERROR' }";
+    for (name, retry, good, expected) in [
+        ("none", "", 1, None),
+        (
+            "fixed",
+            "retry: { maxRetries: 2, backoff: { type: fixed, delay: 20 } }",
+            2,
+            Some(vec![0, 20, 20]),
+        ),
+        (
+            "linear",
+            "retry: { maxRetries: 2, backoff: { type: linear, baseDelay: 10, increment: 30 } }",
+            2,
+            Some(vec![0, 10, 40]),
+        ),
+        (
+            "exponential",
+            "retry: { maxAttempts: 3, backoffMs: 10, backoffMultiplier: 3 }",
+            2,
+            Some(vec![0, 10, 30]),
+        ),
+        ("only", "retry: { maxRetries: 3, retryableErrors: [TIMEOUT] }", 1, None),
+        ("never", "retry: { maxRetries: 3, nonRetryableErrors: [NETWORK] }", 1, None),
+    ] {
+        flaky(&home, name, retry, good, network);
+        let result = run(&home, name, &[]);
+        match expected {
+            Some(expected) => {
+                assert_eq!(
+                    (told(&result).0, &result["value"]),
+                    ("completed", &json!(good)),
+                    "{name}: {result}"
+                );
+                assert_eq!(waited(&result), expected, "{name}");
+                let codes = &result["metadata"]["attempts"][0]["code"];
+                assert_eq!(codes, "net_connect", "{name}");
+            }
+            None => {
+                assert_eq!(told(&result).0, "failed", "{name}: {result}");
+                assert_eq!(waited(&result), [0_u64; 0], "{name}");
+            }
+        }
+    }
+    flaky(
+        &home,
+        "jittered",
+        "retry: { maxRetries: 1, backoff: { type: jittered, base: { type: fixed, delay: 100 }, jitter: 0.5 } }",
+        1,
+        network,
+    );
+    let result = run(&home, "jittered", &[]);
+    assert!((50..=150).contains(&waited(&result)[1]), "{result}");
+    // By its word, and from the command line.
+    flaky(&home, "quick", "retry: QUICK", 1, network);
+    assert_eq!(waited(&run(&home, "quick", &[])), [0, 1_000]);
+    for (word, first) in [("standard", 1_000..=1_000), ("aggressive", 450..=550)] {
+        flaky(&home, word, "", 1, network);
+        let waited = waited(&run(&home, word, &["--retry", word]));
+        assert!(waited.len() == 2 && first.contains(&waited[1]), "{word}: {waited:?}");
+    }
+    let wrong = home.run(["tool", "run", "quick", "--retry", "OFTEN"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("QUICK, STANDARD"), "{}", wrong.err);
+    write_yaml(&home, "wrong", "retry: OFTEN", OK);
+    let checked = home.run(["tool", "check", "wrong"]);
+    assert!(
+        checked.err.contains("bad_retry")
+            || checked.out.contains("bad_retry")
+            || checked.err.contains("no retry policy"),
+        "{}{}",
+        checked.out,
+        checked.err
+    );
+}
+
+#[test]
+fn each_code_recovers_in_its_own_way_and_safety_never_does() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    flaky(
+        &home,
+        "limited",
+        "retry: STANDARD",
+        1,
+        "{ code: 'RATE_LIMIT_EXCEEDED', data: { retryAfterMs: 300 } }",
+    );
+    let result = run(&home, "limited", &[]);
+    assert_eq!((told(&result).0, waited(&result)), ("completed", vec![0, 300]), "{result}");
+    flaky(
+        &home,
+        "expired",
+        "retry: { maxRetries: 3, retryableErrors: [TIMEOUT] }",
+        1,
+        "{ code: 'AUTHENTICATION_EXPIRED' }",
+    );
+    let result = run(&home, "expired", &[]);
+    assert_eq!((told(&result).0, waited(&result)), ("completed", vec![0, 0]), "{result}");
+    // More time after a timeout, within the policy's.
+    let slow = "export async function execute() { await new Promise((done) => setTimeout(done, 8000)); return 'slow'; }";
+    write_yaml(
+        &home,
+        "slow",
+        "timeout: 6s\nretry: { maxRetries: 1, backoff: { type: none } }",
+        slow,
+    );
+    let result = run(&home, "slow", &[]);
+    assert_eq!(result["value"], "slow", "{result}");
+    assert_eq!(result["metadata"]["attempts"][0]["status"], "timeout");
+    // A denial is final, whatever the tool wants.
+    fs::write(home.path("project/id_rsa"), "key\n").unwrap();
+    let reads = "export async function execute(_: any, c: any) { return await c.platform.fs.readFile('id_rsa'); }";
+    write_yaml(
+        &home,
+        "reads",
+        "retry: { maxRetries: 5, retryableErrors: [access_denied, PERMISSION_DENIED, key_material] }",
+        reads,
+    );
+    let result = run(&home, "reads", &[]);
+    assert_eq!((told(&result).0, waited(&result)), ("denied", vec![]), "{result}");
+    // Another tool stands in for one that failed, not for one that was denied.
+    flaky(&home, "second", "", 0, "{}");
+    flaky(
+        &home,
+        "first",
+        "retry: { maxRetries: 1, backoff: { type: none }, fallback: second }",
+        9,
+        "{ code: 'API_ERROR' }",
+    );
+    let result = run(&home, "first", &[]);
+    assert_eq!(
+        (told(&result).0, &result["tool"]["name"]),
+        ("completed", &json!("second")),
+        "{result}"
+    );
+    let of = &result["metadata"]["fallback_of"];
+    assert_eq!(
+        (&of["tool"]["name"], of["attempts"].as_array().map(Vec::len)),
+        (&json!("first"), Some(2))
+    );
+    write_yaml(&home, "reads", "retry: { maxRetries: 1, fallback: second }", reads);
+    assert_eq!(told(&run(&home, "reads", &[])).0, "denied");
+    // The whole call has an end.
+    configure(&home, "limits: { totalTime: 20s }\n");
+    flaky(
+        &home,
+        "endless",
+        "retry: { maxRetries: 10, backoff: { type: fixed, delay: 9000 } }",
+        99,
+        "{ code: 'NETWORK' }",
+    );
+    let result = run(&home, "endless", &[]);
+    assert_eq!(told(&result).0, "failed", "{result}");
+    assert!((1..4).contains(&waited(&result).len()), "{result}");
+}
