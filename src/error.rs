@@ -99,6 +99,8 @@ pub enum Error {
     Tool(Box<ToolError>),
     /// A tool was not made.
     Scaffold(ScaffoldError),
+    /// Nothing could be measured.
+    Bench(BenchError),
     /// This program panicked.
     Bug(Bug),
 }
@@ -119,6 +121,7 @@ impl Error {
             Self::Call(error) => error.as_ref(),
             Self::Tool(error) => error.as_ref(),
             Self::Scaffold(error) => error,
+            Self::Bench(error) => error,
             Self::Bug(error) => error,
         }
     }

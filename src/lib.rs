@@ -33,6 +33,7 @@
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
 //! - [`tool`]: custom tools: where they are found, what they take, give and ask for; their TypeScript becomes one
 //!   module in a confined child process.
+//! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
@@ -60,6 +61,7 @@
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |
+//! | `/var/tmp/runner-bench-…` | where `runner bench` measures; gone afterwards |
 //! | the workspace | surveyed; mounted as the policy says; write folders of a rule are made if missing |
 //! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
@@ -68,6 +70,7 @@
 
 pub mod approvals;
 pub mod audit;
+pub mod bench;
 pub mod broker;
 pub mod call;
 pub mod cli;

@@ -190,6 +190,16 @@ impl Decided {
         self.decision.approvable && self.approval == Approval::None
     }
 
+    /// Decides once more, as the first time.
+    ///
+    /// # Errors
+    /// The workspace's path is not text.
+    pub fn decide_again(&self) -> Result<Decision, CallError> {
+        let words = self.request.words();
+        let query = query(&self.request, &words, &self.workspace)?;
+        Ok(decide(&self.policy, &query))
+    }
+
     /// Whether it may run.
     #[must_use]
     pub fn is_allowed(&self) -> bool {

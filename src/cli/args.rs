@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{approvals, audit, calls, config, exec, policy, pool, tool};
+use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -86,6 +86,8 @@ pub enum Command {
     /// Look at the sandboxes that wait for calls, make or end some
     #[command(subcommand)]
     Pool(pool::Command),
+    /// Measure what a call costs here, beside docker, bwrap and node
+    Bench(bench::Args),
     /// Show calls that run now
     Ps,
     /// End a call that runs

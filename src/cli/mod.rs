@@ -9,6 +9,7 @@ mod approvals;
 mod args;
 mod ask;
 mod audit;
+mod bench;
 mod bug;
 mod calls;
 mod config;

@@ -1,0 +1,247 @@
+//! Calls of this program, in turn with its peers.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Extent;
+use super::error::BenchError;
+use super::peers::{self, DockerRun};
+use super::place::Place;
+use super::report::{Report, Row, Unit};
+use super::sample::{Samples, timed};
+use crate::pool::Class;
+
+/// The runtime with a kernel of its own.
+pub const GVISOR: &str = "runsc";
+
+/// Clients of a crowd.
+const CLIENTS: usize = 20;
+
+/// Calls of `docker run` beside a crowd: each takes as long as many of ours.
+const CROWD_OF_DOCKER: usize = 40;
+
+/// Calls in one large workspace.
+const PER_TREE: usize = 7;
+
+/// Rounds of what takes longest.
+const SLOW_ROUNDS: usize = 10;
+
+/// A call, and what it must have been.
+struct Ours<'a> {
+    words: &'a [&'a str],
+    /// The class of sandbox that must wait for it, if one must.
+    class: Option<Class>,
+}
+
+impl Ours<'_> {
+    /// Runs it once; a call that should have been warm and was not is an error of the measurement.
+    fn once(&self, place: &Place, folder: &Path) -> Result<Duration, BenchError> {
+        if let Some(class) = self.class {
+            place.settle(class);
+        }
+        let (took, _) = timed(&mut place.runner(folder, self.words))?;
+        Ok(took)
+    }
+}
+
+/// Cold and warm calls of a command and of a tool, in turn with everybody else.
+pub fn calls(
+    place: &Place,
+    extent: Extent,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    let folder = place.workspace();
+    tell("first calls: the image, the sandboxes that wait, the compiled tool");
+    let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "readonly"));
+    let docker = docker.transpose()?;
+    let staying = docker.as_ref().map(DockerRun::stay).transpose()?;
+    let cold = Ours { words: &["exec", "--cold", "--", "true"], class: None };
+    let warm = Ours { words: &["exec", "--", "true"], class: Some(Class::Read) };
+    let tool = Ours { words: &["tool", "run", "once", "--yes"], class: Some(Class::Tool) };
+    for words in [cold.words, warm.words, tool.words] {
+        timed(&mut place.runner(&folder, words))?;
+    }
+    type Peer<'a> = (&'static str, Box<dyn Fn() -> Command + 'a>, usize, Samples);
+    let rounds = extent.rounds();
+    let mut all: Vec<Peer<'_>> = Vec::new();
+    let mut peer = |name, installed: bool, rounds, command: Box<dyn Fn() -> Command>| {
+        if installed {
+            all.push((name, command, rounds, Samples::default()));
+        } else {
+            report.left_out(&format!("{name}: not installed"));
+        }
+    };
+    peer(BWRAP, peers::is_installed("bwrap"), rounds, Box::new(peers::bwrap));
+    peer(NODE, peers::is_installed("node"), rounds, Box::new(peers::node));
+    match (&docker, &staying) {
+        (Some(run), Some(staying)) => {
+            all.push((DOCKER_RUN, Box::new(|| run.command()), SLOW_ROUNDS, Samples::default()));
+            all.push((DOCKER_EXEC, Box::new(|| staying.exec()), SLOW_ROUNDS, Samples::default()));
+        }
+        _ => report.left_out("docker run, docker exec: the command `docker` is not installed"),
+    }
+    let mut ours =
+        [(&cold, SLOW_ROUNDS), (&warm, rounds), (&tool, rounds)].map(|(call, rounds)| (call, rounds, Samples::default()));
+    for round in 0..rounds {
+        if round % 10 == 0 {
+            tell(&format!("calls, in turn with their peers: round {round} of {rounds}"));
+        }
+        for (call, rounds, samples) in &mut ours {
+            if round < *rounds {
+                samples.push(call.once(place, &folder)?);
+            }
+        }
+        // What the calls ordered behind their backs is made first: nobody pays for another.
+        place.settle(Class::Read);
+        place.settle(Class::Tool);
+        for (_, command, rounds, samples) in &mut all {
+            if round < *rounds {
+                samples.push(timed(&mut command())?.0);
+            }
+        }
+    }
+    for (name, _, _, samples) in &all {
+        report.add(Row::times(name, samples));
+    }
+    let [(_, _, cold), (_, _, warm), (_, _, tool)] = &ours;
+    report.add(Row::times("runner exec --cold", cold).beside(DOCKER_RUN));
+    report.add(Row::times(WARM, warm).beside(BWRAP).beside(DOCKER_RUN).beside(DOCKER_EXEC));
+    report.add(Row::times("runner tool run (warm)", tool).beside(NODE).beside(DOCKER_RUN));
+    Ok(())
+}
+
+/// Names of rows that others refer to.
+const BWRAP: &str = "bwrap --unshare-all";
+const NODE: &str = "node -e 1";
+const DOCKER_RUN: &str = "docker run (same settings)";
+const DOCKER_EXEC: &str = "docker exec (no sandbox of its own)";
+const WARM: &str = "runner exec (warm)";
+
+/// The same with gVisor.
+pub fn gvisor(
+    place: &Place,
+    extent: Extent,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    const PEER: &str = "docker run --runtime runsc";
+    tell("the same with gVisor");
+    let folder = place.workspace();
+    let warm = Ours { words: &["exec", "-p", "gvisor", "--", "true"], class: None };
+    let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "gvisor"));
+    let docker = docker.transpose()?;
+    place.drain();
+    warm.once(place, &folder)?;
+    let (mut ours, mut theirs) = (Samples::default(), Samples::default());
+    for _ in 0..extent.rounds().min(SLOW_ROUNDS) {
+        place.settle(Class::Read);
+        ours.push(warm.once(place, &folder)?);
+        place.settle(Class::Read);
+        if let Some(run) = &docker {
+            theirs.push(timed(&mut run.command())?.0);
+        }
+    }
+    if docker.is_some() {
+        report.add(Row::times(PEER, &theirs));
+    }
+    report.add(Row::times("runner exec (warm, gVisor)", &ours).beside(PEER));
+    place.drain();
+    Ok(())
+}
+
+/// A tool's round trip to the broker, as the tool itself measures it.
+pub fn broker(
+    place: &Place,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    tell("round trips to the broker");
+    let words = ["--json", "tool", "run", "measure", "--yes"];
+    let (_, text) = timed(&mut place.runner(&place.workspace(), &words))?;
+    let result: Value = serde_json::from_slice(&text)
+        .map_err(|error| BenchError::Local("read a result", error.into()))?;
+    let mut samples = Samples::default();
+    for nanos in result["value"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
+        samples.push(Duration::from_nanos(nanos));
+    }
+    report.add(Row::times("broker round trip (exists)", &samples));
+    Ok(())
+}
+
+/// Many calls from many clients at once.
+pub fn crowd(
+    place: &Place,
+    extent: Extent,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    const PEER: &str = "docker run, 20 clients";
+    let folder = place.workspace();
+    tell(&format!("{} calls from {CLIENTS} clients", extent.crowd()));
+    if peers::is_installed("docker") {
+        let run = DockerRun::like(place, "readonly")?;
+        let rate = together(CROWD_OF_DOCKER, &|| timed(&mut run.command()).map(|_| ()))?;
+        report.add(Row::one(PEER, rate, Unit::PerSecond, CROWD_OF_DOCKER));
+    }
+    place.settle(Class::Read);
+    let call = || timed(&mut place.runner(&folder, &["exec", "--", "true"])).map(|_| ());
+    let rate = together(extent.crowd(), &call)?;
+    let row = Row::one("runner exec, 20 clients", rate, Unit::PerSecond, extent.crowd());
+    report.add(row.beside(PEER));
+    Ok(())
+}
+
+/// Runs a command so many times from [`CLIENTS`] threads; how often in a second.
+fn together(
+    count: usize,
+    call: &(dyn Fn() -> Result<(), BenchError> + Sync),
+) -> Result<f64, BenchError> {
+    let next = AtomicUsize::new(0);
+    let begun = Instant::now();
+    let ended: Vec<Result<(), BenchError>> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    while next.fetch_add(1, Ordering::Relaxed) < count {
+                        call()?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let took = begun.elapsed();
+    ended.into_iter().collect::<Result<(), _>>()?;
+    Ok(count as f64 / took.as_secs_f64())
+}
+
+/// What looking through larger workspaces adds to a warm call.
+pub fn trees(
+    place: &Place,
+    extent: Extent,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    for files in extent.trees() {
+        tell(&format!("a warm call in a workspace of {files} files"));
+        place.drain();
+        let folder = place.tree(*files)?;
+        let warm = Ours { words: &["exec", "--", "true"], class: Some(Class::Read) };
+        timed(&mut place.runner(&folder, warm.words))?;
+        let mut samples = Samples::default();
+        for _ in 0..PER_TREE {
+            samples.push(warm.once(place, &folder)?);
+        }
+        report.add(Row::times(&format!("warm, {files} files"), &samples).beside(WARM));
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Others that run a command: `docker run`, `docker exec`, `bwrap`, bare `node`.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::error::BenchError;
+use super::place::Place;
+use super::sample::timed;
+use crate::engine::docker::settings::SECCOMP;
+
+/// Whether a program is on the caller's path.
+pub fn is_installed(name: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    })
+}
+
+/// `bwrap`, as FINDINGS and its own manual use it: everything read-only, every namespace new.
+pub fn bwrap() -> Command {
+    let mut command = Command::new("bwrap");
+    command.args(["--ro-bind", "/", "/", "--unshare-all", "true"]);
+    command
+}
+
+/// Node that does nothing.
+pub fn node() -> Command {
+    let mut command = Command::new("node");
+    command.args(["-e", "1"]);
+    command
+}
+
+/// `docker run` with the very settings that a call of ours has.
+#[derive(Debug)]
+pub struct DockerRun {
+    words: Vec<String>,
+}
+
+impl DockerRun {
+    /// Reads the settings from a dry run under this policy.
+    ///
+    /// # Errors
+    /// There is no plan.
+    pub fn like(place: &Place, policy: &str) -> Result<Self, BenchError> {
+        let folder = place.workspace();
+        let ask = |words: &[&str]| -> Result<Value, BenchError> {
+            let (_, text) = timed(&mut place.runner(&folder, words))?;
+            serde_json::from_slice(&text)
+                .map_err(|error| BenchError::Local("read a result", error.into()))
+        };
+        // The image is there once a call has been made.
+        let first = ask(&["exec", "--json", "--cold", "-p", policy, "--", "true"])?;
+        let plan = ask(&["exec", "--json", "--dry-run", "-p", policy, "--", "true"])?;
+        let filter = folder.with_file_name("seccomp.json");
+        std::fs::write(&filter, SECCOMP)
+            .map_err(|error| BenchError::Local("write the system call filter", error))?;
+        let image = first["metadata"]["image_digest"].as_str().unwrap_or_default();
+        Ok(Self { words: words(&plan["container"], image, &filter) })
+    }
+
+    /// Runs `true` in a new container.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("docker");
+        command.args(["run", "--rm"]).args(&self.words);
+        command
+    }
+
+    /// A container that stays; its id.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn stay(&self) -> Result<Running, BenchError> {
+        let mut command = Command::new("docker");
+        let at = self.words.iter().position(|word| word == "/bin/true").unwrap_or_default();
+        command.args(["run", "--rm", "--detach"]).args(&self.words[..at]);
+        command.arg("/bin/sleep").args(&self.words[at + 1..]).arg("3600");
+        let (_, id) = timed(&mut command)?;
+        Ok(Running(String::from_utf8_lossy(&id).trim().to_owned()))
+    }
+}
+
+/// A container that stays until this value goes.
+pub struct Running(String);
+
+impl Running {
+    /// Runs `true` in it.
+    pub fn exec(&self) -> Command {
+        let mut command = Command::new("docker");
+        command.args(["exec", &self.0, "/bin/true"]);
+        command
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = timed(Command::new("docker").args(["rm", "--force", &self.0]));
+    }
+}
+
+/// The same container, as words of `docker run`.
+fn words(container: &Value, image: &str, filter: &Path) -> Vec<String> {
+    let host = &container["HostConfig"];
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut words: Vec<String> = ["--network", "none", "--read-only", "--cap-drop", "ALL"]
+        .into_iter()
+        .chain(["--security-opt", "no-new-privileges", "--cgroupns", "private"])
+        .chain(["--log-driver", "none"])
+        .map(str::to_owned)
+        .collect();
+    words.extend(["--security-opt".to_owned(), format!("seccomp={}", filter.display())]);
+    for (option, value) in [
+        ("--ipc", &host["IpcMode"]),
+        ("--user", &container["User"]),
+        ("--memory", &host["Memory"]),
+        ("--memory-swap", &host["MemorySwap"]),
+        ("--pids-limit", &host["PidsLimit"]),
+        ("--oom-score-adj", &host["OomScoreAdj"]),
+        ("--runtime", &host["Runtime"]),
+    ] {
+        if !value.is_null() {
+            words.extend([option.to_owned(), text(value)]);
+        }
+    }
+    if let Some(cpus) = host["NanoCpus"].as_f64() {
+        words.extend(["--cpus".to_owned(), (cpus / 1e9).to_string()]);
+    }
+    for limit in host["Ulimits"].as_array().into_iter().flatten() {
+        let figure = format!("{}={}:{}", text(&limit["Name"]), limit["Soft"], limit["Hard"]);
+        words.extend(["--ulimit".to_owned(), figure]);
+    }
+    for (target, options) in host["Tmpfs"].as_object().into_iter().flatten() {
+        words.extend(["--tmpfs".to_owned(), format!("{target}:{}", text(options))]);
+    }
+    for mount in host["Mounts"].as_array().into_iter().flatten() {
+        let mut one = format!(
+            "type={},source={},target={}",
+            text(&mount["Type"]),
+            text(&mount["Source"]),
+            text(&mount["Target"])
+        );
+        if mount["Type"] == "bind" {
+            one.push_str(",bind-propagation=private,bind-nonrecursive");
+        }
+        if mount["ReadOnly"] == true {
+            one.push_str(",readonly");
+        }
+        words.extend(["--mount".to_owned(), one]);
+    }
+    words.extend(["--entrypoint".to_owned(), "/bin/true".to_owned(), image.to_owned()]);
+    words
+}

@@ -1,0 +1,142 @@
+//! A folder of its own for a measurement: workspace, configuration, state, pool.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::error::BenchError;
+use super::sample::timed;
+use crate::pool::{Class, Pool};
+use crate::sandbox::run::this_program;
+
+/// Files of the workspace in which calls are measured.
+const FILES: usize = 1_000;
+
+/// Files in one folder.
+const PER_FOLDER: usize = 10;
+
+/// How long a sandbox may take to be made on a slow machine.
+const REFILL_WAIT: Duration = Duration::from_secs(60);
+
+/// Between a refill and the next call: somebody thinks.
+const THINK: Duration = Duration::from_millis(100);
+
+/// A tool that asks the broker once.
+const ONCE: &str = "name: once\ndescription: Asks once.\nschema: { type: object }\ncode: |\n  export async function execute(_: {}, { platform }: ToolContext) {\n    return await platform.fs.exists('f0');\n  }\n";
+
+/// A tool that measures the broker.
+const MEASURE: &str = "name: measure\ndescription: Measures the broker.\nschema: { type: object }\ncode: |\n  export async function execute(_: {}, { platform }: ToolContext) {\n    const times: number[] = [];\n    for (let i = 0; i < 800; i += 1) {\n      const start = performance.now();\n      await platform.fs.exists('f0');\n      times.push(performance.now() - start);\n    }\n    return times.map((time) => Math.round(time * 1e6));\n  }\n";
+
+/// A policy with a kernel of its own.
+const GVISOR: &str = "policy: 1\nname: gvisor\nextends: [readonly]\nsandbox: { runtime: runsc }\n";
+
+/// The folder; it goes with this value, and so do the sandboxes that wait.
+pub struct Place {
+    root: PathBuf,
+}
+
+impl Place {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make() -> Result<Self, BenchError> {
+        let local = |error| BenchError::Local("make a folder to measure in", error);
+        let chance: [u8; 8] = crate::sys::random().map_err(local)?;
+        let name = format!("runner-bench-{:016x}", u64::from_le_bytes(chance));
+        // Not /tmp, which is a memory disk on many machines; a workspace rarely is.
+        let base = ["/var/tmp", "/tmp"].into_iter().map(Path::new).find(|path| path.is_dir());
+        let place = Self { root: base.unwrap_or(Path::new("/")).join(name) };
+        let make = || {
+            for folder in ["workspace/.git", "workspace/.runner/tools", "config/runner/policies"] {
+                fs::create_dir_all(place.root.join(folder))?;
+            }
+            // The command runs as another user where the caller is root.
+            for folder in ["", "workspace"] {
+                let path = place.root.join(folder);
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+            }
+            fs::write(place.workspace().join(".runner/tools/once.yml"), ONCE)?;
+            fs::write(place.workspace().join(".runner/tools/measure.yml"), MEASURE)?;
+            fs::write(place.root.join("config/runner/policies/gvisor.yml"), GVISOR)?;
+            fill(&place.workspace(), FILES)
+        };
+        make().map_err(local)?;
+        Ok(place)
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> PathBuf {
+        self.root.join("workspace")
+    }
+
+    /// Another workspace, with this many files.
+    pub fn tree(&self, files: usize) -> Result<PathBuf, BenchError> {
+        let root = self.root.join(format!("tree-{files}"));
+        let make = || {
+            fs::create_dir_all(root.join(".git"))?;
+            fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
+            fill(&root, files)
+        };
+        make().map_err(|error| BenchError::Local("make files to measure with", error))?;
+        Ok(root)
+    }
+
+    /// This program, as a user would call it from a folder.
+    pub fn runner(&self, folder: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(this_program());
+        command
+            .args(words)
+            .current_dir(folder)
+            .env("HOME", self.root.join("home"))
+            .env("XDG_STATE_HOME", self.root.join("state"))
+            .env("XDG_CACHE_HOME", self.root.join("cache"))
+            .env("XDG_CONFIG_HOME", self.root.join("config"));
+        command
+    }
+
+    /// The pool of this place.
+    pub fn pool(&self) -> Pool {
+        Pool::new(&self.root.join("state/runner"))
+    }
+
+    /// Waits until something of this class waits, or gives up.
+    pub fn settle(&self, class: Class) {
+        let begun = Instant::now();
+        let pool = self.pool();
+        let ready = || pool.entries().iter().any(|entry| entry.class == class && !entry.is_over());
+        while begun.elapsed() < REFILL_WAIT
+            && !(ready() && pool.being_made().is_ok_and(|making| making == 0))
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(THINK);
+    }
+
+    /// Ends what waits.
+    pub fn drain(&self) {
+        let _ = timed(&mut self.runner(&self.root, &["pool", "drain"]));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.drain();
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// Puts files into a workspace, ten to a folder, three folders deep.
+fn fill(root: &Path, files: usize) -> std::io::Result<()> {
+    fs::write(root.join("f0"), "")?;
+    for folder in 0..files.div_ceil(PER_FOLDER) {
+        let path = root.join(format!("d{}/d{}/d{folder}", folder / 1_000, folder / 30 % 34));
+        fs::create_dir_all(&path)?;
+        for file in 0..PER_FOLDER.min(files - folder * PER_FOLDER) {
+            fs::write(path.join(format!("file{file}.ts")), "")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Times of one command, and running it for them.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::error::BenchError;
+
+/// Times of one thing.
+#[derive(Debug, Clone, Default)]
+pub struct Samples(Vec<Duration>);
+
+impl Samples {
+    /// Adds one.
+    pub fn push(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The middle one.
+    pub fn median(&self) -> Duration {
+        self.at(50)
+    }
+
+    /// The one that 95 of 100 are not above.
+    pub fn p95(&self) -> Duration {
+        self.at(95)
+    }
+
+    fn at(&self, percent: usize) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+        sorted.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// Runs a command that must go well; its time from start to end, and what it wrote.
+///
+/// # Errors
+/// It did not go well.
+pub fn timed(command: &mut Command) -> Result<(Duration, Vec<u8>), BenchError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let begun = Instant::now();
+    let output = command.output();
+    let took = begun.elapsed();
+    let failed = |how: String| {
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| word.to_string_lossy().chars().take(80).collect())
+            .collect();
+        BenchError::Command { line: words.join(" ").chars().take(400).collect(), how }
+    };
+    let output = output.map_err(|error| failed(format!("cannot be run: {error}")))?;
+    if output.status.success() {
+        return Ok((took, output.stdout));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    Err(failed(format!("ended with {}: {last}", output.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_nearly_the_last_are_found() {
+        let mut samples = Samples::default();
+        for ms in (1..=100).rev() {
+            samples.push(Duration::from_millis(ms));
+        }
+        assert_eq!(samples.median(), Duration::from_millis(51));
+        assert_eq!(samples.p95(), Duration::from_millis(96));
+        assert_eq!(Samples::default().median(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_command_that_fails_says_how() {
+        let error = timed(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("`sh -c") && text.contains('3') && text.contains("no"), "{text}");
+    }
+}
