@@ -247,6 +247,7 @@ table! {
         "store_database" Yes "The records cannot be read or written." "Check disk and permissions; try again."
         "ledger_seal" No "The key or the head that seals the ledger cannot be used." "Put it back from a copy, or begin a new ledger in another state folder."
         "ledger_tampered" No "The ledger is not what was recorded." "Read what `audit verify` names first; keep a copy of the state folder."
+        "bench_command" No "A command that `runner bench` measures did not go well." "Run it by hand to see more."
         "local_error" No "The operating system refused something that a call needs." "Read the message."
     }
     Setting {

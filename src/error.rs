@@ -10,6 +10,7 @@ use runner_policy::finding::Finding;
 use serde::Serialize;
 
 use crate::approvals::ApprovalError;
+use crate::bench::BenchError;
 use crate::call::CallError;
 use crate::cli::policy::TrustRefused;
 use crate::cli::{Bug, OutputError, UsageError};
@@ -232,6 +233,12 @@ impl From<TrustRefused> for Error {
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
         Self::Tool(Box::new(error))
+    }
+}
+
+impl From<BenchError> for Error {
+    fn from(error: BenchError) -> Self {
+        Self::Bench(error)
     }
 }
 

@@ -22,7 +22,8 @@ const BATCHES: usize = 30;
 const MODULE: &str = "import { z } from 'zod';\nimport { join } from 'node:path';\nimport { plural } from './lib/words';\n\nenum Kind { Todo = 'TODO', Fixme = 'FIXME' }\n\nexport const tool = {\n  name: 'small',\n  parameters: z.object({ folder: z.string().default('.') }),\n  async execute(args: { folder: string }, context: any): Promise<string> {\n    const text: string = await context.platform.fs.readFile(join(args.folder, 'f0'));\n    return plural(Object.values(Kind).filter((kind) => text.includes(kind)).length, 'note');\n  },\n};\n";
 
 /// What it imports.
-const WORDS: &str = "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
+const WORDS: &str =
+    "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
 
 /// How long a policy takes to decide about a command.
 pub fn decision(report: &mut Report) -> Result<(), BenchError> {

@@ -85,8 +85,8 @@ pub fn calls(
         }
         _ => report.left_out("docker run, docker exec: the command `docker` is not installed"),
     }
-    let mut ours =
-        [(&cold, SLOW_ROUNDS), (&warm, rounds), (&tool, rounds)].map(|(call, rounds)| (call, rounds, Samples::default()));
+    let mut ours = [(&cold, SLOW_ROUNDS), (&warm, rounds), (&tool, rounds)]
+        .map(|(call, rounds)| (call, rounds, Samples::default()));
     for round in 0..rounds {
         if round % 10 == 0 {
             tell(&format!("calls, in turn with their peers: round {round} of {rounds}"));

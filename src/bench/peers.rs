@@ -12,9 +12,8 @@ use crate::engine::docker::settings::SECCOMP;
 
 /// Whether a program is on the caller's path.
 pub fn is_installed(name: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-    })
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()))
 }
 
 /// `bwrap`, as FINDINGS and its own manual use it: everything read-only, every namespace new.

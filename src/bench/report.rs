@@ -111,8 +111,7 @@ mod tests {
 
     #[test]
     fn a_row_stands_beside_those_that_were_measured() {
-        let mut report =
-            Report { machine: Value::Null, rows: Vec::new(), left_out: Vec::new() };
+        let mut report = Report { machine: Value::Null, rows: Vec::new(), left_out: Vec::new() };
         let mut samples = Samples::default();
         samples.push(Duration::from_millis(10));
         report.add(Row::times("peer", &samples));

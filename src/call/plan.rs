@@ -10,6 +10,7 @@ use runner_policy::model::RunPlace;
 
 use super::error::CallError;
 use super::grants::Lists;
+use crate::config::{Config, Layer};
 use crate::engine::{Engine, UserNamespace};
 use crate::policies::Places;
 use crate::sandbox::grants::{Code, Writes};
@@ -17,6 +18,7 @@ use crate::sandbox::mounts::Missing;
 use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
 use crate::sandbox::planner::{ImageFacts, PlanRequest, View, plan};
 use crate::sandbox::protection::RuntimeKind;
+use crate::sandbox::survey::{Shown, Unscanned};
 use crate::sandbox::user::UserMapping;
 use crate::sandbox::workspace::{Owner, Workspace};
 
@@ -28,6 +30,8 @@ pub(super) struct Setting<'a> {
     pub workspace: &'a Workspace,
     /// Where our own files are.
     pub places: &'a Places,
+    /// The configuration.
+    pub config: &'a Config,
     /// The image, instead of the policy's.
     pub image: Option<&'a str>,
     /// The figures in force.
@@ -102,10 +106,21 @@ pub(super) async fn make_plan(
         variable: &variable,
         materials: &materials,
         memory: memory.as_deref(),
-        unscanned: &[],
+        unscanned: &unscanned(setting.config),
         missing,
     };
     Ok(plan(&request)?)
+}
+
+/// Folders that the configuration does not want to be looked through. What is in them could be denied: only who manages
+/// the machine can have it shown all the same; for anybody else they are covered.
+fn unscanned(config: &Config) -> Vec<Unscanned> {
+    let skip = config.scan_skip();
+    let shown = match skip.source.layer {
+        Layer::Managed => Shown::Everything,
+        Layer::Default | Layer::User | Layer::Project => Shown::Nothing,
+    };
+    skip.value.iter().map(|folder| Unscanned { folder: folder.into(), shown }).collect()
 }
 
 /// The policy's runtime; `paranoid` without one takes the engine's own with a kernel of its own.

@@ -223,6 +223,7 @@ pub(super) fn setting(decided: &Decided) -> Setting<'_> {
         policy: &decided.policy,
         workspace: &decided.workspace,
         places: &decided.places,
+        config: &decided.config,
         image: decided.request.image.as_deref(),
         limits: decided.limits(),
         place: decided.decision.grant.place,

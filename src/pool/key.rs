@@ -131,3 +131,126 @@ impl fmt::Display for Key {
         f.write_str(self.0.get(..12).unwrap_or(&self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use runner_policy::limits::{Isolation, TABLE};
+
+    use super::*;
+    use crate::engine::docker::settings::tests as settings;
+    use crate::engine::docker::settings::{GuestDelivery, Launch, container_settings};
+    use crate::sandbox::plan::Identity;
+
+    fn key(plan: &SandboxPlan) -> Key {
+        let wanted = Wanted {
+            plan,
+            engine: "e",
+            policy: "p",
+            policy_digest: "d",
+            class: Class::Read,
+            prestart: None,
+        };
+        wanted.key().unwrap()
+    }
+
+    /// What the engine is asked to make.
+    fn container(plan: &SandboxPlan) -> serde_json::Value {
+        let launch = Launch {
+            image: "i".to_owned(),
+            guest: GuestDelivery::InImage,
+            arguments: Vec::new(),
+            labels: Default::default(),
+            processors: 64,
+        };
+        serde_json::to_value(container_settings(plan, &launch).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn whatever_changes_a_container_changes_its_key() {
+        let plan = settings::plan(Isolation::Strict);
+        for row in &TABLE {
+            let mut other = plan.clone();
+            other.limits.set(row.limit, plan.limits.get(row.limit) + 4096);
+            let differs = container(&other) != container(&plan);
+            assert_eq!(differs, key(&other) != key(&plan), "{}", row.key);
+        }
+        let changes: [fn(&mut SandboxPlan); 6] = [
+            |plan| plan.user.uid += 1,
+            |plan| plan.mounts[0].identity = Identity { dev: 7, ino: 7 },
+            |plan| plan.mounts[0].target.push("x"),
+            |plan| plan.mounts.clear(),
+            |plan| plan.tmpfs[0].size += 1,
+            |plan| plan.runtime = crate::sandbox::plan::Runtime::new("runsc"),
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let mut other = plan.clone();
+            change(&mut other);
+            assert_ne!(key(&other), key(&plan), "change {at}");
+        }
+    }
+
+    #[test]
+    fn what_travels_with_the_call_is_not_in_the_key() {
+        let plan = settings::plan(Isolation::Strict);
+        let mut other = plan.clone();
+        other.cwd = "/elsewhere".into();
+        other.env.insert("A".into(), "b".into());
+        other.notes.clear();
+        assert_eq!(key(&other), key(&plan));
+    }
+
+    #[test]
+    fn a_plan_is_read_back_as_it_is_made() {
+        let plan = settings::plan(Isolation::Strict);
+        let text = serde_json::to_string(&plan).unwrap();
+        let read: SandboxPlan = serde_json::from_str(&text).unwrap();
+        assert_eq!(container(&read), container(&plan));
+        assert_eq!(key(&read), key(&plan));
+    }
+
+    #[test]
+    fn one_of_many_gets_an_entry() {
+        use crate::pool::{Entry, Pool};
+        use std::time::Duration;
+
+        let folder = tempfile::tempdir().unwrap();
+        let pool = Pool::new(folder.path());
+        pool.folder().unwrap();
+        let now = crate::engine::now();
+        let key = key(&settings::plan(Isolation::Strict));
+        for at in 0..40 {
+            let entry = Entry {
+                sandbox: at.to_string(),
+                label: format!("l{at}"),
+                endpoint: String::new(),
+                key: key.clone(),
+                lane: Lane("l".to_owned()),
+                class: Class::Read,
+                policy: String::new(),
+                workspace: "/w".into(),
+                image_digest: String::new(),
+                made: now,
+                expires: now + Duration::from_secs(60),
+                deadline: now + Duration::from_secs(600),
+            };
+            pool.put(&entry).unwrap();
+        }
+        let wall = Duration::from_secs(10);
+        assert!(pool.claim(&key, Duration::from_secs(700)).is_none(), "it would not live so long");
+        assert!(pool.claim(&Key("other".to_owned()), wall).is_none());
+        let mut claimed: Vec<String> = std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        std::iter::from_fn(|| pool.claim(&key, wall).map(|entry| entry.sandbox))
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            claims.into_iter().flat_map(|claim| claim.join().unwrap()).collect()
+        });
+        claimed.sort();
+        claimed.dedup();
+        assert_eq!(claimed.len(), 40);
+    }
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use runner::engine::{Docker, Engine, SandboxId, State};
@@ -429,4 +430,100 @@ fn a_kernel_of_its_own_can_wait_too() {
     let result = caller.exec(&["-p", "gvisor", "--", "grep", "-r", "a", "."]).json();
     assert_eq!(result["metadata"]["warm"], false, "{result:#}");
     assert!(!result.to_string().contains("canary-41-g"), "{result:#}");
+}
+
+/// Calls from this many clients at once, each of which succeeds only in a sandbox that nobody used before.
+fn crowd(caller: &Caller, clients: usize, calls: usize) -> usize {
+    let next = AtomicUsize::new(0);
+    let warm = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..clients {
+            scope.spawn(|| {
+                while next.fetch_add(1, Ordering::Relaxed) < calls {
+                    if caller.warm(&["-p", "contained", "--", "mkdir", "/tmp/used"]) {
+                        warm.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    warm.into_inner()
+}
+
+#[test]
+fn a_crowd_shares_what_waits_and_uses_nothing_twice() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 4");
+    crowd(&caller, 6, 18);
+    caller.settled(4);
+    assert!(crowd(&caller, 4, 4) > 0, "what waits is used");
+}
+
+#[test]
+#[ignore = "a thousand calls; tests/run --long runs it"]
+fn a_thousand_calls_from_twenty_clients_use_nothing_twice_and_leave_nothing() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 8");
+    let warm = crowd(&caller, 20, 1_000);
+    eprintln!("{warm} of 1000 were warm");
+    let left = caller.settled(8);
+    assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
+    for entry in &left {
+        until_gone(&sandbox(entry));
+    }
+}
+
+#[test]
+#[ignore = "two hundred calls with time to think; tests/run --long runs it"]
+fn two_hundred_calls_in_a_row_are_all_warm() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    assert!(!caller.warm(&["--", "true"]));
+    for call in 0..200 {
+        caller.settled(1);
+        assert!(caller.warm(&["--", "true"]), "call {call} fell back to a cold start");
+    }
+}
+
+#[test]
+fn a_tool_waits_with_node_started_and_nothing_of_the_caller_in_it() {
+    if !containers() {
+        return;
+    }
+    const CANARY: &str = "canary-15-pool";
+    let caller = Caller::new("size: 2");
+    fs::create_dir_all(caller.file(".runner/tools")).unwrap();
+    fs::write(
+        caller.file(".runner/tools/once.yml"),
+        "name: once\ndescription: Looks once.\nschema: { type: object }\ncode: |\n  export async function execute(_: {}, { platform }: ToolContext) {\n    const { existsSync, writeFileSync } = await import('node:fs');\n    const used = existsSync('/tmp/used');\n    writeFileSync('/tmp/used', '');\n    return { used, there: await platform.fs.exists('f0') };\n  }\n",
+    )
+    .unwrap();
+    fs::write(caller.file("f0"), CANARY).unwrap();
+    let call = || {
+        let mut command = caller.0.runner();
+        command.env("LANG", "C.UTF-8").env("SECRET_TOKEN", CANARY);
+        command.args(["tool", "run", "once", "--yes", "--json"]);
+        let result = Ran::from(command.output().unwrap()).json();
+        assert_eq!(
+            result["value"],
+            serde_json::json!({ "used": false, "there": true }),
+            "{result:#}"
+        );
+        result["metadata"]["warm"].as_bool().unwrap()
+    };
+    assert!(!call());
+    for _ in 0..3 {
+        let entry = caller.settled(1).remove(0);
+        assert_eq!(entry["for"], "tool");
+        // THREATS row 15: whoever may ask the engine sees nothing of the caller.
+        let shown = crate::image::docker(&["inspect", entry["sandbox"].as_str().unwrap()]);
+        assert!(!shown.contains(CANARY) && shown.contains("runtime/main.mjs"), "{shown}");
+        assert!(call());
+    }
 }

@@ -112,6 +112,7 @@ fn setting(scene: &Scene) -> Setting<'_> {
         policy: &scene.policy,
         workspace: &scene.workspace,
         places: &scene.places,
+        config: &scene.config,
         image: scene.image.as_deref(),
         limits: scene.limits,
         place: RunPlace::Sandbox,

@@ -305,4 +305,4 @@ fn plain(path: &Path) -> Result<String, SettingsError> {
 
 #[cfg(test)]
 #[path = "settings_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use runner_policy::limits::Isolation;
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
 
-fn plan(isolation: Isolation) -> SandboxPlan {
+pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
     let workspace = PathBuf::from("/home/ann/a b:c,d");
     let mount = |path: &str, access, role| Mount {
         source: workspace.join(path),
