@@ -151,7 +151,10 @@ fn a_wholly_writable_workspace_holds_protected_names_that_are_missing() {
         assert!(plan.guarded.contains(&root.join(".git").join(name)), "{name}");
     }
     assert!(plan.notes.iter().any(|note| note.code == "held_names"));
-    assert!(plan.created.contains(&root.join(".bashrc")), "what holds a name goes with the claim too");
+    assert!(
+        plan.created.contains(&root.join(".bashrc")),
+        "what holds a name goes with the claim too"
+    );
     drop(plan);
     let left: Vec<_> =
         std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
