@@ -15,6 +15,13 @@ export const EXIT_TOLD = 0;
 /** Nobody could be told: the channel is gone. */
 export const EXIT_UNTOLD = 70;
 
+/** Sets what the policy gives the tool. Before that the process has only what every tool's has. */
+function setVariables(variables) {
+  if (variables === undefined) return;
+  const names = safe.ownKeys(variables);
+  for (let i = 0; i < names.length; i += 1) process.env[names[i]] = variables[names[i]];
+}
+
 /** Serves one call; `exit(code)` ends it. */
 export function serve(transport, exit) {
   const controller = new AbortController();
@@ -24,6 +31,7 @@ export function serve(transport, exit) {
   const channel = open(
     {
       start(job, code) {
+        setVariables(job.env);
         const world = context(job, channel, controller.signal);
         state.warn = world.logger.warn;
         settle(live(job, code, world, state));

@@ -1,5 +1,7 @@
 //! What the runtime is asked to do: the `Start` frame and the code that follows it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -48,6 +50,9 @@ pub struct Job {
     pub file: String,
     /// Validated arguments.
     pub args: Value,
+    /// The policy's variables, which the runtime sets before the tool's code is loaded.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Configuration that the tool may see: nothing sensitive.
     pub config: Map<String, Value>,
     /// The conversation, if there is one.
@@ -73,6 +78,7 @@ mod tests {
             name: "n".to_owned(),
             file: "n.yml".to_owned(),
             args: serde_json::json!({"a": 1}),
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             config: Map::new(),
             conversation: Some(Conversation {
                 id: "c".to_owned(),
@@ -84,7 +90,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&job).unwrap(),
-            r#"{"mode":"run","form":"yaml","name":"n","file":"n.yml","args":{"a":1},"config":{},"conversation":{"id":"c","workingDirectory":"/w/x"},"workspace":"/w","attempt":1}"#
+            r#"{"mode":"run","form":"yaml","name":"n","file":"n.yml","args":{"a":1},"env":{"A":"b"},"config":{},"conversation":{"id":"c","workingDirectory":"/w/x"},"workspace":"/w","attempt":1}"#
         );
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use runner_policy::Effective;
 use runner_wire::Start;
 
 use super::error::CallError;
@@ -40,16 +39,6 @@ fn class(setting: &Setting<'_>) -> Class {
         (View::Workspace, Writes::Some) => Class::Write,
         (View::Workspace, Writes::None) => Class::Read,
     }
-}
-
-/// Variables of the caller that are no secrets: how to speak, count time and show things.
-const HARMLESS: [&str; 8] =
-    ["LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI", "DEBUG"];
-
-/// Whether what is started before a call may have the policy's variables. An engine shows what it was told to start
-/// with to whoever may ask it, so a value that the policy passes on from the caller is not among it.
-pub(super) fn may_prestart(policy: &Effective) -> bool {
-    policy.env_pass().iter().all(|name| HARMLESS.contains(name) || name.starts_with("LC_"))
 }
 
 /// Starts a call's watchdog: before the plan, which makes folders that must go with us.

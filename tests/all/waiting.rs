@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use runner::call::tool::tool_order;
 use runner::engine::{
     Attached, CallId, Chunk, Docker, Engine, Labels, Owner, Purpose, SandboxId, guest, now,
 };
@@ -17,6 +18,9 @@ use tokio::io::AsyncWriteExt;
 use crate::death::gone;
 use crate::engine::{argv, block_on, plan, workspace};
 use crate::image::docker;
+
+/// What a waiting tool may cost: its shim, the guest and Node together.
+const TOOL_KIB: u64 = 60 << 10;
 
 /// Both kinds of kernel that a sandbox can have.
 const RUNTIMES: [&str; 2] = ["runc", "runsc"];
@@ -62,10 +66,33 @@ impl Sandbox {
         Talk { attached, decoder, encoder }
     }
 
+    /// The guest's process, as the host sees it.
+    fn pid(&self) -> String {
+        docker(&["inspect", "-f", "{{.State.Pid}}", self.id.as_str()])
+    }
+
+    /// Memory of the sandbox's processes and of what holds it, each page shared out among its users.
+    /// `None` if this user may not see it.
+    fn memory_kib(&self) -> Option<u64> {
+        let (guest, mut all) = (self.pid(), 0);
+        let stat = std::fs::read_to_string(format!("/proc/{guest}/stat")).unwrap();
+        let shim = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
+        let children = format!("/proc/{guest}/task/{guest}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        assert_eq!(children.split_whitespace().count(), 1, "{children}");
+        for pid in [shim.as_str(), guest.as_str()].into_iter().chain(children.split_whitespace()) {
+            let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+            let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+            let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+            println!("{pid}: {kib} KiB");
+            all += kib;
+        }
+        Some(all)
+    }
+
     /// What the kernel counts as the sleeps of the guest, each of which ended with some work.
     fn sleeps(&self) -> String {
-        let pid = docker(&["inspect", "-f", "{{.State.Pid}}", self.id.as_str()]);
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
         line.unwrap().to_owned()
     }
@@ -178,6 +205,51 @@ fn what_waits_is_taken_over_and_counted_from_then_on() {
             if runtime == "runc" {
                 assert!(usage.cpu_us.unwrap() <= since, "{usage:?} in {since}");
             }
+            sandbox.call
+        });
+        gone(&call);
+    }
+}
+
+/// A frame of the talk between the broker and the runtime.
+fn talk_frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap();
+    [&length.to_le_bytes()[..], &[kind], &[0; 4], payload].concat()
+}
+
+#[test]
+fn a_tool_finds_its_runtime_waiting_at_a_small_price() {
+    for runtime in RUNTIMES {
+        let (_folder, plan) = plan_for(runtime);
+        let start = tool_order(&plan);
+        let call = block_on(async {
+            let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            if runtime == "runc" {
+                match sandbox.memory_kib() {
+                    Some(kib) => assert!(kib < TOOL_KIB, "{kib} KiB"),
+                    None => eprintln!("SKIPPED: only root sees the memory of a sandbox"),
+                }
+            }
+            let mut talk = sandbox.attach().await;
+            talk.ready().await;
+            talk.say(&HostMessage::Start(waiting(&start))).await;
+            let job = br#"{"mode":"run","form":"yaml","name":"t","file":"t.yml","args":{"n":20},"env":{"A":"2"},"config":{},"conversation":null,"workspace":"/w","attempt":1}"#;
+            let code = b"export const execute = ({ n }) => n + Number(process.env.A);";
+            let bytes = [talk_frame(16, job), talk_frame(17, code), talk_frame(18, b"")].concat();
+            talk.say(&HostMessage::Data(Channel::TOOL, bytes)).await;
+            let mut said = Vec::new();
+            let exit = loop {
+                match talk.hear().await.expect("a last word") {
+                    GuestMessage::Data(Channel::TOOL, bytes) => said.extend(bytes),
+                    GuestMessage::Exit(exit) => break exit,
+                    GuestMessage::Fatal(fatal) => panic!("{runtime}: {fatal:?}"),
+                    _ => {}
+                }
+            };
+            assert_eq!(said, talk_frame(6, br#"{"value":22}"#), "{runtime}");
+            assert_eq!(exit.ending, Ending::Exited { status: 0 }, "{runtime}");
+            println!("{runtime}: {:?}", exit.usage);
             sandbox.call
         });
         gone(&call);

@@ -80,3 +80,9 @@ test("the host that goes while it waits ends it", async () => {
   const seen = await run(CODE, { before });
   assert.equal(seen.exitCode, 70);
 });
+
+test("the policy's variables come with the job, before the code", async () => {
+  const code = "const early = process.env.GIVEN; export const execute = () => ({ early, now: process.env.GIVEN, path: process.env.PATH });";
+  const seen = await run(code, { before: asleep, env: { PATH: "/usr/bin" }, job: { env: { GIVEN: "grün" } } });
+  assert.deepEqual(seen.value, { early: "grün", now: "grün", path: "/usr/bin" });
+});

@@ -136,6 +136,7 @@ pub(super) fn job() -> Job {
         name: "t".to_owned(),
         file: "t.yml".to_owned(),
         args: Value::Null,
+        env: std::collections::BTreeMap::new(),
         config: Map::new(),
         conversation: None,
         workspace: "/w".to_owned(),

@@ -1,6 +1,7 @@
 //! What a module is, by asking it: it runs in a sandbox of its own, once for each content, and may ask for
 //! nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -94,6 +95,7 @@ pub(super) fn ask(
         name: tool.name.to_string(),
         file: tool.file.clone(),
         args: json!({}),
+        env: BTreeMap::new(),
         config: Map::new(),
         conversation: None,
         workspace: path_text(scene.workspace.root())?.to_owned(),

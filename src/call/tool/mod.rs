@@ -25,6 +25,7 @@ mod recorded;
 mod run;
 mod sandbox;
 mod tries;
+mod variables;
 
 pub use error::ToolCallError;
 pub use look::{Health, Looker};

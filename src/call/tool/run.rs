@@ -1,5 +1,6 @@
 //! From a prepared tool call to its result: approve, verify, record, run, check, record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -207,6 +208,7 @@ pub(super) async fn serve(
         name,
         file: prepared.file.clone(),
         args: prepared.args.clone(),
+        env: BTreeMap::new(),
         config: Map::new(),
         conversation: Some(Conversation {
             id: id.to_string(),

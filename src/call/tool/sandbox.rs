@@ -15,6 +15,7 @@ use runner_wire::{Bytes, Port, Start, Stdin, Work};
 use tokio::io::DuplexStream;
 
 use super::recorded::Recorded;
+use super::variables;
 use crate::broker::{self, Authority, Events, Job, Served};
 use crate::call::CallError;
 use crate::call::plan::{Setting, make_plan};
@@ -70,11 +71,12 @@ pub(super) struct Ran {
     pub engine: &'static str,
 }
 
-/// Runs one job to its end, or until its requests cannot be recorded any more.
+/// Runs one job to its end, or until its requests cannot be recorded any more. The policy's variables are
+/// added to it.
 pub(super) async fn run_job(
     id: &CallId,
     scene: &Scene,
-    job: Job,
+    mut job: Job,
     authority: Authority,
     recorded: &Arc<Recorded>,
     mut streams: Streams,
@@ -82,10 +84,10 @@ pub(super) async fn run_job(
 ) -> Result<Ran, CallError> {
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let setting = setting(scene);
-    let pool =
-        supply::pool(scene.warmth, &scene.config).filter(|_| supply::may_prestart(&scene.policy));
+    let pool = supply::pool(scene.warmth, &scene.config);
     let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
-    let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
+    let mut plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
+    job.env = variables::take(&mut plan, &scene.policy);
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
     let prestart = tool_order(&plan);

@@ -2,7 +2,8 @@
 //! control that succeeds.
 
 use super::{call, told, tool, write_yaml};
-use crate::support::{Home, containers};
+use crate::support::{Home, Ran, containers};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -283,6 +284,38 @@ export async function execute(args, context) {
             );
         }
     }
+}
+
+/// What a policy passes to a tool is for the tool: it is in nothing that a container is created with.
+#[test]
+fn row_15_variables_of_a_tool_travel_with_its_job() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let policy = "policy: 1\nname: own\nextends: [readonly]\nenv: { pass: [CANARY_TOKEN, TZ], set: { OTHER: fixed } }\n";
+    home.user_policy("own", policy);
+    let code = r#"
+import fs from "node:fs";
+const { CANARY_TOKEN, OTHER, TZ, HOME } = process.env;
+export async function execute() {
+  const started = fs.readFileSync("/proc/1/cmdline", "utf8") + fs.readFileSync("/proc/self/environ", "utf8");
+  return { CANARY_TOKEN, OTHER, TZ, HOME, hour: new Date(0).getHours(), leaked: started.includes(CANARY_TOKEN) };
+}"#;
+    write_yaml(&home, "t", "env: [CANARY_TOKEN, TZ]", code);
+    let mut command = home.runner();
+    command.env("CANARY_TOKEN", CANARY).env("TZ", "Asia/Tokyo");
+    command.args(["--json", "tool", "run", "t", "--yes", "--policy", "own"]);
+    let result = Ran::from(command.output().unwrap()).json();
+    let value = &result["value"];
+    assert_eq!(
+        (&value["CANARY_TOKEN"], &value["OTHER"]),
+        (&json!(CANARY), &json!("fixed")),
+        "{result}"
+    );
+    assert_eq!((&value["TZ"], &value["hour"]), (&json!("Asia/Tokyo"), &json!(9)), "{result}");
+    assert_eq!(value["leaked"], false, "{result}");
+    assert_ne!(value["HOME"], json!(home.path("")), "{result}");
 }
 
 #[test]
