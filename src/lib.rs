@@ -20,6 +20,7 @@
 //!
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
 //! - [`policies`]: finds and opens policy files, knows which are trusted.
+//! - [`config`]: what applies to every call: three files, settled to one value a key.
 //! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record.
 //! - [`approvals`]: questions that wait for a person, and answers that hold.
 //! - [`limits`]: a place among the calls that run at once, or a wait for it.
@@ -50,9 +51,10 @@
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
 //! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
-//! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the folders of `--tools` | tools, read; `tool new` writes there |
+//! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the team's folder, the folders of `--tools` | tools, read; `tool new` writes there |
 //! | `$XDG_STATE_HOME/runner/tools/` | the tools that we ship, laid out to be compiled |
 //! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
+//! | `$XDG_STATE_HOME/runner/tokens-o200k` | what tools cost in a context, counted, by content |
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |

@@ -43,6 +43,8 @@ export const tool: Tool<Args, Result> = {
   category: "code_analysis",
   securityTier: "read_only",
   capabilities: [{ action: "report", description: "Read manifests and merge them", requiresConfirmation: false }],
+  tags: ["dependencies", "manifests"],
+  timeout: "1m",
   files: { read: ["**/package.json", "**/Cargo.toml", "**/pyproject.toml", "**/requirements*.txt", "**/go.mod"] },
 
   parameters: {

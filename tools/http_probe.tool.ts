@@ -39,6 +39,8 @@ export const tool: Tool<Args, Result> = {
   capabilities: [{ action: "probe", description: "Send GET or HEAD requests", requiresConfirmation: false, estimatedTime: 1000 }],
   permissions: { autoAccept: true, riskLevel: "low" },
   net: ["GET,HEAD https://*:*/**", "GET,HEAD http://*:*/**"],
+  costInfo: { model: "free" },
+  tags: ["http", "status"],
   files: { read: [] },
   timeout: "2m",
 
@@ -46,7 +48,7 @@ export const tool: Tool<Args, Result> = {
     type: "object",
     properties: {
       urls: { type: "array", items: { type: "string", pattern: "^https?://" }, minItems: 1, maxItems: 50, description: "What to ask" },
-      method: { enum: ["GET", "HEAD"], default: "GET" },
+      method: { enum: ["GET", "HEAD"], default: "GET", description: "How to ask" },
       expect: { type: "integer", minimum: 100, maximum: 599, description: "The status that is right; any from 200 to 299 by default" },
       contains: { type: "string", description: "A text that the answer must contain" },
       timeout: { type: "integer", minimum: 1, maximum: 60000, default: 10000, description: "Milliseconds to wait for each" },

@@ -37,6 +37,8 @@ export const tool: Tool<Args, Result> = {
   category: "search",
   securityTier: "read_only",
   capabilities: [{ action: "query", description: "Read a part of a JSON file", requiresConfirmation: false }],
+  tags: ["json"],
+  timeout: "1m",
   files: { read: ["**"] },
 
   parameters: {

@@ -11,7 +11,7 @@ const parameters = z.object({
     .default(["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD", "Unlicense", "CC0-1.0", "BlueOak-1.0.0", "Python-2.0", "CC-BY-4.0", "Zlib"])
     .describe("Licences that are fine, as SPDX names"),
   except: z.array(z.string()).default([]).describe("Packages that were looked at and are fine, as `name` or `name@version`"),
-});
+}).strict();
 
 const problem = z.object({
   package: z.string(),
@@ -46,6 +46,8 @@ export const tool: Tool<z.infer<typeof parameters>, z.infer<typeof returnType>> 
   category: "code_analysis",
   securityTier: "read_only",
   capabilities: [{ action: "check", description: "Compare licences of dependencies with a list", requiresConfirmation: false }],
+  tags: ["licence", "license", "dependencies"],
+  timeout: "1m",
   files: { read: ["**/package.json", "**/node_modules/.package-lock.json"] },
   parameters,
   returnType,

@@ -352,6 +352,8 @@ interface Tool<Args = any, Result = unknown> {
   tokenCost?: number;
   requiredAuth?: ToolAuth;
   costInfo?: ToolCost;
+  /** Words to find it by. */
+  tags?: string[];
   /** What it can do. One that requires confirmation is asked about. */
   capabilities?: ToolCapability[];
 
@@ -419,7 +421,10 @@ interface ToolCapability {
 interface ToolAuth {
   type: "api_key" | "oauth" | "basic_auth" | "bearer_token" | "custom";
   required: boolean;
-  /** The name of the secret. Its value is never given to the tool: a policy's `send` adds it to requests. */
+  /**
+   * The variable that holds the credential; without it the tool is shown as unavailable. Its value is never given to the
+   * tool: a policy's `send` adds it to requests.
+   */
   configKey: string;
   setupUrl?: string;
 }

@@ -8,6 +8,7 @@ import { jsonSchema } from "./schema.mjs";
 const PLAIN = [
   "name", "version", "category", "securityTier", "description", "documentation", "enabled", "tokenCost",
   "requiredAuth", "costInfo", "capabilities", "permissions", "files", "net", "env", "limits", "timeout", "retry",
+  "tags",
 ];
 /** What a tool may do besides `execute`. */
 const HOOKS = ["initialize", "validate", "handleError", "cleanup", "healthCheck"];

@@ -66,7 +66,7 @@ pub enum Command {
     /// Run a command or a shell line in a sandbox
     Exec(exec::Args),
     /// Find, make, check and run tools
-    #[command(subcommand)]
+    #[command(subcommand, visible_alias = "tools")]
     Tool(tool::Command),
     /// Look into policies: what is decided, and why
     #[command(subcommand)]

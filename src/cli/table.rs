@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anstyle::Style;
+
 use super::style;
 use super::visible::visible;
 
@@ -10,8 +12,30 @@ use super::visible::visible;
 #[derive(Debug)]
 pub struct Table<const N: usize> {
     headings: [&'static str; N],
-    rows: Vec<[String; N]>,
+    rows: Vec<[Cell; N]>,
     most: Option<usize>,
+    hidden: Option<usize>,
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// In a style of ours.
+    #[must_use]
+    pub fn new(text: impl AsRef<str>, style: Style) -> Self {
+        Self { text: visible(text.as_ref()).into_owned(), style }
+    }
+
+    /// In none.
+    #[must_use]
+    pub fn plain(text: impl AsRef<str>) -> Self {
+        Self::new(text, Style::new())
+    }
 }
 
 /// The narrowest that a column is cut to, and the least that the last one keeps.
@@ -24,12 +48,22 @@ impl<const N: usize> Table<N> {
     /// An empty table.
     #[must_use]
     pub const fn new(headings: [&'static str; N]) -> Self {
-        Self { headings, rows: Vec::new(), most: None }
+        Self { headings, rows: Vec::new(), most: None, hidden: None }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| visible(&cell).into_owned()));
+        self.styled(cells.map(Cell::plain));
+    }
+
+    /// Adds a row with styles.
+    pub fn styled(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells);
+    }
+
+    /// Leaves a column out.
+    pub fn hide(&mut self, column: usize) {
+        self.hidden = Some(column);
     }
 
     /// The same, with no line longer than this.
@@ -42,7 +76,10 @@ impl<const N: usize> Table<N> {
     /// How wide each column is. What is too wide gives, the widest first, before the last one is cut.
     fn widths(&self) -> [usize; N] {
         let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            if self.hidden == Some(column) {
+                return 0;
+            }
+            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
             cells.chain([self.headings[column].len()]).max().unwrap_or(0)
         };
         let mut widths: [usize; N] = std::array::from_fn(width);
@@ -61,35 +98,35 @@ impl<const N: usize> Table<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Table<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths = self.widths();
-        let faint = style::FAINT;
-        write!(f, "{faint}")?;
-        line(f, &self.headings.map(str::to_owned), &widths)?;
-        writeln!(f, "{faint:#}")?;
-        for row in &self.rows {
-            line(f, row, &widths)?;
-            writeln!(f)?;
+impl<const N: usize> Table<N> {
+    fn line(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        cells: &[Cell; N],
+        widths: &[usize; N],
+    ) -> fmt::Result {
+        for (at, (Cell { text, style }, width)) in cells.iter().zip(widths).enumerate() {
+            if self.hidden == Some(at) {
+                continue;
+            }
+            let text = shortened(text, Some(*width));
+            if at + 1 == N {
+                write!(f, "{style}{text}{style:#}")?;
+            } else {
+                write!(f, "{style}{text:<width$}{style:#}  ")?;
+            }
         }
-        Ok(())
+        writeln!(f)
     }
 }
 
-fn line<const N: usize>(
-    f: &mut fmt::Formatter<'_>,
-    cells: &[String; N],
-    widths: &[usize; N],
-) -> fmt::Result {
-    for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        let cell = shortened(cell, Some(*width));
-        if at + 1 == N {
-            f.write_str(&cell)?;
-        } else {
-            write!(f, "{cell:<width$}  ")?;
-        }
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        let headings = self.headings.map(|heading| Cell::new(heading, style::FAINT));
+        self.line(f, &headings, &widths)?;
+        self.rows.iter().try_for_each(|row| self.line(f, row, &widths))
     }
-    Ok(())
 }
 
 /// `text` cut to so many characters.

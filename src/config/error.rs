@@ -13,6 +13,22 @@ use crate::text::counted;
 pub enum ConfigError {
     /// Something in its files is wrong.
     Refused(Vec<Finding>),
+    /// Neither `HOME` nor `XDG_CONFIG_HOME` says where the user's file is.
+    NoFolder,
+    /// A file could not be read or written.
+    NotWritten {
+        /// Which.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file is laid out so that a program cannot change it safely.
+    ByHand {
+        /// Which.
+        file: String,
+        /// What to write.
+        line: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -22,6 +38,11 @@ impl fmt::Display for ConfigError {
             Self::Refused(findings) => {
                 let count = counted(findings.len(), "finding");
                 write!(f, "the configuration cannot be used ({count})")
+            }
+            Self::NoFolder => f.write_str("there is no folder for the user's configuration"),
+            Self::NotWritten { file, error } => write!(f, "cannot change {file}: {error}"),
+            Self::ByHand { file, .. } => {
+                write!(f, "{file} is laid out in a way that cannot be changed at one place")
             }
         }
     }
@@ -33,6 +54,7 @@ impl Failure for ConfigError {
     fn code(&self) -> &'static str {
         match self {
             Self::Refused(_) => "config_refused",
+            Self::NoFolder | Self::NotWritten { .. } | Self::ByHand { .. } => "config_not_written",
         }
     }
 
@@ -45,12 +67,18 @@ impl Failure for ConfigError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("mend it, then: runner config check".to_owned())
+        match self {
+            Self::Refused(_) => Some("mend it, then: runner config check".to_owned()),
+            Self::NoFolder => Some("set HOME or XDG_CONFIG_HOME".to_owned()),
+            Self::NotWritten { .. } => None,
+            Self::ByHand { line, .. } => Some(format!("write by hand: {line}")),
+        }
     }
 
     fn findings(&self) -> &[Finding] {
         match self {
             Self::Refused(findings) => findings,
+            Self::NoFolder | Self::NotWritten { .. } | Self::ByHand { .. } => &[],
         }
     }
 }

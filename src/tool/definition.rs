@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::code::Code;
+use super::metadata::Metadata;
 use super::name::ToolName;
 use super::permissions::Permissions;
 use super::retry::RetryPolicy;
@@ -45,6 +46,8 @@ pub struct Definition {
     pub timeout: Option<u64>,
     /// When a call that failed is tried again.
     pub retry: RetryPolicy,
+    /// What it says of itself beyond that.
+    pub metadata: Metadata,
     /// What runs.
     pub body: Body,
 }
@@ -68,9 +71,7 @@ pub enum Body {
 pub struct Described {
     /// The optional functions that it has.
     pub hooks: Vec<String>,
-    /// Where its documentation is.
-    pub documentation: Option<String>,
-    /// What it can do, what it costs, how it authenticates and retries, as it says it.
+    /// How it retries and what it says of its health: shown, never obeyed here.
     pub notes: Value,
 }
 
@@ -79,6 +80,8 @@ pub struct Described {
 pub enum Tokens {
     /// As its author says.
     Said(u32),
+    /// As the tokenizer counts.
+    Counted(u32),
     /// As we estimate.
     Estimated(u32),
 }
@@ -98,7 +101,7 @@ impl Tokens {
     #[must_use]
     pub fn figure(self) -> u32 {
         match self {
-            Self::Said(figure) | Self::Estimated(figure) => figure,
+            Self::Said(figure) | Self::Counted(figure) | Self::Estimated(figure) => figure,
         }
     }
 }
@@ -122,6 +125,11 @@ impl Definition {
             "schema": self.schema.json(),
             "returns": self.returns.as_ref().map(Schema::json),
             "permissions": self.permissions,
+            "documentation": self.metadata.documentation,
+            "capabilities": self.metadata.capabilities,
+            "requiredAuth": self.metadata.required_auth,
+            "costInfo": self.metadata.cost_info,
+            "tags": self.metadata.tags,
         });
         match (&self.body, record.as_object_mut()) {
             (Body::Yaml { runtime, .. }, Some(record)) => {
@@ -129,7 +137,6 @@ impl Definition {
             }
             (Body::Module(described), Some(record)) => {
                 record.insert("hooks".to_owned(), json!(described.hooks));
-                record.insert("documentation".to_owned(), json!(described.documentation));
                 record.insert("notes".to_owned(), described.notes.clone());
             }
             (_, None) => {}

@@ -21,7 +21,7 @@ use crate::text::counted;
 const MAX_BYTES: usize = 1 << 20;
 /// Most members: each is looked for in the module's text.
 const MAX_MEMBERS: usize = 64;
-/// Most capabilities and hooks.
+/// Most hooks.
 const MAX_ITEMS: usize = 100;
 
 /// What a description may hold.
@@ -46,11 +46,12 @@ const KEYS: &[&str] = &[
     "capabilities",
     "requiredAuth",
     "costInfo",
+    "tags",
     "retry",
     "health",
 ];
 /// What is kept to be shown and means nothing here.
-const NOTES: &[&str] = &["capabilities", "requiredAuth", "costInfo", "retry", "health"];
+const NOTES: &[&str] = &["retry", "health"];
 /// What a module may do besides `execute`.
 const HOOKS: &[&str] = &["initialize", "validate", "handleError", "cleanup", "healthCheck"];
 
@@ -110,14 +111,8 @@ pub fn from_description(
     let entries = entries(map, text, &mut report);
     let described = described(map, text, &mut report);
     let common = read::common(&entries, At::default(), stem, (file, text), &mut report);
-    let definition = common.zip(described).map(|(common, described)| {
-        let confirms = needs_confirmation(map);
-        let mut definition = common.with(Body::Module(described));
-        // Explicit words stand; a capability that asks for confirmation takes a default back.
-        let said = map.get("permissions").and_then(|it| it.get("autoAccept")).is_some();
-        definition.auto_accept &= said || !confirms;
-        definition
-    });
+    let definition =
+        common.zip(described).map(|(common, described)| common.with(Body::Module(described)));
     read::finish(definition, report).map_err(DescribeError::Refused)
 }
 
@@ -158,17 +153,17 @@ fn place(text: &str, key: &str) -> At {
     At::default()
 }
 
-/// The description that a module's text seems to give: the first text after a `description:` that stands furthest to
-/// the left. For lists only; what holds is what the module says when it is asked.
+/// What a module's text seems to say of itself: the first text after a key, such as `description:`, that stands
+/// furthest to the left. For lists only; what holds is what the module says when it is asked.
 #[must_use]
-pub fn glimpse(text: &str) -> Option<String> {
+pub fn glimpse(text: &str, key: &str) -> Option<String> {
     let mut found: Option<(usize, &str)> = None;
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
         let indent = line.len() - line.trim_start().len();
-        if line[indent..].starts_with("description:") && found.is_none_or(|(left, _)| indent < left)
-        {
-            found = Some((indent, &text[offset + indent + "description:".len()..]));
+        let after = line[indent..].strip_prefix(key).filter(|rest| rest.starts_with(':'));
+        if after.is_some() && found.is_none_or(|(left, _)| indent < left) {
+            found = Some((indent, &text[offset + indent + key.len() + 1..]));
         }
         offset += line.len();
     }
@@ -204,41 +199,9 @@ fn described(map: &Map<String, Value>, text: &str, report: &mut Report<'_>) -> O
     if hooks.is_none() {
         wrong("hooks", "a list of names of hooks");
     }
-    let documentation = match map.get("documentation") {
-        None | Some(Value::Null) => Some(None),
-        Some(Value::String(text)) => Some(Some(text.clone())),
-        Some(_) => None,
-    };
-    if documentation.is_none() {
-        wrong("documentation", "the address of a page");
-    }
-    let capabilities = match map.get("capabilities") {
-        None | Some(Value::Null) => true,
-        Some(Value::Array(items)) => items.len() <= MAX_ITEMS && items.iter().all(is_capability),
-        Some(_) => false,
-    };
-    if !capabilities {
-        wrong("capabilities", "a list of `{action, description, requiresConfirmation}`");
-    }
     let kept = NOTES.iter().filter_map(|key| Some(((*key).to_owned(), map.get(*key)?.clone())));
     let notes = Value::Object(kept.collect());
-    let described = Described { hooks: hooks?, documentation: documentation?, notes };
-    capabilities.then_some(described)
-}
-
-fn is_capability(value: &Value) -> bool {
-    let text = |key: &str, needed: bool| match value.get(key) {
-        Some(value) => value.is_string(),
-        None => !needed,
-    };
-    let flag = value.get("requiresConfirmation").is_none_or(Value::is_boolean);
-    value.is_object() && text("action", true) && text("description", false) && flag
-}
-
-fn needs_confirmation(map: &Map<String, Value>) -> bool {
-    let capabilities = map.get("capabilities").and_then(Value::as_array);
-    let asks = |value: &Value| value.get("requiresConfirmation") == Some(&Value::Bool(true));
-    capabilities.is_some_and(|items| items.iter().any(asks))
+    Some(Described { hooks: hooks?, notes })
 }
 
 #[cfg(test)]
@@ -313,11 +276,11 @@ mod tests {
 
     #[test]
     fn a_glimpse_is_the_outermost_description() {
-        assert_eq!(glimpse(TEXT), Some("x".to_owned()));
+        assert_eq!(glimpse(TEXT, "description"), Some("x".to_owned()));
         let nested = "  parameters: {\n    description: 'inner',\n  },\n  description:\n    \"What it does.\" +\n    ' More.',\n";
-        assert_eq!(glimpse(nested), Some("What it does. More.".to_owned()));
+        assert_eq!(glimpse(nested, "description"), Some("What it does. More.".to_owned()));
         for text in ["", "description: {", "description", "description: \"a\\\"b\""] {
-            assert_eq!(glimpse(text), None, "{text}");
+            assert_eq!(glimpse(text, "description"), None, "{text}");
         }
     }
 

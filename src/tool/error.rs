@@ -7,6 +7,7 @@ use runner_policy::finding::{Finding, did_you_mean};
 use super::describe::DescribeError;
 use super::name::ToolName;
 use super::schema::Violation;
+use crate::config::Source;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::text::counted;
@@ -49,6 +50,25 @@ pub enum ToolError {
         /// Its file.
         file: String,
     },
+    /// It is an example that nobody has switched on.
+    Example {
+        /// Its name.
+        name: ToolName,
+    },
+    /// A configuration file switches it off.
+    Off {
+        /// Its name.
+        name: ToolName,
+        /// Where that stands.
+        source: Source,
+    },
+    /// It cannot be switched on or off.
+    NotSwitched {
+        /// Its name.
+        name: ToolName,
+        /// Why.
+        why: String,
+    },
     /// What a module says of itself cannot be used.
     Description {
         /// Its name.
@@ -88,6 +108,17 @@ impl fmt::Display for ToolError {
                 write!(f, "tool {name} cannot be used ({})", counted(findings.len(), "finding"))
             }
             Self::Disabled { name, file } => write!(f, "tool {name} is switched off in {file}"),
+            Self::Example { name } => {
+                write!(f, "tool {name} is an example that comes with runner, and is off")
+            }
+            Self::Off { name, source } => {
+                let file = source.file.as_deref().unwrap_or_default();
+                let line = source.line.unwrap_or_default();
+                write!(f, "tool {name} is switched off by {file}:{line}")
+            }
+            Self::NotSwitched { name, why } => {
+                write!(f, "tool {name} cannot be switched: {why}")
+            }
             Self::Description { name, error } => {
                 write!(f, "what tool {name} says of itself cannot be used: {error}")
             }
@@ -112,7 +143,8 @@ impl Failure for ToolError {
             Self::Folder { .. } => "tool_folder_invalid",
             Self::Twice { .. } => "tool_name_taken",
             Self::Broken { .. } => "tool_refused",
-            Self::Disabled { .. } => "tool_disabled",
+            Self::Disabled { .. } | Self::Example { .. } | Self::Off { .. } => "tool_disabled",
+            Self::NotSwitched { .. } => "tool_enforced",
             Self::Description { .. } => "tool_description",
             Self::Arguments { .. } => "invalid_arguments",
             Self::Result { .. } => "invalid_result",
@@ -122,7 +154,10 @@ impl Failure for ToolError {
     fn kind(&self) -> Kind {
         match self {
             Self::Unknown { .. } | Self::Folder { .. } | Self::Arguments { .. } => Kind::Usage,
-            Self::Disabled { .. } => Kind::Denied,
+            Self::Disabled { .. }
+            | Self::Example { .. }
+            | Self::Off { .. }
+            | Self::NotSwitched { .. } => Kind::Denied,
             Self::Twice { .. }
             | Self::Broken { .. }
             | Self::Description { .. }
@@ -135,7 +170,9 @@ impl Failure for ToolError {
             Self::Unknown { .. }
             | Self::Folder { .. }
             | Self::Arguments { .. }
+            | Self::Example { .. }
             | Self::Twice { .. } => Fault::Usage,
+            Self::Off { .. } | Self::NotSwitched { .. } => Fault::Configuration,
             Self::Broken { .. }
             | Self::Disabled { .. }
             | Self::Description { .. }
@@ -155,6 +192,10 @@ impl Failure for ToolError {
             Self::Twice { .. } => Some("rename or remove one of them".to_owned()),
             Self::Broken { name, .. } => Some(format!("mend it, then: runner tool check {name}")),
             Self::Disabled { .. } => Some("write `enabled: true` in it".to_owned()),
+            Self::Example { name } | Self::Off { name, .. } => {
+                Some(format!("to use it: runner tool enable {name}"))
+            }
+            Self::NotSwitched { .. } => None,
             Self::Description { name, .. } => Some(format!("runner tool check {name} shows more")),
             Self::Arguments { name, .. } => {
                 Some(format!("runner tool info {name} shows its schema"))
@@ -172,6 +213,9 @@ impl Failure for ToolError {
             Self::Folder { .. }
             | Self::Twice { .. }
             | Self::Disabled { .. }
+            | Self::Example { .. }
+            | Self::Off { .. }
+            | Self::NotSwitched { .. }
             | Self::Arguments { .. }
             | Self::Result { .. } => &[],
         }

@@ -1,8 +1,7 @@
 //! How long a call takes and what it costs, as the tool's author says.
 
-use serde_json::Value;
-
-use super::definition::{Body, Definition};
+use super::definition::Definition;
+use super::metadata::Metadata;
 
 /// Millionths in one.
 const MILLION: f64 = 1e6;
@@ -17,25 +16,21 @@ pub struct Estimates {
 }
 
 impl Estimates {
-    /// From a description: the most expensive capability, or what the tool costs as a whole.
+    /// From what a tool says: the most expensive capability, or what the tool costs as a whole.
     #[must_use]
-    pub fn of(notes: &Value) -> Self {
-        let capabilities = || notes["capabilities"].as_array().into_iter().flatten();
-        let dollars = |value: &Value| {
-            let dollars = value.as_f64().filter(|it| it.is_finite() && *it >= 0.0)?;
-            // Beyond any price it is the largest number there is.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a positive number; casting saturates"
-            )]
-            Some((dollars * MILLION).ceil() as u64)
-        };
-        let costs = capabilities().filter_map(|it| dollars(&it["estimatedCost"]));
-        let whole = dollars(&notes["costInfo"]["estimatedCost"]);
+    pub fn of(about: &Metadata) -> Self {
+        // Beyond any price it is the largest number there is.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the reader takes no negative price; casting saturates"
+        )]
+        let millionths = |dollars: f64| (dollars * MILLION).ceil() as u64;
+        let costs = about.capabilities.iter().filter_map(|it| it.estimated_cost);
+        let whole = about.cost_info.as_ref().and_then(|it| it.estimated_cost);
         Self {
-            time: capabilities().filter_map(|it| it["estimatedTime"].as_u64()).max(),
-            cost: costs.chain(whole).max(),
+            time: about.capabilities.iter().filter_map(|it| it.estimated_time).max(),
+            cost: costs.chain(whole).map(millionths).max(),
         }
     }
 
@@ -61,34 +56,26 @@ impl Definition {
     /// How long a call takes and what it costs.
     #[must_use]
     pub fn estimates(&self) -> Estimates {
-        match &self.body {
-            Body::Module(described) => Estimates::of(&described.notes),
-            Body::Yaml { .. } => Estimates::default(),
-        }
+        Estimates::of(&self.metadata)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_most_that_is_said_counts() {
-        let notes = json!({
-            "capabilities": [{"action": "a", "estimatedCost": 0.001, "estimatedTime": 1500}, {"action": "b", "estimatedTime": 45000}],
-            "costInfo": {"model": "usage_based", "estimatedCost": 0.3},
-        });
-        let it = Estimates::of(&notes);
+        let text = "name: t\ndescription: x\ncapabilities:\n  - { action: a, estimatedCost: 0.001, estimatedTime: 1500 }\n  - { action: b, estimatedTime: 45000 }\ncostInfo: { model: usage_based, estimatedCost: 0.3 }\ncode: export const execute = 1\n";
+        let read = |text: &str| super::super::read::parse("t", text, &"t".parse().unwrap());
+        let it = read(text).unwrap().estimates();
         assert_eq!((it.time, it.cost), (Some(45_000), Some(300_000)));
         assert_eq!(
             it.lines(),
             [("takes", "about 45 s".to_owned()), ("costs", "about $0.30".to_owned())]
         );
-        assert_eq!(
-            Estimates::of(&json!({"costInfo": {"estimatedCost": -1}})),
-            Estimates::default()
-        );
+        assert!(read(&text.replace("0.3", "-1")).is_err(), "nothing costs less than nothing");
+        assert_eq!(Estimates::of(&Metadata::default()), Estimates::default());
         assert_eq!((shown(1), shown(2_500_000)), ("$0.000001".to_owned(), "$2.50".to_owned()));
     }
 }

@@ -239,6 +239,11 @@ pub(super) fn no_folder(path: &Path) -> Finding {
     Problem::NoFolder("there is no such folder").finding(path)
 }
 
+/// A folder that the caller named where the managed configuration lets nobody have tools of their own.
+pub(super) fn not_local(path: &Path) -> Finding {
+    Problem::NoFolder("the managed configuration says `disableLocalTools`").finding(path)
+}
+
 /// A file that the caller named and that is not there.
 pub(super) fn missing(path: &Path) -> Finding {
     Problem::Missing.finding(path)

@@ -2,7 +2,8 @@
 //!
 //! One broken tool does not hide the others: it is kept as broken, with its findings, and using it
 //! fails. A name that two sources give is refused for both, because it would mean different things
-//! to different people; only the tools that we ship give way to one of the caller's own.
+//! to different people. An example that we ship is off until it is switched on, and does not stand in anybody's way
+//! while it is off.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,8 +14,17 @@ use super::definition::Definition;
 use super::error::ToolError;
 use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
 use super::name::ToolName;
+use super::origin::{Origin, Switch};
 use super::{read, shipped};
+use crate::config::{Config, Flag};
 use crate::policies::{Layer, Places};
+
+/// Most threads that read definitions.
+const READERS: usize = 8;
+/// Definitions for which a thread is not worth its start.
+const FEW: usize = 16;
+/// Stack of such a thread: that of a main thread, which is enough for what the readers let be nested.
+const READER_STACK: usize = 8 << 20;
 
 /// A tool that was found.
 #[derive(Debug)]
@@ -36,6 +46,8 @@ pub struct Tool {
     /// What it says, if it is YAML: a module says it only when it runs. Read when it is asked for: a call of one
     /// tool does not wait for all the others.
     definition: OnceLock<Result<Definition, Vec<Finding>>>,
+    /// Whether it is switched on.
+    pub switch: Switch,
     /// Whether it stands in for one that we ship.
     pub replaces_shipped: bool,
 }
@@ -83,8 +95,14 @@ impl Tool {
             digest: blake3::hash(text.as_bytes()),
             text,
             definition: OnceLock::new(),
+            switch: Switch::On,
             replaces_shipped: false,
         }
+    }
+
+    /// Reads the definition, unless that is done.
+    fn read_now(&self) {
+        let _ = self.parsed();
     }
 
     fn parsed(&self) -> Option<&Result<Definition, Vec<Finding>>> {
@@ -119,6 +137,26 @@ impl Tool {
         }
     }
 
+    /// Where it comes from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        Origin::of(self.layer)
+    }
+
+    /// Whether it is switched on.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn switched_on(&self) -> Result<(), ToolError> {
+        match &self.switch {
+            Switch::On => Ok(()),
+            Switch::Example => Err(ToolError::Example { name: self.name.clone() }),
+            Switch::Off(source) => {
+                Err(ToolError::Off { name: self.name.clone(), source: source.clone() })
+            }
+        }
+    }
+
     /// What is wrong with it.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
@@ -134,22 +172,32 @@ impl Tool {
 }
 
 impl Library {
-    /// Looks in every place: what we ship, the user's folder, the workspace's, and the named ones.
+    /// Looks in every place that the configuration lets be looked in: what we ship, the team's folder, the user's, the
+    /// workspace's, and the named ones.
     #[must_use]
-    pub fn find(places: &Places, given: &[PathBuf]) -> Self {
+    pub fn find(places: &Places, given: &[PathBuf], config: &Config) -> Self {
         let mut library = Self::default();
         library.add_shipped();
         let mut seen: Vec<Identity> = Vec::new();
-        if let Some(base) = &places.user {
+        if let Some(folder) = config.team_folder() {
+            library.add_folder(Layer::Managed, folder, "", &mut seen);
+        }
+        let local = !config.is_on(Flag::DisableLocalTools);
+        let found = local && config.is_on(Flag::AutoLoadCustomTools);
+        if let Some(base) = places.user.as_ref().filter(|_| found) {
             library.add_folder(Layer::User, base, "runner/tools", &mut seen);
         }
-        if let Some(base) = &places.workspace {
+        if let Some(base) = places.workspace.as_ref().filter(|_| found) {
             library.add_folder(Layer::Project, base, ".runner/tools", &mut seen);
         }
         for folder in given {
-            library.add_folder(Layer::Given, folder, "", &mut seen);
+            if local {
+                library.add_folder(Layer::Given, folder, "", &mut seen);
+            } else {
+                library.given.push(super::folder::not_local(folder));
+            }
         }
-        library.settle();
+        library.settle(config);
         library
     }
 
@@ -210,6 +258,22 @@ impl Library {
         }
     }
 
+    /// Reads every definition now, on several processors: who lists tools needs them all. What cannot be read like
+    /// this is read when it is asked for.
+    pub fn read_all(&self) {
+        let width = std::thread::available_parallelism().map_or(1, usize::from).min(READERS);
+        let each = self.tools.len().div_ceil(width).max(FEW);
+        std::thread::scope(|scope| {
+            // The first part is this thread's own.
+            for part in self.tools.chunks(each).skip(1) {
+                let read = || part.iter().for_each(Tool::read_now);
+                let reader = std::thread::Builder::new().stack_size(READER_STACK);
+                drop(reader.spawn_scoped(scope, read));
+            }
+            self.tools.chunks(each).take(1).flatten().for_each(Tool::read_now);
+        });
+    }
+
     /// Whether another source has the same name.
     #[must_use]
     pub fn is_twice(&self, name: &ToolName) -> bool {
@@ -262,18 +326,22 @@ impl Library {
         }
     }
 
-    /// What we ship gives way to the caller's own; the rest is put in order.
-    fn settle(&mut self) {
+    /// An example that is off gives way; the rest is put in order.
+    fn settle(&mut self, config: &Config) {
+        for tool in &mut self.tools {
+            tool.switch = Switch::of(&tool.name, tool.layer, config);
+        }
         let own = |tool: &Tool| tool.layer != Layer::Shipped;
+        let off = |tool: &Tool| !own(tool) && tool.switch != Switch::On;
         let shipped: Vec<ToolName> =
-            self.tools.iter().filter(|tool| !own(tool)).map(|tool| tool.name.clone()).collect();
+            self.tools.iter().filter(|tool| off(tool)).map(|tool| tool.name.clone()).collect();
         let mut taken: Vec<ToolName> = Vec::new();
         for tool in self.tools.iter_mut().filter(|tool| own(tool)) {
             tool.replaces_shipped = shipped.contains(&tool.name);
             taken.push(tool.name.clone());
         }
         taken.extend(self.broken.iter().filter_map(|broken| broken.name.clone()));
-        self.tools.retain(|tool| own(tool) || !taken.contains(&tool.name));
+        self.tools.retain(|tool| !off(tool) || !taken.contains(&tool.name));
         self.tools.sort_by(|a, b| (&a.name, a.layer).cmp(&(&b.name, b.layer)));
         self.broken.sort_by(|a, b| a.file.cmp(&b.file));
     }

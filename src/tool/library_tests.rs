@@ -38,7 +38,8 @@ impl Fixture {
 
     fn find(&self, given: &[&str]) -> Library {
         let given: Vec<_> = given.iter().map(|name| self.dir.path().join(name)).collect();
-        Library::find(&self.places, &given)
+        let config = crate::config::load(&self.places).unwrap();
+        Library::find(&self.places, &given, &config)
     }
 }
 
@@ -200,4 +201,75 @@ fn one_file_can_be_looked_at() {
     assert!(Library::of_file(&file).tool(&name("one")).is_ok());
     let nowhere = Library::of_file(&fixture.dir.path().join("given/two.yml"));
     assert_eq!(nowhere.tool(&name("two")).unwrap_err().code(), "tool_refused");
+}
+
+#[test]
+fn an_example_waits_to_be_switched_on_and_then_holds_its_name() {
+    let fixture = fixture();
+    let example = name("todo_finder");
+    let library = fixture.find(&[]);
+    assert_eq!(library.tool(&example).unwrap().switch, Switch::Example);
+    assert_eq!(library.tool(&example).unwrap().switched_on().unwrap_err().code(), "tool_disabled");
+    fixture.put("config/runner/config.yml", "tools: { todo_finder: { enabled: true } }");
+    let library = fixture.find(&[]);
+    assert!(library.tool(&example).unwrap().switched_on().is_ok());
+    fixture.tool("project/.runner/tools/todo_finder.yml");
+    let error = fixture.find(&[]).tool(&example).unwrap_err();
+    let ToolError::Twice { places, .. } = &error else { panic!("{error}") };
+    assert_eq!(places[0], "tools/todo_finder.yml");
+    assert!(places[1].ends_with("project/.runner/tools/todo_finder.yml"), "{places:?}");
+    fixture.put("config/runner/config.yml", "");
+    let library = fixture.find(&[]);
+    let own = library.tool(&example).unwrap();
+    assert_eq!((own.origin(), own.replaces_shipped), (Origin::Custom, true));
+}
+
+#[test]
+fn the_configuration_says_where_tools_are_looked_for() {
+    let fixture = fixture();
+    fixture.tool("config/runner/tools/one.yml");
+    fixture.tool("project/.runner/tools/two.yml");
+    fixture.tool("given/three.yml");
+    fixture.put("config/runner/config.yml", "autoLoadCustomTools: false");
+    assert_eq!(own(&fixture.find(&["given"])), [("three".to_owned(), Layer::Given)]);
+    fixture.put("config/runner/config.yml", "tools: { one: { enabled: false } }");
+    let library = fixture.find(&[]);
+    assert!(matches!(library.tool(&name("one")).unwrap().switch, Switch::Off(_)));
+    assert_eq!(library.tool(&name("two")).unwrap().switch, Switch::On);
+}
+
+#[test]
+fn the_teams_tools_are_for_everybody() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let fixture = fixture();
+    for folder in ["etc/runner", "team"] {
+        fs::create_dir_all(fixture.dir.path().join(folder)).unwrap();
+    }
+    let team = fixture.dir.path().join("team");
+    let managed = |more: &str| {
+        let text = format!("team: {{ folder: {} }}\n{more}\n", team.display());
+        fixture.put("etc/runner/config.yml", &text);
+    };
+    managed("");
+    fixture.tool("team/scan.yml");
+    fixture.tool("project/.runner/tools/mine.yml");
+    fixture.tool("project/.runner/tools/scan.yml");
+    fixture.put("config/runner/config.yml", "tools: { scan: { enabled: false } }");
+    assert!(fixture.find(&[]).is_twice(&name("scan")), "nobody else can have its name");
+    fs::remove_file(fixture.dir.path().join("project/.runner/tools/scan.yml")).unwrap();
+    let library = fixture.find(&[]);
+    let scan = library.tool(&name("scan")).unwrap();
+    assert_eq!(
+        (scan.origin(), &scan.switch),
+        (Origin::Team, &Switch::On),
+        "nobody switches it off"
+    );
+    assert!(library.tool(&name("mine")).is_ok());
+    managed("disableLocalTools: true");
+    let library = fixture.find(&[]);
+    assert_eq!(own(&library), [("scan".to_owned(), Layer::Managed)]);
+    let given = fixture.find(&["given"]).whole().unwrap_err();
+    assert!(given.to_string().contains("disableLocalTools"), "{given}");
 }

@@ -9,6 +9,7 @@ use runner_policy::yaml::{self, Entry, Node};
 use super::code;
 use super::data::to_json;
 use super::definition::{Body, Definition, Tokens};
+use super::metadata::{self, Metadata};
 use super::name::{FORM, ToolName};
 use super::permissions::{self, Parts, Permissions};
 use super::retry::{RetryPolicy, WORDS};
@@ -34,6 +35,11 @@ const KEYS: &[&str] = &[
     "limits",
     "timeout",
     "retry",
+    "documentation",
+    "capabilities",
+    "requiredAuth",
+    "costInfo",
+    "tags",
 ];
 const PERMISSIONS: &[&str] = &["allowlist", "autoAccept", "riskLevel"];
 
@@ -95,6 +101,7 @@ pub(super) struct Common {
     returns: Option<Schema>,
     permissions: Permissions,
     retry: RetryPolicy,
+    metadata: Metadata,
 }
 
 impl Common {
@@ -110,7 +117,10 @@ impl Common {
             tokens,
             timeout,
             risk,
-            auto_accept: self.auto_accept.unwrap_or_else(|| self.tier.runs(risk)),
+            // A capability that wants confirmation takes the default back.
+            auto_accept: self
+                .auto_accept
+                .unwrap_or_else(|| self.tier.runs(risk) && !self.metadata.wants_confirmation()),
             removal: match (self.auto_accept, self.tier) {
                 (None, Tier::Write) => Removal::Asked,
                 _ => Removal::Free,
@@ -125,6 +135,7 @@ impl Common {
             returns: self.returns,
             permissions: self.permissions,
             retry: self.retry,
+            metadata: self.metadata,
             body,
         }
     }
@@ -164,6 +175,7 @@ pub(super) fn common(
     };
     let permissions = permissions::read(&parts, name.as_ref(), root, source, report);
     let tier = permissions.as_ref().map(|permissions| tier(entries, permissions, report));
+    let metadata = metadata::read(entries, report);
     let risk = word(asked, "riskLevel", Risk::WORDS, Risk::by_word, report);
     let auto_accept = find(asked, "autoAccept").and_then(|entry| report.flag(&entry.value));
     let schema = match find(entries, "schema") {
@@ -192,6 +204,7 @@ pub(super) fn common(
         },
         permissions: permissions?,
         retry: retry?,
+        metadata,
     })
 }
 
@@ -215,7 +228,7 @@ pub(super) fn find<'n>(entries: &'n [Entry], key: &str) -> Option<&'n Entry> {
     entries.iter().find(|entry| entry.key == key)
 }
 
-fn missing<T>(key: &str, form: &str, at: At, report: &mut Report<'_>) -> Option<T> {
+pub(super) fn missing<T>(key: &str, form: &str, at: At, report: &mut Report<'_>) -> Option<T> {
     report.add("missing_key", at, format!("`{key}` is missing"), format!("add `{form}`"));
     None
 }
@@ -256,7 +269,7 @@ fn description(node: &Node, report: &mut Report<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn count(node: &Node, report: &mut Report<'_>) -> Option<u32> {
+pub(super) fn count<T: std::str::FromStr>(node: &Node, report: &mut Report<'_>) -> Option<T> {
     let text = report.figure(node)?;
     let figure = text.parse().ok();
     if figure.is_none() {
@@ -290,7 +303,7 @@ fn version(node: &Node, report: &mut Report<'_>) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-fn word<T>(
+pub(super) fn word<T>(
     entries: &[Entry],
     key: &str,
     words: &[&str],

@@ -84,6 +84,36 @@ words! {
 }
 
 words! {
+    /// Which credentials a tool needs.
+    AuthKind {
+        /// A key of an interface.
+        ApiKey "api_key",
+        /// OAuth.
+        Oauth "oauth",
+        /// Name and password.
+        BasicAuth "basic_auth",
+        /// A bearer token.
+        BearerToken "bearer_token",
+        /// Something else.
+        Custom "custom",
+    }
+}
+
+words! {
+    /// How a tool is paid for.
+    CostModel {
+        /// Not at all.
+        Free "free",
+        /// By use.
+        UsageBased "usage_based",
+        /// By time.
+        Subscription "subscription",
+        /// Once.
+        OneTime "one_time",
+    }
+}
+
+words! {
     /// How much harm its author sees in a call.
     Risk {
         /// None to speak of.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::entries::lacks;
 use super::outcome::Judged;
 use super::prepare::Prepared;
 use crate::call::CallError;
@@ -11,24 +12,19 @@ use crate::engine::CallId;
 use crate::exit::{Ending, Kind, Status};
 use crate::limits::{Gate, Shut, Went, Why};
 use crate::store::Store;
-use crate::tool::{Body, shown_cost};
+use crate::tool::shown_cost;
 
-/// What a module needs to have, and has not.
+/// What a tool needs to have, and has not.
 pub(super) fn missing_credentials(prepared: &Prepared) -> Option<Judged> {
-    let Body::Module(described) = &prepared.definition.body else { return None };
-    let auth = &described.notes["requiredAuth"];
-    let key = auth["configKey"].as_str().filter(|_| auth["required"] == true)?;
-    let known = std::env::var_os(key).is_some_and(|value| !value.is_empty());
-    if known {
-        return None;
-    }
-    let suggestion = match auth["setupUrl"].as_str() {
+    let auth = lacks(&prepared.definition)?;
+    let key = &auth.config_key;
+    let suggestion = match &auth.setup_url {
         Some(url) => format!("set {key}; get it at {url}"),
         None => format!("set {key}"),
     };
     let name = &prepared.definition.name;
     let message = format!("the tool {name} needs credentials, and {key} is not set");
-    let details = json!({ "configKey": key, "setupUrl": auth["setupUrl"] });
+    let details = json!({ "configKey": key, "setupUrl": auth.setup_url });
     let error =
         ErrorObject { suggestion: Some(suggestion), ..object("authentication_required", message) };
     Some(Judged {

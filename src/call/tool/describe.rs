@@ -31,19 +31,25 @@ pub(super) fn describe(
     compiled: &Compiled,
     scene: &Scene,
 ) -> Result<Definition, CallError> {
-    let key = key(compiled);
     let store = Store::open(scene.places.state.as_deref())?;
-    if let Some(definition) = Descriptions::new(&store)
-        .get(&key)?
-        .and_then(|text| serde_json::from_str(&text).ok())
-        .and_then(|value| read(tool, &value).ok())
-    {
+    if let Some(definition) = remembered(tool, compiled, &store)? {
         return Ok(definition);
     }
     let value = ask(tool, compiled, scene, Mode::Describe, |_| nothing(scene))?;
     let definition = read(tool, &value)?;
-    Descriptions::new(&store).put(&key, &value.to_string())?;
+    Descriptions::new(&store).put(&key(compiled), &value.to_string())?;
     Ok(definition)
+}
+
+/// What a module said when it was asked before.
+pub(super) fn remembered(
+    tool: &Tool,
+    compiled: &Compiled,
+    store: &Store,
+) -> Result<Option<Definition>, CallError> {
+    let text = Descriptions::new(store).get(&key(compiled))?;
+    let value = text.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(value.and_then(|value| read(tool, &value).ok()))
 }
 
 fn read(tool: &Tool, value: &Value) -> Result<Definition, ToolCallError> {

@@ -85,7 +85,8 @@ impl ToolRequest {
         let places = Places::from_env(variable, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        let tool = take(Library::find(&places, &self.tools), &self.name)?;
+        let tool = take(Library::find(&places, &self.tools, &config), &self.name)?;
+        tool.switched_on().map_err(ToolCallError::from)?;
         let scene = Scene {
             limits: figures(&policy),
             policy: Arc::new(policy),

@@ -13,18 +13,21 @@ use crate::call::CallError;
 use crate::call::tool::{Health, Looker};
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
+use crate::cli::style;
 use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
 use crate::error::{Error, Failure as _};
 use crate::exit::{Ending, Kind};
-use crate::policies::{Choice, Layer, Trust, load, shipped};
+use crate::policies::{Choice, Trust, load, shipped};
 use crate::text::counted;
-use crate::tool::{Asked, Definition, Library, NameError, Tool, ToolError, ToolName, asked};
+use crate::tool::{
+    Asked, Conformance, Definition, Library, NameError, Origin, Tool, ToolError, ToolName, asked,
+};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does\nnot allow is told, and is no error: another policy may.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
+    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does\nnot allow is told, and is no error: another policy may. The grade says how much a good tool has that this one has too; with a\nname, each point.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
 )]
 pub struct Args {
     /// Tools by name, or files
@@ -44,13 +47,16 @@ pub struct Args {
 #[derive(Debug, Default, Serialize)]
 struct Row {
     tool: String,
-    source: Option<Layer>,
+    source: Option<Origin>,
     file: String,
     findings: Vec<Finding>,
     /// What cannot be told by a place in the file.
     errors: Vec<String>,
     /// What it asks for, and what the policy says.
     asks: Vec<Asked>,
+    /// What a good tool has, and what is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conformance: Option<Conformance>,
     /// A policy that comes with runner and denies less of it.
     #[serde(skip)]
     wider: Option<String>,
@@ -83,12 +89,22 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         Format::Json => printer.json(&serde_json::json!({
             "passed": passed, "policy": policy.name(), "tools": rows, "findings": place.library.findings,
         }))?,
-        Format::Text => text(&rows, &place.library, policy.name(), printer)?,
+        Format::Text => {
+            // Of every tool at once, nobody reads the points.
+            let points = if args.what.is_empty() { Points::Hidden } else { Points::Shown };
+            text(&rows, &place.library, policy.name(), points, printer)?;
+        }
     }
     Ok(if passed { Ending::ok() } else { Ending::of_kind(Kind::Broken, "tool_refused") })
 }
 
-fn text(rows: &[Row], library: &Library, policy: &str, printer: &mut Printer) -> Result<(), Error> {
+fn text(
+    rows: &[Row],
+    library: &Library,
+    policy: &str,
+    points: Points,
+    printer: &mut Printer,
+) -> Result<(), Error> {
     for finding in library.findings.iter().chain(rows.iter().flat_map(|row| &row.findings)) {
         printer.talk(Shown(finding));
     }
@@ -97,20 +113,48 @@ fn text(rows: &[Row], library: &Library, policy: &str, printer: &mut Printer) ->
             printer.talk(format_args!("{}: {}", row.tool, crate::cli::visible_block(error)));
         }
     }
-    let mut table = Table::new(["tool", "source", "result", "file"]);
+    let mut table = Table::new(["tool", "source", "result", "grade", "file"]);
     for row in rows {
         let wrong = row.findings.len() + row.errors.len();
         let result = if wrong == 0 { "ok".to_owned() } else { counted(wrong, "finding") };
-        let source = row.source.map_or("", Layer::word).to_owned();
-        table.row([row.tool.clone(), source, result, row.file.clone()]);
+        let source = row.source.map_or("", Origin::badge).to_owned();
+        let graded = row.conformance.as_ref();
+        let grade = graded.map(|it| format!("{} {:>3}%", it.grade.word(), it.score));
+        table.row([row.tool.clone(), source, result, grade.unwrap_or_default(), row.file.clone()]);
     }
     printer.data(&table)?;
+    if points == Points::Shown {
+        rows.iter().try_for_each(|row| report(row, printer))?;
+    }
     for row in rows {
         if let Some(hint) = more(row, policy) {
             printer.hint(&hint);
         }
     }
     Ok(())
+}
+
+/// The points of a tool, one a line.
+fn report(row: &Row, printer: &mut Printer) -> Result<(), Error> {
+    let Some(conformance) = &row.conformance else { return Ok(()) };
+    let (good, warn, faint) = (style::GOOD, style::WARN, style::FAINT);
+    printer.data(format_args!("\n{}:\n", row.tool))?;
+    for point in &conformance.points {
+        if point.passed {
+            printer.data(format_args!("  {good}✓{good:#} {}\n", point.what))?;
+        } else {
+            let (what, fix) = (point.what, point.fix);
+            printer.data(format_args!("  {warn}✗{warn:#} {what}  {faint}{fix}{faint:#}\n"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether each point of the grade is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Points {
+    Shown,
+    Hidden,
 }
 
 /// What a tool asks for and would not simply get, in one line; `--json` lists each.
@@ -196,7 +240,7 @@ impl Checker<'_> {
     fn examine(&self, tool: &Tool) -> Row {
         let mut row = Row {
             tool: tool.name.to_string(),
-            source: Some(tool.layer),
+            source: Some(tool.origin()),
             file: tool.file.clone(),
             findings: tool.findings().to_vec(),
             ..Row::default()
@@ -233,6 +277,7 @@ impl Checker<'_> {
 
     /// What it asks for, put to the policy; and which of ours would deny less.
     fn ask(&self, definition: &Definition, row: &mut Row) {
+        row.conformance = Some(Conformance::of(definition));
         let workspace = self.place.workspace.to_string_lossy();
         let now = jiff::Timestamp::now();
         let put = |policy: &Effective| asked(&definition.permissions, policy, &workspace, now);
@@ -253,7 +298,7 @@ impl Checker<'_> {
 fn broken(library: &Library) -> impl Iterator<Item = Row> {
     library.broken.iter().map(|broken| Row {
         tool: broken.name.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string),
-        source: Some(broken.layer),
+        source: Some(Origin::of(broken.layer)),
         file: broken.file.clone(),
         findings: broken.findings.clone(),
         ..Row::default()

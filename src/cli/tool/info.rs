@@ -3,15 +3,14 @@
 use super::place;
 use super::view::View;
 use crate::call::CallError;
-use crate::call::tool::Looker;
+use crate::call::tool::{Looker, lacks};
 use crate::cli::printer::{Format, Printer};
-use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::limits::{Gate, Standing};
-use crate::policies::{Choice, Places};
+use crate::policies::Choice;
 use crate::store::Store;
-use crate::tool::{Definition, Tool, ToolName};
+use crate::tool::{Counts, Definition, Tokens, Tool, ToolName};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -31,41 +30,52 @@ pub struct Args {
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
-    let place::Place { library, places, .. } = args.place.resolve()?;
-    let tool = library.tool(&args.name)?;
-    let circuit = circuit(&places, &args.name)?;
+    let place = args.place.resolve()?;
+    let tool = place.library.tool(&args.name)?;
+    let counts = Counts::remembered(place.places.state.as_deref());
+    let circuit = circuit(&place, &args.name)?;
     if let Some(definition) = tool.definition()? {
-        show(tool, definition, circuit, printer)?;
+        show(tool, definition, &counts, circuit, printer)?;
     } else {
         let looker = Looker::new(cwd.as_deref(), &args.policy.unwrap_or_default())?;
         if let Some(definition) = looker.look(tool)? {
-            show(tool, &definition, circuit, printer)?;
+            show(tool, &definition, &counts, circuit, printer)?;
         }
     }
     Ok(Ending::ok())
 }
 
 /// Whether it is called, or failed too often for that. Who was never called has no records.
-fn circuit(places: &Places, name: &ToolName) -> Result<Option<Standing>, Error> {
-    let Some(state) = places.state.as_deref().filter(|it| it.join("store.db").exists()) else {
+fn circuit(place: &place::Place, name: &ToolName) -> Result<Option<Standing>, Error> {
+    let state = place.places.state.as_deref();
+    let Some(state) = state.filter(|it| it.join("store.db").exists()) else {
         return Ok(None);
     };
     let store = Store::open(Some(state)).map_err(CallError::from)?;
-    let limits = config::load(places)?.limits(name);
+    let limits = place.config.limits(name);
     Ok(Some(Gate::new(&store, name, limits).standing().map_err(CallError::from)?))
 }
 
 fn show(
     tool: &Tool,
     definition: &Definition,
+    counts: &Counts,
     circuit: Option<Standing>,
     printer: &mut Printer,
 ) -> Result<(), Error> {
+    let tokens = counts.known(definition);
+    let lacks = lacks(definition);
     match printer.format() {
         Format::Json => {
             let mut record = definition.record();
             if let Some(record) = record.as_object_mut() {
-                record.insert("source".to_owned(), serde_json::json!(tool.layer));
+                record.insert("source".to_owned(), serde_json::json!(tool.origin()));
+                record.insert("layer".to_owned(), serde_json::json!(tool.layer));
+                record.insert("switch".to_owned(), serde_json::json!(tool.switch));
+                record.insert("lacks".to_owned(), serde_json::json!(lacks));
+                record.insert("tokenCost".to_owned(), tokens.figure().into());
+                let estimated = matches!(tokens, Tokens::Estimated(_));
+                record.insert("tokenCostEstimated".to_owned(), estimated.into());
                 record.insert("form".to_owned(), serde_json::json!(tool.form));
                 record.insert("file".to_owned(), tool.file.clone().into());
                 record.insert("digest".to_owned(), tool.digest.to_hex().to_string().into());
@@ -74,7 +84,7 @@ fn show(
             }
             printer.json(&record)?;
         }
-        Format::Text => printer.data(View { tool, definition, circuit })?,
+        Format::Text => printer.data(View { tool, definition, tokens, lacks, circuit })?,
     }
     Ok(())
 }

@@ -3,20 +3,25 @@
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
-use super::place;
+use super::place::{self, Place};
+use crate::call::tool::{Entry, Memory, State, entries};
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
-use crate::cli::table::Table;
+use crate::cli::style;
+use crate::cli::table::{Cell, Table};
+use crate::config::{Figure, Flag};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Layer;
 use crate::text::counted;
-use crate::tool::{Category, Definition, Form, Library, Risk, Tier, Tool, glimpse};
+use crate::tool::{
+    Auth, Broken, Category, Counts, Form, Library, Origin, Risk, Switch, Tier, Tokens, glimpse,
+};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Tools are found in .runner/tools of the workspace, in the user's configuration folder\n(runner/tools), in the folders of --tools, and among those that come with runner.\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json"
+    after_help = "Sources, in order: built-in (the examples that come with runner are off until `tool enable`), team (the folder that\nthe managed configuration names), custom (.runner/tools of the workspace, runner/tools in the user's\nconfiguration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -25,76 +30,130 @@ pub struct Args {
 
 /// One tool of the list.
 #[derive(Debug, Serialize)]
-struct Row<'l> {
-    name: String,
-    source: Layer,
+#[serde(rename_all = "camelCase")]
+pub(super) struct Row<'l> {
+    pub name: String,
+    pub source: Origin,
+    layer: Layer,
     form: Option<Form>,
-    state: State,
+    pub state: State,
     file: &'l str,
-    /// Of a module, what its text seems to say; it is asked by `tool info`.
-    description: Option<String>,
+    /// Of a module that nobody has asked yet, what its text seems to say.
+    pub description: Option<String>,
     version: Option<&'l str>,
     category: Option<Category>,
     #[serde(rename = "securityTier")]
-    tier: Option<Tier>,
+    pub tier: Option<Tier>,
+    /// Of a module that nobody has asked yet.
+    #[serde(skip)]
+    seems: Option<Tier>,
     #[serde(rename = "riskLevel")]
     risk: Option<Risk>,
-    #[serde(rename = "tokenCost")]
-    tokens: Option<u32>,
-    /// Whether one that comes with runner has the same name and gives way.
-    #[serde(rename = "replacesShipped")]
+    pub token_cost: Option<u32>,
+    token_cost_estimated: Option<bool>,
+    /// What switched it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switch: Option<&'l Switch>,
+    /// The credentials that it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lacks: Option<&'l Auth>,
+    /// Whether an example that comes with runner has the same name and gives way.
     replaces_shipped: bool,
     findings: &'l [Finding],
 }
 
-/// Whether it can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Ready,
-    Off,
-    NameTaken,
-    Broken,
-}
-
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let library = args.place.resolve()?.library;
-    let rows = rows(&library);
-    let ready = |row: &&Row<'_>| row.state == State::Ready;
-    let tokens: u64 = rows.iter().filter(ready).filter_map(|row| row.tokens).map(u64::from).sum();
+    let place = args.place.resolve()?;
+    let memory = Memory::open(&place.places);
+    let entries = entries(&place.library, |tool| memory.remembered(tool));
+    let counts = Counts::remembered(place.places.state.as_deref());
+    let mut rows: Vec<Row<'_>> = entries.iter().map(|entry| row(entry, &counts)).collect();
+    rows.extend(place.library.broken.iter().map(broken));
     match printer.format() {
         Format::Json => printer.json(&serde_json::json!({
-            "tools": rows, "tokenCost": tokens, "findings": library.findings,
+            "tools": rows, "tokenCost": total(&rows), "findings": place.library.findings,
         }))?,
-        Format::Text => text(&rows, &library, printer)?,
+        Format::Text => text(&rows, &place, printer)?,
     }
     Ok(Ending::ok())
 }
 
-fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<(), Error> {
-    let mut table = Table::new(["tool", "source", "state", "tier", "tokens", "what it does"]);
+/// Tokens of all that can be used.
+fn total(rows: &[Row<'_>]) -> u64 {
+    let ready = rows.iter().filter(|row| row.state == State::Ready);
+    ready.filter_map(|row| row.token_cost).map(u64::from).sum()
+}
+
+fn text(rows: &[Row<'_>], place: &Place, printer: &mut Printer) -> Result<(), Error> {
+    table(rows, place.config.is_on(Flag::ShowTokenCosts), printer)?;
+    if place.config.is_on(Flag::ShowTokenCosts) {
+        let (total, window) = (total(rows), place.config.figure(Figure::ContextWindow).value);
+        let share = share(total, window);
+        let strong = style::STRONG;
+        printer.data(format_args!(
+            "\nTotal in an agent's context: {strong}~{total} tokens{strong:#}, {share} of {window}\n"
+        ))?;
+    }
+    hints(rows, &place.library, printer);
+    Ok(())
+}
+
+/// The tools as a table.
+pub(super) fn table(rows: &[Row<'_>], costs: bool, printer: &mut Printer) -> Result<(), Error> {
+    let mut table = Table::new(["", "tool", "source", "state", "tier", "tokens", "what it does"]);
+    if !costs {
+        table.hide(5);
+    }
     for row in rows {
-        let state = match row.state {
-            State::Ready => "ready",
-            State::Off => "off",
-            State::NameTaken => "name taken",
-            State::Broken => "broken",
-        };
+        let (mark, colour) = mark(row.state);
         let about = match (row.form, &row.description) {
             (_, Some(text)) => in_short(text),
             (Some(Form::Module), None) => "(a module; runner tool info shows it)".to_owned(),
             (_, None) => String::new(),
         };
-        table.row([
-            row.name.clone(),
-            row.source.word().to_owned(),
-            state.to_owned(),
-            row.tier.map_or("", Tier::word).to_owned(),
-            row.tokens.map_or_else(String::new, |figure| format!("~{figure}")),
-            about,
+        let tokens = match (row.token_cost, row.token_cost_estimated) {
+            (Some(figure), Some(true)) => format!("~{figure}"),
+            (Some(figure), _) => figure.to_string(),
+            (None, _) => "?".to_owned(),
+        };
+        let name = if row.state == State::Ready { style::STRONG } else { style::FAINT };
+        table.styled([
+            Cell::new(mark, colour),
+            Cell::new(&row.name, name),
+            Cell::plain(row.source.badge()),
+            Cell::new(row.state.words(), colour),
+            Cell::plain(row.tier.map_or_else(|| seems(row.seems), |tier| tier.word().to_owned())),
+            Cell::plain(format!("{tokens:>6}")),
+            Cell::plain(about),
         ]);
     }
-    printer.data(&table)?;
+    let width = printer.width();
+    printer.data(table.fitting(width))?;
+    Ok(())
+}
+
+/// What a module's text seems to say of its tier.
+fn seems(tier: Option<Tier>) -> String {
+    tier.map_or_else(String::new, |tier| format!("{}?", tier.word()))
+}
+
+/// A part of a whole in parts of a hundred.
+pub(super) fn share(part: u64, whole: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with two figures")]
+    let share = part as f64 * 100.0 / (whole.max(1)) as f64;
+    format!("{share:.2}%")
+}
+
+fn mark(state: State) -> (&'static str, anstyle::Style) {
+    match state {
+        State::Ready => ("✓", style::GOOD),
+        State::Unavailable => ("!", style::WARN),
+        State::Off => ("✗", style::FAINT),
+        State::NameTaken | State::Broken => ("✗", style::BAD),
+    }
+}
+
+fn hints(rows: &[Row<'_>], library: &Library, printer: &mut Printer) {
     for finding in &library.findings {
         printer.talk(Shown(finding));
     }
@@ -107,20 +166,38 @@ fn text(rows: &[Row<'_>], library: &Library, printer: &mut Printer) -> Result<()
                 let count = counted(row.findings.len(), "finding");
                 printer.hint(&format!("{}: {count}; see runner tool check", row.file));
             }
+            State::Unavailable => {
+                if let Some(auth) = row.lacks {
+                    printer.hint(&format!("{}: {}", row.name, lacking(auth)));
+                }
+            }
             State::Ready | State::Off if row.replaces_shipped => {
                 printer.hint(&format!(
-                    "{} is used instead of the one that comes with runner",
+                    "{} is used instead of the example that comes with runner",
                     row.file
                 ));
             }
             State::Ready | State::Off => {}
         }
     }
-    Ok(())
+    let example = |row: &&Row<'_>| matches!(row.switch, Some(Switch::Example));
+    if let Some(row) = rows.iter().find(example) {
+        printer.hint(&format!(
+            "{} that come with runner are off; to use one: runner tool enable {}",
+            counted(rows.iter().filter(example).count(), "example"),
+            row.name
+        ));
+    }
+}
+
+/// What is missing, and where to get it.
+pub(super) fn lacking(auth: &Auth) -> String {
+    let url = auth.setup_url.as_ref().map(|url| format!("; get it at {url}"));
+    format!("{} is not set{}", auth.config_key, url.unwrap_or_default())
 }
 
 /// Characters of a description that a list shows.
-const SHOWN: usize = 90;
+const SHOWN: usize = 72;
 
 /// The first sentence, or its beginning.
 fn in_short(text: &str) -> String {
@@ -132,11 +209,11 @@ fn in_short(text: &str) -> String {
     }
 }
 
-fn rows(library: &Library) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = library.tools.iter().map(|tool| row(tool, library)).collect();
-    rows.extend(library.broken.iter().map(|broken| Row {
+fn broken(broken: &Broken) -> Row<'_> {
+    Row {
         name: broken.name.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string),
-        source: broken.layer,
+        source: Origin::of(broken.layer),
+        layer: broken.layer,
         form: None,
         state: State::Broken,
         file: &broken.file,
@@ -144,37 +221,39 @@ fn rows(library: &Library) -> Vec<Row<'_>> {
         version: None,
         category: None,
         tier: None,
+        seems: None,
         risk: None,
-        tokens: None,
+        token_cost: None,
+        token_cost_estimated: None,
+        switch: None,
+        lacks: None,
         replaces_shipped: false,
         findings: &broken.findings,
-    }));
-    rows
+    }
 }
 
-fn row<'l>(tool: &'l Tool, library: &Library) -> Row<'l> {
-    let definition: Option<&Definition> = tool.definition().ok().flatten();
-    let state = if library.is_twice(&tool.name) {
-        State::NameTaken
-    } else if !tool.findings().is_empty() {
-        State::Broken
-    } else if definition.is_some_and(|definition| !definition.enabled) {
-        State::Off
-    } else {
-        State::Ready
-    };
+pub(super) fn row<'l>(entry: &'l Entry<'l>, counts: &Counts) -> Row<'l> {
+    let (tool, definition) = (entry.tool, entry.definition());
+    let tokens = definition.map(|it| counts.known(it));
     Row {
         name: tool.name.to_string(),
-        source: tool.layer,
+        source: tool.origin(),
+        layer: tool.layer,
         form: Some(tool.form),
-        state,
+        state: entry.state,
         file: &tool.file,
-        description: definition.map(|it| it.description.clone()).or_else(|| glimpse(&tool.text)),
+        description: definition
+            .map(|it| it.description.clone())
+            .or_else(|| glimpse(&tool.text, "description")),
         version: definition.and_then(|it| it.version.as_deref()),
         category: definition.map(|it| it.category),
         tier: definition.map(|it| it.tier),
+        seems: glimpse(&tool.text, "securityTier").and_then(|word| Tier::by_word(&word)),
         risk: definition.map(|it| it.risk),
-        tokens: definition.map(|it| it.tokens.figure()),
+        token_cost: tokens.map(Tokens::figure),
+        token_cost_estimated: tokens.map(|it| matches!(it, Tokens::Estimated(_))),
+        switch: Some(&tool.switch).filter(|switch| !matches!(switch, Switch::On)),
+        lacks: entry.lacks(),
         replaces_shipped: tool.replaces_shipped,
         findings: tool.findings(),
     }

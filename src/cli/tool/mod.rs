@@ -1,13 +1,18 @@
 //! `runner tool …`: run, find, look at, make and check tools.
 
+mod asking;
 mod check;
 pub(in crate::cli) mod desk;
+mod export;
 mod info;
 mod list;
 mod live;
 mod new;
 mod place;
 mod run;
+mod search;
+mod switch;
+mod tokens;
 mod view;
 
 use clap::Subcommand;
@@ -25,6 +30,16 @@ pub enum Command {
     List(list::Args),
     /// Show a tool whole: what it takes, gives and asks for
     Info(info::Args),
+    /// Find tools by words: name, tags, category, capabilities, description
+    Search(search::Args),
+    /// Switch tools on
+    Enable(switch::Enable),
+    /// Switch tools off
+    Disable(switch::Disable),
+    /// Show what each tool costs in an agent's context
+    Tokens(tokens::Args),
+    /// Write tools down as a model's interface wants them
+    Export(export::Args),
     /// Make a new tool that works
     New(new::Args),
     /// Check tools: definition, schema, permissions, code
@@ -37,6 +52,11 @@ pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Err
         Command::Run(args) => run::run(args, printer),
         Command::List(args) => list::run(args, printer),
         Command::Info(args) => info::run(args, printer),
+        Command::Search(args) => search::run(args, printer),
+        Command::Enable(args) => switch::enable(args, printer),
+        Command::Disable(args) => switch::disable(args, printer),
+        Command::Tokens(args) => tokens::run(args, printer),
+        Command::Export(args) => export::run(args, printer),
         Command::New(args) => new::run(args, printer),
         Command::Check(args) => check::run(args, printer),
     }

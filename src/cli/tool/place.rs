@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::policy::place;
+use crate::config::{self, Config};
 use crate::error::Error;
 use crate::policies::Places;
 use crate::tool::Library;
@@ -26,6 +27,8 @@ pub struct Place {
     pub workspace: PathBuf,
     /// Where policies and tools are looked for.
     pub places: Places,
+    /// What is configured.
+    pub config: Config,
     /// Every tool that was found.
     pub library: Library,
 }
@@ -34,8 +37,9 @@ impl Args {
     /// Finds the workspace and the tools; a folder that was named must be there.
     pub fn resolve(self) -> Result<Place, Error> {
         let place = place::Args { policy: None, cwd: self.cwd }.resolve()?;
-        let library = Library::find(&place.places, &self.tools);
+        let config = config::load(&place.places)?;
+        let library = Library::find(&place.places, &self.tools, &config);
         library.whole()?;
-        Ok(Place { workspace: place.workspace, places: place.places, library })
+        Ok(Place { workspace: place.workspace, places: place.places, config, library })
     }
 }

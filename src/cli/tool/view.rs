@@ -4,10 +4,13 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::list::lacking;
 use crate::cli::style;
 use crate::cli::visible::visible;
 use crate::limits::{Breaker, Standing};
-use crate::tool::{Body, Definition, Permissions, Removal, Schema, Tokens, Tool};
+use crate::tool::{
+    Auth, Body, Cost, Definition, Metadata, Permissions, Removal, Schema, Switch, Tokens, Tool,
+};
 
 /// A tool and what it says.
 pub struct View<'a> {
@@ -17,6 +20,10 @@ pub struct View<'a> {
     pub definition: &'a Definition,
     /// Whether it is called, if it ever was.
     pub circuit: Option<Standing>,
+    /// What it costs in a context.
+    pub tokens: Tokens,
+    /// The credentials that it lacks.
+    pub lacks: Option<&'a Auth>,
 }
 
 impl fmt::Display for View<'_> {
@@ -29,7 +36,9 @@ impl fmt::Display for View<'_> {
             writeln!(f, "  {}", visible(line))?;
         }
         let file = visible(&self.tool.file).into_owned();
-        field(f, "source", &format!("{}  {faint}{file}{faint:#}", self.tool.layer.word()))?;
+        let badge = self.tool.origin().badge();
+        field(f, "source", &format!("{badge}  {faint}{file}{faint:#}"))?;
+        state(f, self)?;
         field(f, "tier", &format!("{}, {} risk", it.tier.word(), it.risk.word()))?;
         field(f, "category", it.category.word())?;
         let approval = match (it.auto_accept, it.removal) {
@@ -38,24 +47,20 @@ impl fmt::Display for View<'_> {
             (true, Removal::Free) => "not needed by the tool",
         };
         field(f, "approval", approval)?;
-        let tokens = match it.tokens {
-            Tokens::Said(figure) => format!("~{figure} tokens"),
+        let tokens = match self.tokens {
+            Tokens::Said(figure) => format!("{figure} tokens (by its author)"),
+            Tokens::Counted(figure) => format!("{figure} tokens"),
             Tokens::Estimated(figure) => format!("~{figure} tokens (estimated)"),
         };
         field(f, "costs", &tokens)?;
-        if !it.enabled {
-            field(f, "state", "off")?;
-        }
         if let Some(text) = self.circuit.and_then(standing) {
             field(f, "circuit", &text)?;
         }
-        if let Body::Module(described) = &it.body {
-            if let Some(page) = &described.documentation {
-                field(f, "more", &visible(page))?;
-            }
-            if !described.hooks.is_empty() {
-                field(f, "hooks", &described.hooks.join(", "))?;
-            }
+        metadata(f, &it.metadata)?;
+        if let Body::Module(described) = &it.body
+            && !described.hooks.is_empty()
+        {
+            field(f, "hooks", &described.hooks.join(", "))?;
         }
         schema(f, "takes", &it.schema)?;
         match &it.returns {
@@ -64,6 +69,77 @@ impl fmt::Display for View<'_> {
         }
         permissions(f, &it.permissions)
     }
+}
+
+/// Whether it can be used, and if not, why and what to do.
+fn state(f: &mut fmt::Formatter<'_>, view: &View<'_>) -> fmt::Result {
+    let off = |why: &str| format!("{}off{:#}  {why}", style::WARN, style::WARN);
+    let text = match (&view.tool.switch, view.lacks) {
+        _ if !view.definition.enabled => off("its author switched it off"),
+        (Switch::Example, _) => {
+            off(&format!("an example; to use it: runner tool enable {}", view.tool.name))
+        }
+        (Switch::Off(source), _) => {
+            let (file, line) = (source.file.as_deref(), source.line.unwrap_or_default());
+            off(&format!("{}:{line}", visible(file.unwrap_or_default())))
+        }
+        (Switch::On, Some(auth)) => {
+            format!("{}unavailable{:#}  {}", style::WARN, style::WARN, visible(&lacking(auth)))
+        }
+        (Switch::On, None) => format!("{}ready{:#}", style::GOOD, style::GOOD),
+    };
+    field(f, "state", &text)
+}
+
+/// What it says of itself beyond what runs.
+fn metadata(f: &mut fmt::Formatter<'_>, it: &Metadata) -> fmt::Result {
+    for (at, capability) in it.capabilities.iter().enumerate() {
+        let mut text = visible(&capability.action).into_owned();
+        if let Some(about) = &capability.description {
+            text.push_str(&format!("  {}{}{:#}", style::FAINT, visible(about), style::FAINT));
+        }
+        if capability.requires_confirmation {
+            text.push_str("  (asked about)");
+        }
+        if let Some(cost) = capability.estimated_cost {
+            text.push_str(&format!("  ${cost}"));
+        }
+        if let Some(time) = capability.estimated_time {
+            text.push_str(&format!("  ~{time} ms"));
+        }
+        field(f, if at == 0 { "can" } else { "" }, &text)?;
+    }
+    if let Some(auth) = &it.required_auth {
+        let need = if auth.required { "needs" } else { "takes" };
+        let url = auth.setup_url.as_deref().map(|url| format!("  {}", visible(url)));
+        let text =
+            format!("{} in {}{}", auth.kind.word(), auth.config_key, url.unwrap_or_default());
+        field(f, need, &text)?;
+    }
+    if let Some(cost) = &it.cost_info {
+        field(f, "price", &price(cost))?;
+    }
+    if !it.tags.is_empty() {
+        field(f, "tags", &visible(&it.tags.join(", ")))?;
+    }
+    match &it.documentation {
+        Some(page) => field(f, "more", &visible(page)),
+        None => Ok(()),
+    }
+}
+
+fn price(cost: &Cost) -> String {
+    let mut text = cost.model.word().to_owned();
+    if let Some(figure) = cost.estimated_cost {
+        text.push_str(&format!(", ${figure} a call"));
+    }
+    if let Some(free) = cost.free_tier_limit {
+        text.push_str(&format!(", {free} calls free"));
+    }
+    if let Some(url) = &cost.billing_url {
+        text.push_str(&format!("  {}", visible(url)));
+    }
+    text
 }
 
 /// The properties of a schema, one a line.

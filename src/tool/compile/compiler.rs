@@ -33,20 +33,12 @@ impl Compiler {
     /// # Errors
     /// See [`CompileError`].
     pub fn compile(&self, source: &Source) -> Result<Compiled, CompileError> {
-        let folder = Folder::open(&source.folder).map_err(|error| CompileError::Unreadable {
-            path: source.folder.clone(),
-            source: error,
-        })?;
-        // What was read must be what is there: a file of this name, no link, with this content.
-        let own = own(source);
-        verify(&folder, std::slice::from_ref(&own)).map_err(CompileError::Changed)?;
+        let (folder, own) = opened(source)?;
         let key = Key::of(source);
-        if let Some(kept) = self.cache.get(&key) {
-            let observed = with_own(own.clone(), kept.observed);
-            if verify(&folder, &observed).is_ok() {
-                return Ok(compiled(folder, kept.code, kept.exports, observed, Origin::Remembered));
-            }
-        }
+        let folder = match self.kept(folder, &own, &key) {
+            Ok(compiled) => return Ok(*compiled),
+            Err(folder) => folder,
+        };
         let done = self.ask(source, &folder)?;
         if let Some(finding) = without_execute(source, &done.exports) {
             return Err(CompileError::Source(vec![finding]));
@@ -60,6 +52,22 @@ impl Compiler {
         let Done { code, exports, micros, confinement, .. } = done;
         let origin = Origin::Fresh { micros, confinement };
         Ok(compiled(folder, code, exports, observed, origin))
+    }
+
+    /// The result that is remembered, if everything is as it was. Nothing is started.
+    #[must_use]
+    pub fn remembered(&self, source: &Source) -> Option<Compiled> {
+        let (folder, own) = opened(source).ok()?;
+        self.kept(folder, &own, &Key::of(source)).ok().map(|compiled| *compiled)
+    }
+
+    fn kept(&self, folder: Folder, own: &Observation, key: &Key) -> Result<Box<Compiled>, Folder> {
+        let Some(kept) = self.cache.get(key) else { return Err(folder) };
+        let observed = with_own(own.clone(), kept.observed);
+        if verify(&folder, &observed).is_err() {
+            return Err(folder);
+        }
+        Ok(Box::new(compiled(folder, kept.code, kept.exports, observed, Origin::Remembered)))
     }
 
     fn ask(&self, source: &Source, folder: &Folder) -> Result<Done, CompileError> {
@@ -87,6 +95,16 @@ impl Compiler {
             Answer::Broken(how) => Err(CompileError::Crashed { file: source.shown.clone(), how }),
         }
     }
+}
+
+/// The tool's folder, and its file as it was found there: what was read must be what is there, a file of this name,
+/// no link, with this content.
+fn opened(source: &Source) -> Result<(Folder, Observation), CompileError> {
+    let folder = Folder::open(&source.folder)
+        .map_err(|error| CompileError::Unreadable { path: source.folder.clone(), source: error })?;
+    let own = own(source);
+    verify(&folder, std::slice::from_ref(&own)).map_err(CompileError::Changed)?;
+    Ok((folder, own))
 }
 
 /// A finding with its line as it stands in the tool's file: the child knows the code alone.

@@ -7,6 +7,16 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+/// A caller who has switched the examples on.
+fn home() -> Home {
+    let home = Home::new();
+    let names = ["changelog", "dependency_report", "file_summary", "http_probe", "json_query"];
+    let more = ["license_check", "run_tests", "todo_finder"];
+    let words = ["tool", "enable"].iter().chain(&names).chain(&more);
+    assert_eq!(home.run(words).code, Some(0));
+    home
+}
+
 /// Writes files of the project.
 fn files(home: &Home, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -41,7 +51,7 @@ fn todo_finder_finds_notes_and_leaves_denied_files_alone() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     files(
         &home,
         &[
@@ -69,7 +79,7 @@ fn file_summary_tells_files_and_folders() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     files(
         &home,
         &[
@@ -101,7 +111,7 @@ fn json_query_takes_parts() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     let text = json!({"users": [{"name": "x", "age": 20}, {"name": "y", "age": 9}], "odd key": 1});
     files(&home, &[("d.json", &text.to_string()), ("bad.json", "{")]);
     let query = |query: &str| {
@@ -124,7 +134,7 @@ fn license_check_reads_what_is_installed() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     let manifest = |name: &str, licence: &str| {
         format!(r#"{{"name":"{name}","version":"1.0.0","license":{licence}}}"#)
     };
@@ -161,7 +171,7 @@ fn dependency_report_merges_manifests() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     files(
         &home,
         &[
@@ -198,7 +208,7 @@ fn changelog_reads_the_history() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     let outside = error(&home, "changelog", json!({}), &[]);
     assert_eq!(outside["details"]["code"], "not_a_repository", "{outside:#}");
     home.git(&["init", "-q"]);
@@ -227,7 +237,7 @@ fn run_tests_runs_them_and_says_what_failed() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     let unknown = error(&home, "run_tests", json!({}), &["--policy", "develop"]);
     assert_eq!(unknown["details"]["code"], "no_test_runner", "{unknown:#}");
     files(
@@ -283,7 +293,7 @@ fn http_probe_asks_what_the_policy_allows() {
     if !containers() {
         return;
     }
-    let home = Home::new();
+    let home = home();
     let port = server();
     home.user_policy(
         "probe",
@@ -323,7 +333,7 @@ fn what_tool_new_writes_runs_as_it_is() {
         return;
     }
     for form in ["yaml", "module"] {
-        let home = Home::new();
+        let home = home();
         files(&home, &[("README.md", "one two\nthree\n")]);
         let made = home.run([
             "tool",

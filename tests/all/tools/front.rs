@@ -41,21 +41,17 @@ fn tools_of_every_place_are_listed_and_broken_ones_do_not_hide_the_others() {
     let ran = home.run(["--json"].iter().chain(&words));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let list = ran.json();
-    for (name, source, state) in [
+    for (name, layer, state) in [
         ("mine", "project", "ready"),
         ("idle", "project", "off"),
         ("twice", "user", "name_taken"),
         ("probe", "given", "ready"),
         ("bad", "project", "broken"),
         ("link", "project", "broken"),
-        ("todo_finder", "shipped", "ready"),
+        ("todo_finder", "shipped", "off"),
     ] {
         let row = row(&list, name);
-        assert_eq!(
-            (&row["source"], &row["state"]),
-            (&json!(source), &json!(state)),
-            "{name}: {row}"
-        );
+        assert_eq!((&row["layer"], &row["state"]), (&json!(layer), &json!(state)), "{name}: {row}");
     }
     assert_eq!(row(&list, "mine")["securityTier"], "execute");
     assert_eq!(row(&list, "probe")["description"], "Says hello.");

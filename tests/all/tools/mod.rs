@@ -4,6 +4,7 @@ mod attacks;
 mod examples;
 mod front;
 mod net;
+mod registry;
 mod run;
 mod stranger;
 

@@ -1,0 +1,55 @@
+//! `runner tool export`: the tools that can be used, in the words of a model's interface.
+
+use super::asking::Asking;
+use super::place;
+use crate::call::tool::{State, entries};
+use crate::cli::printer::{Format, OutputError, Printer};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::Choice;
+use crate::tool::{ExportFormat, ToolName, export};
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without names every tool that is ready is exported.\n\nExamples:\n  runner tool export --format anthropic > tools.json\n  runner tool export run_tests todo_finder --format openai"
+)]
+pub struct Args {
+    /// Tools by name
+    #[arg(value_name = "NAME")]
+    names: Vec<ToolName>,
+    /// For whom
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value = "json")]
+    format: ExportFormat,
+    /// The policy under which a module is asked what it is [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+    #[command(flatten)]
+    place: place::Args,
+}
+
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let cwd = args.place.cwd.clone();
+    let place = args.place.resolve()?;
+    for name in &args.names {
+        place.library.tool(name)?;
+    }
+    let asking = Asking::new(cwd, args.policy.unwrap_or_default());
+    let named = |name: &ToolName| args.names.contains(name);
+    let entries = entries(&place.library, |tool| asking.ask(tool, named(&tool.name)));
+    let wanted = entries.iter().filter(|entry| match args.names.is_empty() {
+        true => entry.state == State::Ready,
+        false => named(&entry.tool.name),
+    });
+    let tools: Vec<_> = wanted.filter_map(|entry| entry.definition()).collect();
+    let value = export(&tools, args.format);
+    match printer.format() {
+        Format::Json => printer.json(&value)?,
+        Format::Text => {
+            let text = serde_json::to_string_pretty(&value).map_err(OutputError::from)?;
+            printer.data(format_args!("{}\n", crate::text::harmless_json(text)))?;
+        }
+    }
+    asking.hints(printer);
+    Ok(Ending::ok())
+}

@@ -1,0 +1,67 @@
+//! Where a tool comes from, and whether it is switched on.
+
+use serde::Serialize;
+
+use super::name::ToolName;
+use crate::config::{Config, Source};
+use crate::policies::Layer;
+
+/// Where a tool comes from, in the words of lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// It comes with this program.
+    BuiltIn,
+    /// It is in the folder that the managed configuration names.
+    Team,
+    /// It is the user's or the workspace's, or in a folder that the caller named.
+    Custom,
+}
+
+/// Whether a tool is switched on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Switch {
+    /// It is.
+    On,
+    /// It is an example, and nobody has switched it on.
+    Example,
+    /// A configuration file says that it is not.
+    Off(Source),
+}
+
+impl Origin {
+    /// Of a tool in this layer.
+    #[must_use]
+    pub const fn of(layer: Layer) -> Self {
+        match layer {
+            Layer::Shipped => Self::BuiltIn,
+            Layer::Managed => Self::Team,
+            Layer::User | Layer::Given | Layer::Project => Self::Custom,
+        }
+    }
+
+    /// As a list shows it.
+    #[must_use]
+    pub const fn badge(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "[Built-in]",
+            Self::Team => "[Team]",
+            Self::Custom => "[Custom]",
+        }
+    }
+}
+
+impl Switch {
+    /// What holds for a tool. Team tools are for everybody; an example waits to be wanted.
+    pub(super) fn of(name: &ToolName, layer: Layer, config: &Config) -> Self {
+        let said = config.enabled(name);
+        match (Origin::of(layer), said) {
+            (Origin::Team, _) => Self::On,
+            (Origin::BuiltIn, None) => Self::Example,
+            (Origin::Custom, None) => Self::On,
+            (_, Some(said)) if said.value => Self::On,
+            (_, Some(said)) => Self::Off(said.source.clone()),
+        }
+    }
+}
