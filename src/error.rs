@@ -21,6 +21,7 @@ use crate::sandbox::workspace::WorkspaceError;
 use crate::sys::HardenError;
 use crate::tool::ToolError;
 use crate::tool::scaffold::ScaffoldError;
+use crate::undo::UndoError;
 
 /// Who has to change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -102,6 +103,8 @@ pub enum Error {
     Scaffold(ScaffoldError),
     /// Nothing could be measured.
     Bench(BenchError),
+    /// A call was not undone.
+    Undo(Box<UndoError>),
     /// This program panicked.
     Bug(Bug),
 }
@@ -123,6 +126,7 @@ impl Error {
             Self::Tool(error) => error.as_ref(),
             Self::Scaffold(error) => error,
             Self::Bench(error) => error,
+            Self::Undo(error) => error.as_ref(),
             Self::Bug(error) => error,
         }
     }

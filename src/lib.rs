@@ -32,6 +32,7 @@
 //!   streams, and the only program that we start in it.
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
+//! - [`undo`]: keeps what tools change through the broker, and puts it back.
 //! - [`tool`]: custom tools: where they are found, what they take, give and ask for; their TypeScript becomes one
 //!   module in a confined child process.
 //! - [`bench`]: what a call costs on this machine, beside others.
@@ -48,6 +49,8 @@
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
+//! | `$XDG_STATE_HOME/runner/ledger.key`, `ledger.head` | the key that signs the ledger, and its signed head |
+//! | `$XDG_STATE_HOME/runner/backups/` | contents that tools changed, by digest, for `undo` |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
 //! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
@@ -89,3 +92,4 @@ pub mod store;
 pub mod sys;
 pub mod text;
 pub mod tool;
+pub mod undo;

@@ -77,7 +77,7 @@ pub struct ToolRef {
 /// The body of `start` and `refused`: what was asked and what was decided.
 #[derive(Debug, Clone, Serialize)]
 pub struct Started {
-    /// `exec` or `tool`.
+    /// `exec`, `tool` or `undo`.
     pub kind: &'static str,
     /// The call that asked for this one, where a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,6 +184,30 @@ impl Started {
             effects: Vec::new(),
             tool: Some(tool),
             args,
+        }
+    }
+
+    /// Of an undo. Who may write the files may put back what was in them; no policy is asked.
+    #[must_use]
+    pub fn of_undo(call: &str, workspace: &str) -> Self {
+        Self {
+            kind: "undo",
+            parent: None,
+            command: format!("undo {call}"),
+            argv: None,
+            workspace: workspace.to_owned(),
+            cwd: workspace.to_owned(),
+            actor: Actor::this(),
+            policy: String::new(),
+            digest: String::new(),
+            decision: Verdict::Allow.word(),
+            code: Code::Allowed.word(),
+            message: "what was kept of that call's changes comes back".to_owned(),
+            rule: None,
+            would: None,
+            effects: Vec::new(),
+            tool: None,
+            args: Value::Null,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runner_policy::Effective;
 use runner_policy::limits::{Limit, Limits};
 
-use super::{Exec, Net, Removals};
+use super::{Exec, Keep, Net, Removals};
 use crate::sandbox::workspace::Workspace;
 
 /// Authority is a value: who serves a talk is given this, and reaches nothing else.
@@ -25,6 +25,8 @@ pub struct Authority {
     pub net: Arc<dyn Net>,
     /// Asked before something is removed.
     pub removals: Arc<dyn Removals>,
+    /// Keeps what changes take away.
+    pub keep: Arc<dyn Keep>,
 }
 
 impl fmt::Debug for Authority {

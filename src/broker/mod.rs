@@ -23,7 +23,7 @@
 //! | part | duty |
 //! | --- | --- |
 //! | [`Refusal`], [`Code`] | what a tool gets instead of an answer |
-//! | [`Exec`], [`Net`], [`Body`] | the two powers that others implement, and streamed bytes |
+//! | [`Exec`], [`Net`], [`Keep`], [`Body`] | the powers that others implement, and streamed bytes |
 //! | [`Job`], [`Authority`], [`BrokerLimits`] | what a call is given |
 //! | [`Served`], [`ServeError`] | how it went |
 //! | [`serve`], `talk`, `answer` | the loop, its state, one request |
@@ -43,6 +43,7 @@ pub mod frame;
 mod golden_tests;
 mod incoming;
 mod job;
+mod keep;
 mod meter;
 mod net;
 mod outgoing;
@@ -65,7 +66,9 @@ pub use body::{Body, Source};
 pub use events::{Events, Level, Log, Progress, Silent};
 pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
+pub(crate) use files::{Replace, Temp, give, proc_path, temp_name};
 pub use job::{Conversation, Form, Job, Mode};
+pub use keep::{Change, Keep, KeepNothing, NotKept, What};
 pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved};
 pub use refusal::{Code, Refusal};
 pub use removals::{FreeRemovals, Removals};

@@ -15,7 +15,7 @@ mod grants;
 mod line;
 mod place;
 mod plan;
-mod record;
+pub(crate) mod record;
 mod request;
 mod result;
 mod run;

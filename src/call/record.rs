@@ -13,7 +13,7 @@ use crate::policies::Places;
 use crate::store::Store;
 
 /// The records of one call.
-pub(super) struct Record {
+pub(crate) struct Record {
     ledger: Ledger,
     id: CallId,
     process: Owner,
@@ -21,7 +21,7 @@ pub(super) struct Record {
 }
 
 /// How a call ended.
-pub(super) struct End {
+pub(crate) struct End {
     /// For the process.
     pub ending: Ending,
     /// The stable code of what went wrong.
@@ -88,6 +88,11 @@ impl Record {
             detail: end.detail,
         };
         self.append(Event::End(&ended))
+    }
+
+    /// Something happened on the way.
+    pub fn events(&self, events: &[Event<'_>]) -> Result<(), CallError> {
+        Ok(self.ledger.append_all(&self.id, events)?)
     }
 
     fn append(&self, event: Event<'_>) -> Result<(), CallError> {

@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool};
+use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool, undo};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -88,6 +88,8 @@ pub enum Command {
     Pool(pool::Command),
     /// Measure what a call costs here, beside docker, bwrap and node
     Bench(bench::Args),
+    /// Take back what a call changed through the broker
+    Undo(undo::Args),
     /// Show calls that run now
     Ps,
     /// End a call that runs

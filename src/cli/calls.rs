@@ -102,6 +102,7 @@ pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
             sweep(&engine).await
         })
         .map_err(CallError::from)?;
+    crate::undo::sweep(ledger.store()).map_err(CallError::from)?;
     ledger.store().settle().map_err(CallError::from)?;
     match printer.format() {
         Format::Json => printer.json(&json!({

@@ -13,7 +13,7 @@ use super::bug;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool};
+use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool, undo};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -49,6 +49,7 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
         Command::Deny(args) => approvals::deny(&args, printer),
         Command::Pool(command) => pool::run(command, printer),
         Command::Bench(args) => bench::run(&args, printer),
+        Command::Undo(args) => undo::run(&args, printer),
         Command::Ps => calls::ps(printer),
         Command::Cancel(args) => calls::cancel(&args, printer),
         Command::Gc => calls::gc(printer),

@@ -26,6 +26,7 @@ mod table;
 mod terminal;
 mod terminal_sink;
 mod tool;
+mod undo;
 mod usage;
 mod visible;
 

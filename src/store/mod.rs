@@ -5,6 +5,7 @@
 //! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
 
 mod approvals;
+mod changes;
 mod descriptions;
 mod open;
 mod tool_calls;

@@ -1,21 +1,26 @@
 //! `file.append`: more bytes at the end of a file, or a new one.
 
+use std::fmt;
 use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use rustix::fs::{OFlags, openat};
 use rustix::io::Errno;
 
-use super::place::{self, Target};
+use super::place::{self, Slot};
 use super::read::reopen;
-use super::write::{NEW_FILE, Room, give};
+use super::temp::{NEW_FILE, give};
+use super::write::Room;
 use super::{Files, errno};
-use crate::broker::Refusal;
+use crate::broker::{Change, Keep, Refusal, What};
 
 /// A file that grows.
-#[derive(Debug)]
 pub(in crate::broker) struct Appending {
     file: File,
     room: Room,
+    slot: Slot,
+    keep: Arc<dyn Keep>,
     /// Where it is below the workspace.
     pub(in crate::broker) relative: String,
 }
@@ -31,12 +36,14 @@ impl Files {
         let before = target.existing.as_ref().map_or(0, |found| found.stat.st_size);
         let room = self.room(u64::try_from(before).unwrap_or(0));
         room.look(&target.slot.folder, &relative)?;
-        let file = match target {
-            Target { existing: Some(found), .. } => {
-                place::demand_file(&found)?;
-                reopen(&found, OFlags::WRONLY | OFlags::APPEND)?
-            }
-            Target { slot, existing: None } => {
+        let slot = target.slot;
+        if let Some(found) = &target.existing {
+            place::demand_file(found)?;
+        }
+        self.kept(&[grows(&slot)])?;
+        let file = match target.existing {
+            Some(found) => reopen(&found, OFlags::WRONLY | OFlags::APPEND)?,
+            None => {
                 let failed = |error| errno::refusal("append to", &relative, error);
                 let flags = OFlags::WRONLY
                     | OFlags::APPEND
@@ -50,11 +57,29 @@ impl Files {
                         if error == Errno::EXIST { Errno::AGAIN } else { error }
                     })
                 })?;
-                give(&file, &slot, None).map_err(failed)?;
+                give(&file, &slot.folder, None).map_err(failed)?;
                 file
             }
         };
-        Ok(Appending { file: File::from(file), room, relative })
+        let keep = Arc::clone(&self.keep);
+        Ok(Appending { file: File::from(file), room, slot, keep, relative })
+    }
+}
+
+fn grows(slot: &Slot) -> Change<'_> {
+    Change { what: What::Grow, path: &slot.relative, folder: slot.folder.as_fd(), name: &slot.name }
+}
+
+/// However the request ends, what it left is noted.
+impl Drop for Appending {
+    fn drop(&mut self) {
+        self.keep.after(&grows(&self.slot));
+    }
+}
+
+impl fmt::Debug for Appending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Appending").field("relative", &self.relative).finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `file.rename` and `file.mkdir`.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, renameat};
 use rustix::io::Errno;
@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use super::gitfolder::turn;
 use super::place::{Slot, joined};
 use super::remove::open_folder;
-use super::write::give;
+use super::temp::give;
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::{Change, Code, Refusal, What};
 
 /// Permissions of a new folder.
 const NEW_FOLDER: Mode =
@@ -37,9 +37,24 @@ impl Files {
         }
         let _turn = turn();
         self.may_fill(&goal)?;
+        let to = What::Moved { to: &goal.relative, folder: goal.folder.as_fd(), name: &goal.name };
+        let change = Change {
+            what: to,
+            path: &source.relative,
+            folder: source.folder.as_fd(),
+            name: &source.name,
+        };
+        // A name that is moved to itself stays.
+        let moves = source.relative != goal.relative;
+        if moves {
+            self.kept(&[change])?;
+        }
         renameat(&source.folder, &source.name, &goal.folder, &goal.name).map_err(|error| {
             errno::refusal("rename", &format!("{} to {}", source.relative, goal.relative), error)
         })?;
+        if moves {
+            self.keep.after(&change);
+        }
         Ok(format!("{} -> {}", source.relative, goal.relative))
     }
 
@@ -108,10 +123,18 @@ impl Files {
     fn make(&self, slot: &Slot) -> Result<OwnedFd, Refusal> {
         let failed = |error| errno::refusal("make", &slot.relative, error);
         self.room(0).look(&slot.folder, &slot.relative)?;
+        let change = Change {
+            what: What::Made { mode: NEW_FOLDER.bits() },
+            path: &slot.relative,
+            folder: slot.folder.as_fd(),
+            name: &slot.name,
+        };
+        self.kept(&[change])?;
         self.fill(slot, "make", || mkdirat(&slot.folder, &slot.name, NEW_FOLDER))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(&slot.folder, &slot.name, flags, Mode::empty()).map_err(failed)?;
-        give(&made, slot, None).map_err(failed)?;
+        give(&made, &slot.folder, None).map_err(failed)?;
+        self.keep.after(&change);
         Ok(made)
     }
 }

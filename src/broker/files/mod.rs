@@ -37,24 +37,36 @@ mod place;
 mod read;
 mod remove;
 mod spelled;
+mod temp;
 mod write;
 
+pub(crate) use place::proc_path;
+pub(crate) use temp::{Replace, Temp, give, temp_name};
+
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use runner_policy::Effective;
 
-use super::{Authority, BrokerLimits, Refusal};
+use super::{Authority, BrokerLimits, Change, Code, Keep, NotKept, Refusal};
 use crate::sandbox::workspace::Workspace;
 
 /// The workspace's files, as the policy sees them. Everything here blocks.
-#[derive(Debug)]
 pub(super) struct Files {
     workspace: Arc<Workspace>,
     policy: Arc<Effective>,
     /// The workspace's path as text: rules speak of text.
     root: String,
     limits: BrokerLimits,
+    /// Sees everything before it changes.
+    keep: Arc<dyn Keep>,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl Files {
@@ -65,6 +77,15 @@ impl Files {
             policy: Arc::clone(&authority.policy),
             root: authority.workspace.root().to_str()?.to_owned(),
             limits: authority.limits,
+            keep: Arc::clone(&authority.keep),
+        })
+    }
+
+    /// Has what is about to change kept; what cannot be kept is not changed.
+    fn kept(&self, changes: &[Change<'_>]) -> Result<(), Refusal> {
+        self.keep.before(changes).map_err(|NotKept(why)| {
+            Refusal::new(Code::IoError, format!("what is there cannot be kept for undo: {why}"))
+                .hint("check the disk of the state folder")
         })
     }
 

@@ -234,7 +234,7 @@ fn kernel_path(handle: impl AsFd) -> Result<Vec<u8>, Errno> {
 }
 
 /// The name by which this process can open a handle once more.
-pub(super) fn proc_path(handle: &impl AsFd) -> String {
+pub(crate) fn proc_path(handle: &impl AsFd) -> String {
     format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd())
 }
 

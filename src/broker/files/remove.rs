@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::gitfolder::turn;
 use super::place::joined;
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::{Change, Code, Refusal, What};
 
 impl Files {
     /// Removes; the answer is where it was.
@@ -44,7 +44,10 @@ impl Files {
             if named.names_folder() {
                 return Err(failed(Errno::NOTDIR));
             }
+            let change = goes(&slot.folder, &slot.name, &slot.relative);
+            self.kept(&[change])?;
             unname(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
+            self.keep.after(&change);
             return Ok(slot.relative);
         }
         if recursive {
@@ -55,6 +58,7 @@ impl Files {
             })?;
             self.empty(&folder, &slot.relative)?;
         }
+        self.kept(&[goes(&slot.folder, &slot.name, &slot.relative)])?;
         unname(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
         Ok(slot.relative)
     }
@@ -66,21 +70,37 @@ impl Files {
         if self.place_of(folder, relative)? != relative {
             return Err(failed(Errno::AGAIN));
         }
+        let mut judged = Vec::new();
         for (name, kind) in entries(folder).map_err(failed)? {
-            let Ok(text) = name.to_str() else { return Err(failed(Errno::ILSEQ)) };
-            let below = joined(relative, text);
+            let Ok(text) = name.into_string() else { return Err(failed(Errno::ILSEQ)) };
+            let below = joined(relative, &text);
             self.may_write(&below)?;
-            let failed = |error| errno::refusal("remove", &below, error);
-            if kind == FileType::Directory {
-                let inner = open_folder(folder, text).map_err(failed)?;
-                self.empty(&inner, &below)?;
-                unname(folder, text, AtFlags::REMOVEDIR).map_err(failed)?;
+            judged.push((text, below, kind));
+        }
+        // Together: what is kept waits for the database once, not once a file.
+        let files: Vec<Change<'_>> = judged
+            .iter()
+            .filter(|(_, _, kind)| *kind != FileType::Directory)
+            .map(|(name, below, _)| goes(folder, name, below))
+            .collect();
+        self.kept(&files)?;
+        for (name, below, kind) in &judged {
+            let failed = |error| errno::refusal("remove", below, error);
+            if *kind == FileType::Directory {
+                let inner = open_folder(folder, name).map_err(failed)?;
+                self.empty(&inner, below)?;
+                self.kept(&[goes(folder, name, below)])?;
+                unname(folder, name, AtFlags::REMOVEDIR).map_err(failed)?;
             } else {
-                unname(folder, text, AtFlags::empty()).map_err(failed)?;
+                unname(folder, name, AtFlags::empty()).map_err(failed)?;
             }
         }
         Ok(())
     }
+}
+
+fn goes<'a>(folder: &'a OwnedFd, name: &'a str, path: &'a str) -> Change<'a> {
+    Change { what: What::Gone, path, folder: folder.as_fd(), name }
 }
 
 /// Takes a name away, never between another request's look at it and what that request does then.

@@ -7,20 +7,15 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
-use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, fstat, fstatvfs,
-    linkat, openat, renameat, renameat_with, unlinkat,
-};
+use rustix::fs::{Mode, fchmod, fstat, fstatvfs};
 use rustix::io::Errno;
 
 use super::place::{self, Slot};
+use super::temp::{Replace, Temp, give};
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
-
-/// Permissions of a new file.
-pub(super) const NEW_FILE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
+use crate::broker::{Change, Code, Refusal, What};
 
 /// Bytes between two looks at the free space.
 const SPACE_STEP: u64 = 4 * 1024 * 1024;
@@ -32,6 +27,7 @@ pub(in crate::broker) struct Draft {
     temp: Temp,
     exclusive: bool,
     room: Room,
+    hasher: blake3::Hasher,
 }
 
 /// What may still be written.
@@ -43,13 +39,6 @@ pub(super) struct Room {
     checked: Option<u64>,
     file_size: u64,
     free_space: u64,
-}
-
-#[derive(Debug)]
-struct Temp {
-    file: File,
-    /// The name that must be removed again.
-    named: Option<(OwnedFd, String)>,
 }
 
 impl Files {
@@ -70,15 +59,15 @@ impl Files {
         let failed = |error| errno::refusal("write", &slot.relative, error);
         let room = self.room(0);
         room.look(&slot.folder, &slot.relative)?;
-        let temp = Temp::new(&slot).map_err(failed)?;
+        let mut temp = Temp::new(slot.folder.as_fd()).map_err(failed)?;
         if let Some(existing) = &target.existing {
             // Permissions are kept; the bits that lend rights are not.
             let mode = Mode::from_raw_mode(existing.stat.st_mode & 0o777);
-            fchmod(&temp.file, mode).map_err(failed)?;
+            fchmod(temp.file(), mode).map_err(failed)?;
         }
-        give(&temp.file, &slot, target.existing.as_ref().map(|found| &found.stat))
+        give(temp.file(), &slot.folder, target.existing.as_ref().map(|found| &found.stat))
             .map_err(failed)?;
-        Ok(Draft { slot, temp, exclusive, room })
+        Ok(Draft { slot, temp, exclusive, room, hasher: blake3::Hasher::new() })
     }
 
     /// What a file that has `before` bytes may still get.
@@ -94,11 +83,24 @@ impl Files {
 
     /// Gives the draft its name.
     pub(in crate::broker) fn commit(&self, draft: Draft) -> Result<u64, Refusal> {
-        let Draft { mut slot, mut temp, exclusive, room } = draft;
+        let Draft { mut slot, mut temp, exclusive, room, hasher } = draft;
         // Bodies can be slow: the folder may have been moved since it was judged.
         slot.relative = place::joined(&self.place_of(&slot.folder, &slot.relative)?, &slot.name);
         self.may_write(&slot.relative)?;
-        self.fill(&slot, "write", || temp.persist(&slot, exclusive))?;
+        let mode = fstat(temp.file())
+            .map_err(|error| errno::refusal("write", &slot.relative, error))?
+            .st_mode
+            & 0o7777;
+        let change = Change {
+            what: What::Put { digest: hasher.finalize(), size: room.written, mode },
+            path: &slot.relative,
+            folder: slot.folder.as_fd(),
+            name: &slot.name,
+        };
+        self.kept(&[change])?;
+        let replace = if exclusive { Replace::No } else { Replace::Yes };
+        self.fill(&slot, "write", || temp.persist(slot.folder.as_fd(), &slot.name, replace))?;
+        self.keep.after(&change);
         Ok(room.written)
     }
 }
@@ -111,7 +113,8 @@ impl Draft {
 
     /// Writes more.
     pub(in crate::broker) fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        self.room.write(&mut self.temp.file, bytes, &self.slot.relative)
+        self.hasher.update(bytes);
+        self.room.write(self.temp.file(), bytes, &self.slot.relative)
     }
 }
 
@@ -159,72 +162,4 @@ impl Room {
         }
         Ok(())
     }
-}
-
-/// A caller who is root writes in other people's folders: what is new belongs to whom the old file or the
-/// folder belongs to.
-pub(super) fn give(file: impl AsFd, slot: &Slot, existing: Option<&Stat>) -> Result<(), Errno> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let owner = match existing {
-        Some(stat) => *stat,
-        None => fstat(&slot.folder)?,
-    };
-    fchown(file, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))
-}
-
-impl Temp {
-    fn new(slot: &Slot) -> Result<Self, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        match openat(&slot.folder, ".", flags | OFlags::TMPFILE, NEW_FILE) {
-            Ok(handle) => return Ok(Self { file: File::from(handle), named: None }),
-            // What file systems without nameless files say.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
-            Err(error) => return Err(error),
-        }
-        let name = temp_name()?;
-        let create = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let handle = openat(&slot.folder, &name, flags | create, NEW_FILE)?;
-        let folder = rustix::io::fcntl_dupfd_cloexec(&slot.folder, 3)?;
-        Ok(Self { file: File::from(handle), named: Some((folder, name)) })
-    }
-
-    fn persist(&mut self, slot: &Slot, exclusive: bool) -> Result<(), Errno> {
-        if self.named.is_none() {
-            let link = |name: &str| {
-                let own = place::proc_path(&self.file);
-                linkat(CWD, own, &slot.folder, name, AtFlags::SYMLINK_FOLLOW)
-            };
-            if exclusive {
-                return link(&slot.name);
-            }
-            let name = temp_name()?;
-            link(&name)?;
-            self.named = Some((rustix::io::fcntl_dupfd_cloexec(&slot.folder, 3)?, name));
-        }
-        let Some((folder, name)) = &self.named else { return Ok(()) };
-        if exclusive {
-            renameat_with(folder, name, &slot.folder, &slot.name, RenameFlags::NOREPLACE)?;
-        } else {
-            renameat(folder, name, &slot.folder, &slot.name)?;
-        }
-        self.named = None;
-        Ok(())
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        if let Some((folder, name)) = self.named.take() {
-            let _ = unlinkat(&folder, &name, AtFlags::empty());
-        }
-    }
-}
-
-/// A name that nothing has.
-fn temp_name() -> Result<String, Errno> {
-    let random: [u8; 12] = crate::sys::random().map_err(|_| Errno::AGAIN)?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!(".runner-temp-{digits}"))
 }

@@ -72,6 +72,7 @@ impl Case {
             exec: Arc::new(NoExec),
             net: Arc::new(NoNet),
             removals: Arc::new(FreeRemovals),
+            keep: Arc::new(KeepNothing),
         };
         Self { _dir: dir, root, outside, authority }
     }

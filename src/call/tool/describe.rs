@@ -12,7 +12,7 @@ use super::recorded::Recorded;
 use super::sandbox::{Scene, run_job};
 use crate::audit::{Redactor, Started, ToolRef};
 use crate::broker::{
-    Authority, BrokerLimits, Form, FreeRemovals, Job, Mode, NoExec, NoNet, Silent,
+    Authority, BrokerLimits, Form, FreeRemovals, Job, KeepNothing, Mode, NoExec, NoNet, Silent,
 };
 use crate::call::CallError;
 use crate::call::record::{End, Record};
@@ -74,6 +74,7 @@ fn nothing(scene: &Scene) -> Authority {
         exec: Arc::new(NoExec),
         net: Arc::new(NoNet),
         removals: Arc::new(FreeRemovals),
+        keep: Arc::new(KeepNothing),
     }
 }
 

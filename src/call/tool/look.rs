@@ -24,6 +24,7 @@ use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
 use crate::tool::compile::{Compiled, Compiler};
 use crate::tool::{Body, Definition, Form, Tool};
+use crate::undo::Journal;
 
 /// Where tools are looked at, and under which policy a module is asked.
 pub struct Looker {
@@ -148,6 +149,7 @@ fn powers(scene: &Scene, asker: Asker) -> Authority {
             Redactor::new(),
             Arc::new(asker.clone()),
         )),
+        keep: Arc::new(Journal::new(&asker.call, &scene.places, scene.workspace.root())),
         removals: Arc::new(asker),
     }
 }

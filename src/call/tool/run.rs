@@ -37,6 +37,7 @@ use crate::sandbox::cancel::Cancel;
 use crate::sandbox::run::Streams;
 use crate::tool::compile::CompileError;
 use crate::tool::{Removal, RetryPolicy, ToolError};
+use crate::undo::Journal;
 
 /// Who listens to a tool while it runs, and who answers questions about it.
 #[derive(Clone)]
@@ -198,6 +199,7 @@ pub(super) async fn serve(
             Removal::Free => Arc::new(FreeRemovals),
             Removal::Asked => Arc::new(asker),
         },
+        keep: Arc::new(Journal::new(id, &scene.places, scene.workspace.root())),
     };
     let job = Job {
         mode: Mode::Run,

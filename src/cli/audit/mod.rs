@@ -18,6 +18,7 @@ use crate::exit::Ending;
 use crate::policies::Places;
 use crate::store::Store;
 
+pub(super) use show::one;
 pub(super) use told::moment;
 
 /// The subcommands.

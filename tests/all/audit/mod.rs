@@ -1,7 +1,9 @@
 //! The ledger through the real command line: what it tells, and that nobody changes it unseen.
 
 mod commands;
+mod deaths;
 mod tampering;
+mod undo;
 
 use std::path::PathBuf;
 

@@ -206,10 +206,10 @@ fn a_ledger_of_before_the_chain_is_sealed_by_the_next_call() {
     // As the version before left it: no links, no key, no head.
     change(
         &home,
-        "DROP INDEX events_of_calls; CREATE INDEX events_by_time ON events (at);
+        "DROP TABLE approvals; DROP TABLE tool_calls; DROP TABLE breakers; DROP TABLE changes;
+         DROP INDEX events_of_calls; CREATE INDEX events_by_time ON events (at);
          ALTER TABLE events DROP COLUMN link; ALTER TABLE events DROP COLUMN vouches;
-         ALTER TABLE events DROP COLUMN signature;
-         DROP TABLE approvals; DROP TABLE tool_calls; DROP TABLE breakers; PRAGMA user_version = 2",
+         ALTER TABLE events DROP COLUMN signature; PRAGMA user_version = 2",
     );
     for name in ["ledger.head", "ledger.key"] {
         fs::remove_file(state(&home, name)).expect("removed");

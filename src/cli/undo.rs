@@ -1,0 +1,106 @@
+//! `runner undo`: takes back what a call changed through the broker.
+
+use serde_json::json;
+
+use super::audit::{moment, one, open};
+use super::printer::{Format, Printer};
+use super::style;
+use super::table::Table;
+use super::usage::UsageError;
+use super::visible::visible;
+use crate::audit::Ledger;
+use crate::call::CallError;
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::policies::Places;
+use crate::undo::{self, Doing};
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone.\nWhat commands wrote in their sandboxes is not kept.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
+)]
+pub struct Args {
+    /// The call's id, or the beginning of it
+    #[arg(required_unless_present = "list", conflicts_with = "list")]
+    call: Option<String>,
+    /// Show the calls that can be undone
+    #[arg(long)]
+    list: bool,
+    /// Show what would be restored, and restore nothing
+    #[arg(long, conflicts_with = "list")]
+    dry_run: bool,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let ledger = Ledger::new(open()?);
+    ledger.find_aborted().map_err(CallError::from)?;
+    match &args.call {
+        None if args.list => list(&ledger, printer),
+        None => {
+            let why = "name a call; `runner undo --list` shows those there are".to_owned();
+            Err(UsageError::Option { option: "CALL".to_owned(), why }.into())
+        }
+        Some(call) => {
+            let doing = if args.dry_run { Doing::Look } else { Doing::Restore };
+            take_back(&ledger, &one(&ledger, call)?, doing, printer)
+        }
+    }
+}
+
+fn list(ledger: &Ledger, printer: &mut Printer) -> Result<Ending, Error> {
+    let calls = undo::list(ledger)?;
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "calls": calls }))?,
+        Format::Text => {
+            let mut table = Table::new(["CALL", "WHEN", "CHANGES", "BYTES", "UNDONE", "COMMAND"]);
+            for call in calls {
+                table.row([
+                    call.call,
+                    moment(call.at),
+                    call.changes.to_string(),
+                    call.bytes.to_string(),
+                    if call.undone.is_some() { "yes" } else { "" }.to_owned(),
+                    call.command,
+                ]);
+            }
+            let width = printer.width();
+            printer.data(table.fitting(width))?;
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn take_back(
+    ledger: &Ledger,
+    call: &str,
+    doing: Doing,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
+    let places = Places::from_env(|name| std::env::var_os(name), None);
+    let undone = undo::run(ledger, &places, call, doing)?;
+    match printer.format() {
+        Format::Json => printer.json(&undone)?,
+        Format::Text => {
+            for step in &undone.steps {
+                printer.data(format_args!(
+                    "{}  {}\n",
+                    visible(&step.path),
+                    visible(&step.action)
+                ))?;
+            }
+            let strong = style::STRONG;
+            match (undone.steps.len(), &undone.call) {
+                (0, _) => printer.data("everything is as it was before\n")?,
+                (count, None) => printer.data(format_args!(
+                    "{strong}{count}{strong:#} step(s) would be done; nothing was\n"
+                ))?,
+                (count, Some(own)) => printer.data(format_args!(
+                    "{strong}{count}{strong:#} step(s) done; `runner undo {own}` takes them back\n"
+                ))?,
+            }
+        }
+    }
+    Ok(Ending::ok())
+}
