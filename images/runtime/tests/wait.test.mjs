@@ -22,9 +22,13 @@ const spent = (pid) =>
     .map((thread) => BigInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]))
     .reduce((all, one) => all + one, 0n);
 
-/** Waits until a process sleeps: it has used no time for a while. */
+/** Whether no thread of it runs or waits for a processor: on a busy machine one may wait for long. */
+const rests = (pid) =>
+  readdirSync(`/proc/${pid}/task`).every((thread) => readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8").split(") ").at(-1)[0] === "S");
+
+/** Waits until a process sleeps: it rests, and has used no time for a while. */
 async function asleep({ pid }) {
-  for (let before; before !== spent(pid); await pause(500)) before = spent(pid);
+  for (let before; before !== spent(pid) || !rests(pid); await pause(500)) before = spent(pid);
 }
 
 async function inFolder(work) {
