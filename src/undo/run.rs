@@ -104,8 +104,12 @@ pub fn run(
     doing: Doing,
 ) -> Result<Undone, UndoError> {
     let store = ledger.store();
-    let (workspace, changes) = changes(store, call)?;
+    let Changes { workspace, undone, all: changes } = changes(store, call)?;
     let Some(workspace) = workspace else { return Err(UndoError::Nothing(call.to_owned())) };
+    if undone.is_some() {
+        // What is there now is no longer that call's.
+        return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps: Vec::new() });
+    }
     let root = PathBuf::from(&workspace);
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let opened = Workspace::open_at(&root, &root, home.as_deref())
@@ -177,17 +181,28 @@ fn restore(
     Ok(steps)
 }
 
-/// The workspace of a call and what it changed there, in order.
-fn changes(store: &Store, call: &str) -> Result<(Option<String>, Vec<Change>), UndoError> {
-    let mut workspace = None;
+/// What a call changed.
+struct Changes {
+    /// Where; `None` if nothing is known.
+    workspace: Option<String>,
+    /// The call that has taken it back.
+    undone: Option<String>,
+    /// Each change, in order.
+    all: Vec<Change>,
+}
+
+/// What a call changed, as it was noted.
+fn changes(store: &Store, call: &str) -> Result<Changes, UndoError> {
+    let (mut workspace, mut undone) = (None, None);
     let mut read = || {
         let mut statement = store.connection().prepare(
-            "SELECT workspace, path, goal, before, after, backup FROM changes WHERE call = ?1 ORDER BY id",
+            "SELECT workspace, path, goal, before, after, backup, undone FROM changes WHERE call = ?1 ORDER BY id",
         )?;
         let mut rows = statement.query([call])?;
         let mut changes = Vec::new();
         while let Some(row) = rows.next()? {
             workspace = Some(row.get(0)?);
+            undone = row.get(6)?;
             let (before, after): (String, String) = (row.get(3)?, row.get(4)?);
             changes.push(Change {
                 path: row.get(1)?,
@@ -199,15 +214,19 @@ fn changes(store: &Store, call: &str) -> Result<(Option<String>, Vec<Change>), U
         }
         Ok(changes)
     };
-    let changes = read().map_err(|error| store.failed("read", error))?;
-    Ok((workspace, changes))
+    let all = read().map_err(|error| store.failed("read", error))?;
+    Ok(Changes { workspace, undone, all })
 }
 
+/// Notes who has taken a call back. Where that call was an undo itself, what it had taken back stands again.
 fn mark(store: &Store, call: &str, by: &str) -> Result<(), UndoError> {
     let write = || {
         store
             .connection()
-            .execute("UPDATE changes SET undone = ?2 WHERE call = ?1", params![call, by])
+            .execute(
+                "UPDATE changes SET undone = CASE WHEN call = ?1 THEN ?2 END WHERE call = ?1 OR undone = ?1",
+                params![call, by],
+            )
             .map(drop)
     };
     Ok(write().map_err(|error| store.failed("write in", error))?)

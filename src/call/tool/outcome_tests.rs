@@ -99,9 +99,9 @@ fn a_tools_own_word_brings_its_advice_and_never_ours() {
         (error.recoverable, error.suggestion.unwrap_or_default())
     };
     assert_eq!(advice("RATE_LIMIT_EXCEEDED", &[]), (true, "Wait, then try again.".to_owned()));
-    assert!(advice("approval_needed", &[Code::ApprovalNeeded]).1.contains("--yes"));
-    assert!(!advice("approval_needed", &[]).1.contains("--yes"));
-    assert!(!advice("USER_REJECTED", &[]).1.contains("--yes"));
+    assert!(advice("approval_needed", &[Code::ApprovalNeeded]).1.contains("--approve"));
+    assert!(!advice("approval_needed", &[]).1.contains("--approve"));
+    assert!(!advice("USER_REJECTED", &[]).1.contains("--approve"));
 }
 
 #[test]

@@ -25,7 +25,12 @@ impl Caller {
     /// Whoever runs the tests, with their own home and toolchains; projects are below `base`.
     pub fn ourselves(base: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("runner-everyday-").tempdir_in(base);
-        Self { folder: folder.expect("a folder"), uid: None, home: None, socket: None }
+        let caller =
+            Self { folder: folder.expect("a folder"), uid: None, home: None, socket: None };
+        // Each call makes its own sandbox and leaves nothing behind; tests of the pool say otherwise.
+        fs::create_dir_all(caller.path("config/runner")).expect("a folder");
+        fs::write(caller.path("config/runner/config.yml"), "pool: { size: 0 }\n").expect("a file");
+        caller
     }
 
     /// An ordinary user, if the tests run as root; `None` says that they are one already.
@@ -46,6 +51,7 @@ impl Caller {
         let program = caller.path("runner");
         fs::copy(env!("CARGO_BIN_EXE_runner"), program).expect("a copy of the program");
         caller.uid = Some(ORDINARY);
+        caller.own(&caller.path("config"));
         caller.home = Some(home);
         caller.socket = Some(socket);
         Some(caller)
@@ -117,7 +123,7 @@ impl Caller {
             .current_dir(folder)
             .env("HOME", self.home())
             .env("XDG_STATE_HOME", state)
-            .env("XDG_CONFIG_HOME", self.home().join("no-config"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_RUNTIME_DIR")
             .stdin(Stdio::null());
