@@ -277,6 +277,7 @@ fn each_code_recovers_in_its_own_way_and_safety_never_does() {
         "{ code: 'NETWORK' }",
     );
     let result = run(&home, "endless", &[]);
-    assert_eq!(told(&result).0, "failed", "{result}");
+    // Its last attempt is over, or was cut off by that end: which of both depends on the machine.
+    assert!(["failed", "timeout"].contains(&told(&result).0), "{result}");
     assert!((1..4).contains(&waited(&result).len()), "{result}");
 }
