@@ -118,13 +118,15 @@ pub struct Waiting {
 pub struct Book {
     ledger: Ledger,
     times: Times,
+    /// The session of whoever asks or answers here; `None` if it cannot be told from another.
+    session: Option<String>,
 }
 
 impl Book {
     /// The book of a store, under these times.
     #[must_use]
     pub fn new(store: Store, times: Times) -> Self {
-        Self { ledger: Ledger::new(store), times }
+        Self { ledger: Ledger::new(store), times, session: session() }
     }
 
     /// Looks for an answer that covers a call. `only` names the one that the caller means.
@@ -148,8 +150,8 @@ impl Book {
             if named {
                 check_named(&it, &covers)?;
             }
-            let alive =
-                it.ends > now() && (it.scope != Scope::Session || it.row.session == session());
+            let here = it.scope != Scope::Session || self.is_session_of(&it);
+            let alive = it.ends > now() && here;
             match (it.state, covers) {
                 (State::Denied, Covers::Yes) if alive && it.scope == Scope::Never => {
                     return Ok(Found::Never(it.id));
@@ -213,8 +215,9 @@ impl Book {
             Scope::Once => (State::Used, "approved"),
             Scope::Session | Scope::Time => (State::Granted, "approved"),
         };
+        let session = self.session_for(given.scope)?;
         let row = new_row(&binding, question, call, state, given.scope, self.until(given))?;
-        self.write(row, word, call)
+        self.write(ApprovalRow { session, ..row }, word, call)
     }
 
     /// Records that the caller's own option approved it.
@@ -297,6 +300,22 @@ impl Book {
         Ok(rows.into_iter().filter_map(waiting).collect())
     }
 
+    /// Whether an answer for a session is one for this session.
+    fn is_session_of(&self, it: &Waiting) -> bool {
+        self.session.is_some() && it.row.session == self.session
+    }
+
+    /// The session that an answer of this scope is bound to.
+    fn session_for(&self, scope: Scope) -> Result<Option<String>, ApprovalError> {
+        match (scope, &self.session) {
+            (Scope::Session, None) => Err(ApprovalError::BadOption(
+                "this session cannot be told from another: approve once or for a time".to_owned(),
+            )),
+            (Scope::Session, Some(session)) => Ok(Some(session.clone())),
+            (Scope::Once | Scope::Time | Scope::Never, _) => Ok(None),
+        }
+    }
+
     /// When an answer ends.
     fn until(&self, given: &Given) -> i64 {
         let time = match given.scope {
@@ -328,7 +347,7 @@ impl Book {
         it.row.scope = it.scope.word().to_owned();
         it.row.ends = it.ends;
         it.row.binding = json!(it.binding).to_string();
-        it.row.session = if it.scope == Scope::Session { session() } else { None };
+        it.row.session = self.session_for(it.scope)?;
         if !ApprovalRows::new(self.ledger.store()).replace(seen.word(), &it.row)? {
             return Err(ApprovalError::Over {
                 id: it.id.clone(),
@@ -429,7 +448,7 @@ fn new_row(
         scope: scope.word().to_owned(),
         subject: binding.subject.clone(),
         workspace: binding.workspace.clone(),
-        session: if scope == Scope::Session { session() } else { None },
+        session: None,
         call: call.to_string(),
         binding: json!(binding).to_string(),
         question: harmless_json(question.to_string()),

@@ -5,7 +5,10 @@ use crate::audit::{Filter, Kind};
 use serde_json::json;
 
 fn book(folder: &std::path::Path) -> Book {
-    Book::new(Store::open(Some(folder)).unwrap(), crate::config::Config::default().approvals())
+    let times = crate::config::Config::default().approvals();
+    let book = Book::new(Store::open(Some(folder)).unwrap(), times);
+    // The tests' own session may have its leader outside of their process namespace.
+    Book { session: Some("this".to_owned()), ..book }
 }
 
 fn asked(digest: &str, arguments: Value) -> Asked {
@@ -84,6 +87,12 @@ fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
     elsewhere.session = Some("another".to_owned());
     ApprovalRows::new(book.ledger.store()).replace("granted", &elsewhere).unwrap();
     assert_eq!(granted(&book, &it, None), None);
+    // Where no session can be told from another, nothing is granted for one and nothing is covered by one.
+    let nowhere = Book { session: None, ..book };
+    assert!(nowhere.answered(&it, json!([]), &call, &given(Scope::Session)).is_err());
+    elsewhere.session = None;
+    ApprovalRows::new(nowhere.ledger.store()).replace("granted", &elsewhere).unwrap();
+    assert_eq!(granted(&nowhere, &it, None), None);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use super::tool::desk::Desk;
 use super::visible::visible;
-use crate::approvals::{Given, Scope};
+use crate::approvals::{Given, Scope, session};
 use crate::call::{Always, Approver, Question, Reply};
 
 /// The most lines of a question. A person does not read more.
@@ -61,24 +61,35 @@ impl Approver for Person {
             .collect();
         // What was typed before the question is no answer to it.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-        let choices = "Run it? [y] once, [s] this session, a time such as 1h, [n] no, [never]: ";
+        let (here, session) = match session() {
+            Some(_) => (Here::Session, "[s] this session, "),
+            None => (Here::NoSession, ""),
+        };
+        let choices = format!("Run it? [y] once, {session}a time such as 1h, [n] no, [never]: ");
         let asked = write!(err, "{text}{choices}").and_then(|()| err.flush());
         drop(err);
         let mut answer = String::new();
         let mut input = io::Read::take(io::stdin().lock(), ANSWER);
         match asked.and_then(|()| input.read_line(&mut answer)) {
-            Ok(_) => reply(answer.trim()),
+            Ok(_) => reply(answer.trim(), here),
             Err(_) => Reply::No,
         }
     }
 }
 
+/// Whether the session can be told from another, so that an answer can be for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Here {
+    Session,
+    NoSession,
+}
+
 /// What an answer means; anything else is no.
-fn reply(answer: &str) -> Reply {
+fn reply(answer: &str, here: Here) -> Reply {
     let given = |scope, time| Reply::Given(Given { scope, time, patterns: Vec::new() });
     match answer {
         "y" | "Y" | "yes" | "o" | "once" => given(Scope::Once, None),
-        "s" | "session" => given(Scope::Session, None),
+        "s" | "session" if here == Here::Session => given(Scope::Session, None),
         "never" => given(Scope::Never, None),
         text => match Unit::Time.parse(text) {
             Ok(time) => given(Scope::Time, Some(Duration::from_millis(time))),
@@ -93,10 +104,11 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_is_one() {
-        let scope = |answer: &str| match reply(answer) {
+        let replied = |answer: &str, here| match reply(answer, here) {
             Reply::Given(given) => Some((given.scope, given.time)),
             Reply::No | Reply::Option | Reply::Nobody => None,
         };
+        let scope = |answer: &str| replied(answer, Here::Session);
         assert_eq!(scope("y"), Some((Scope::Once, None)));
         assert_eq!(scope("session"), Some((Scope::Session, None)));
         assert_eq!(scope("90m"), Some((Scope::Time, Some(Duration::from_secs(5_400)))));
@@ -104,5 +116,6 @@ mod tests {
         for answer in ["", "n", "yep", "1", "always", "y n"] {
             assert_eq!(scope(answer), None, "{answer}");
         }
+        assert_eq!(replied("session", Here::NoSession), None);
     }
 }
