@@ -103,10 +103,15 @@ impl Seal {
         let fail = |error: io::Error| StoreError::Seal("make", folder.join(KEY), error.to_string());
         let seed: [u8; 32] = crate::sys::random().map_err(fail)?;
         let seal = Self::of(&seed, folder)?;
-        // The head first: a key without a head means that somebody took the head away.
+        // The head first: a key without a head means that somebody took the head away. An empty head without a key
+        // is what a death in between leaves, and tells of nothing; any other stays, for all to see.
+        let named = match head(folder)? {
+            Head::Signed(Stretch { last: 0, .. }, _) => Named::Replaced,
+            Head::Missing | Head::Broken | Head::Signed(..) => Named::Kept,
+        };
         let empty = Stretch { first: 0, last: 0, link: Link::FIRST };
-        place(folder, HEAD, seal.line(empty).as_bytes()).map_err(fail)?;
-        place(folder, KEY, format!("{}\n", hex(&seed)).as_bytes()).map_err(fail)?;
+        place(folder, HEAD, seal.line(empty).as_bytes(), named).map_err(fail)?;
+        place(folder, KEY, format!("{}\n", hex(&seed)).as_bytes(), Named::Kept).map_err(fail)?;
         Ok(seal)
     }
 
@@ -209,14 +214,25 @@ fn parse(text: &str) -> Option<(Stretch, Public)> {
     key.verify(&stretch.message(Purpose::Head), &signature).ok().map(|()| (stretch, public))
 }
 
-/// Writes a file of the caller's own whole and on the disk, unless there is one of that name.
-fn place(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+/// What becomes of a file that has the name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Kept,
+    Replaced,
+}
+
+/// Writes a file of the caller's own whole and on the disk.
+fn place(folder: &Path, name: &str, content: &[u8], named: Named) -> io::Result<()> {
+    let flags = match named {
+        Named::Kept => RenameFlags::NOREPLACE,
+        Named::Replaced => RenameFlags::empty(),
+    };
     let chance: [u8; 8] = crate::sys::random()?;
     let temporary = folder.join(format!(".{name}-{}", hex(&chance)));
     let mut file =
         std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     let placed = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
-        match renameat_with(CWD, &temporary, CWD, folder.join(name), RenameFlags::NOREPLACE) {
+        match renameat_with(CWD, &temporary, CWD, folder.join(name), flags) {
             Err(rustix::io::Errno::EXIST) => std::fs::remove_file(&temporary),
             other => other.map_err(io::Error::from),
         }
@@ -252,6 +268,23 @@ mod tests {
         assert_eq!((mode(KEY) & 0o777, mode(HEAD) & 0o777), (0o600, 0o600));
         assert!(vouches(&seal.public(), stretch(7), &seal.sign(stretch(7))));
         assert!(!vouches(&seal.public(), stretch(8), &seal.sign(stretch(7))));
+    }
+
+    #[test]
+    fn a_death_between_head_and_key_leaves_nothing_to_tell_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let remove_key = || std::fs::remove_file(folder.path().join(KEY)).unwrap();
+        Seal::open_or_make(folder.path()).unwrap();
+        remove_key();
+        let seal = Seal::open_or_make(folder.path()).unwrap();
+        let empty = Stretch { first: 0, last: 0, link: Link::FIRST };
+        assert_eq!(seal.head().unwrap(), Head::Signed(empty, seal.public()));
+        // A head that tells of records is never replaced by a new key.
+        seal.advance(stretch(7), Known::Follows).unwrap();
+        remove_key();
+        let other = Seal::open_or_make(folder.path()).unwrap();
+        assert_ne!(other.public(), seal.public());
+        assert_eq!(other.head().unwrap(), Head::Signed(stretch(7), seal.public()));
     }
 
     #[test]
