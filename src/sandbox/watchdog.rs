@@ -158,8 +158,9 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
 
 /// What was heard so far.
 struct Heard {
-    /// The label of the call's sandbox.
-    label: CallId,
+    /// The labels of the call's sandboxes: its own, and those of waiting ones that it took. One that did not wake may
+    /// still be there beside the one that was made in its place.
+    labels: Vec<CallId>,
     asked: bool,
     made: bool,
     ended: bool,
@@ -172,7 +173,7 @@ impl Heard {
             Word::Asked => self.asked = true,
             Word::Made => self.made = true,
             Word::Took(label) => {
-                self.label = CallId::new(&label).unwrap_or_else(|| self.label.clone());
+                self.labels.extend(CallId::new(&label));
             }
             Word::Refill(order) => self.order = Some((order, Instant::now())),
             Word::Ended => self.ended = true,
@@ -183,7 +184,8 @@ impl Heard {
 fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let words = listen();
-    let mut heard = Heard { label: call, asked: false, made: false, ended: false, order: None };
+    let mut heard =
+        Heard { labels: vec![call], asked: false, made: false, ended: false, order: None };
     // Until the host is gone: every word, and a refill once it is time for it.
     loop {
         let left = heard.order.as_ref().map(|(_, since)| {
@@ -248,10 +250,10 @@ fn bury(
     std::thread::sleep(first);
     loop {
         // A daemon that restarts is waited for; what it forgot is found by the next sweep.
-        let cleared = runtime.block_on(clear(endpoint, &heard.label, heard.ended));
+        let cleared = runtime.block_on(clear(endpoint, &heard.labels, heard.ended));
         let waited = died.elapsed();
         let enough = match cleared {
-            // There is one sandbox to a call.
+            // One sandbox is made for a call.
             Ok(removed) => removed > 0 || waited >= until,
             Err(_) => false,
         };
@@ -266,15 +268,43 @@ fn bury(
     }
 }
 
-/// Removes what there is of a call; how many. After a death also what else that process has left.
-async fn clear(endpoint: &str, call: &CallId, orderly: bool) -> Result<usize, EngineError> {
+/// Removes what there is of a call; how many have its own label, which is the first. After a death also what else that
+/// process has left.
+async fn clear(endpoint: &str, labels: &[CallId], orderly: bool) -> Result<usize, EngineError> {
     let engine = Docker::connect_to(endpoint).await?;
-    let found = engine.list(Some(call)).await?;
-    for sandbox in &found {
-        engine.remove(&sandbox.id).await?;
+    let mut own = None;
+    for label in labels {
+        let found = engine.list(Some(label)).await?;
+        for sandbox in &found {
+            engine.remove(&sandbox.id).await?;
+        }
+        own.get_or_insert(found.len());
     }
     if !orderly {
         sweep(&engine).await?;
     }
-    Ok(found.len())
+    Ok(own.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_that_was_taken_is_watched_beside_the_calls_own() {
+        let (call, taken) = (CallId::fresh().unwrap(), CallId::fresh().unwrap());
+        let mut heard = Heard {
+            labels: vec![call.clone()],
+            asked: false,
+            made: false,
+            ended: false,
+            order: None,
+        };
+        heard.take(Word::Took(taken.to_string()));
+        // It did not wake: one is made for the call, with the call's own label.
+        heard.take(Word::Asked);
+        heard.take(Word::Took("no label".to_owned()));
+        assert_eq!(heard.labels, [call, taken]);
+        assert!(heard.asked && !heard.made);
+    }
 }
