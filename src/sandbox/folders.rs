@@ -6,12 +6,12 @@
 //! and what is made is made relative to that handle.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, mkdirat, openat2,
-    renameat_with, statat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat,
+    mkdirat, openat2, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -135,6 +135,18 @@ fn put_back(absolute: &Path, folder: &OwnedFd, name: &Path, aside: Option<&Path>
 /// # Errors
 /// Its folder is gone or was replaced by a link, or nothing was put away.
 pub fn bring_back(absolute: &Path, aside: &Path) -> io::Result<()> {
+    let (folder, name) = place_of(absolute)?;
+    let there = || statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if put_back(absolute, &folder, name, Some(aside)) || there() {
+        Ok(())
+    } else {
+        Err(Errno::NOENT.into())
+    }
+}
+
+/// The folder that a path lies in, reached through no link, and the path's name in it. What was made there may have been
+/// moved since, and a link put in the place of any of its parents: whoever acts, acts on the handle.
+fn place_of(absolute: &Path) -> io::Result<(OwnedFd, &Path)> {
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err(Errno::INVAL.into());
     };
@@ -145,54 +157,69 @@ pub fn bring_back(absolute: &Path, aside: &Path) -> io::Result<()> {
         Mode::empty(),
         ResolveFlags::NO_SYMLINKS,
     )?;
-    let there = || statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    if put_back(absolute, &folder, Path::new(name), Some(aside)) || there() {
-        Ok(())
-    } else {
-        Err(Errno::NOENT.into())
-    }
+    Ok((folder, Path::new(name)))
 }
 
 /// Puts folders and files that are still empty away, innermost first, if there is a folder for that on the same file
-/// system; else removes them. What is not empty, or gone, stays as it is.
+/// system; else removes them. What is not empty, or gone, or behind a link, stays as it is.
 pub fn put_away(made: &[PathBuf], aside: &Path) {
     for path in made.iter().rev() {
+        let Ok((folder, name)) = place_of(path) else { continue };
         let away = aside.join(name_aside(path));
-        let moved =
-            is_empty(path) && renameat_with(CWD, path, CWD, &away, RenameFlags::NOREPLACE).is_ok();
+        let moved = emptiness(&folder, name).is_some()
+            && renameat_with(&folder, name, CWD, &away, RenameFlags::NOREPLACE).is_ok();
         if !moved {
-            remove_if_empty(std::slice::from_ref(path));
-        } else if !is_empty(&away) {
+            remove(&folder, name);
+        } else if emptiness(CWD, &away).is_none() {
             // Somebody wrote into it in that moment: it is theirs.
-            let _ = renameat_with(CWD, &away, CWD, path, RenameFlags::NOREPLACE);
+            let _ = renameat_with(CWD, &away, &folder, name, RenameFlags::NOREPLACE);
         }
     }
+}
+
+/// What is there with nothing in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    File,
+    Folder,
 }
 
 /// Whether there is a file or folder with nothing in it.
-fn is_empty(path: &Path) -> bool {
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() => found.len() == 0,
-        Ok(found) if found.is_dir() => {
-            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+fn emptiness(folder: impl AsFd, name: &Path) -> Option<Empty> {
+    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => (found.st_size == 0).then_some(Empty::File),
+        FileType::Directory => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let handle = openat2(folder, name, flags, Mode::empty(), ResolveFlags::empty()).ok()?;
+            let own = |name: &[u8]| matches!(name, b"." | b"..");
+            let mut entries = Dir::new(handle).ok()?;
+            // An entry that cannot be read is one.
+            entries
+                .all(|entry| entry.is_ok_and(|entry| own(entry.file_name().to_bytes())))
+                .then_some(Empty::Folder)
         }
-        Ok(_) | Err(_) => false,
+        _ => None,
     }
 }
 
-/// Removes folders and files that are still empty, innermost first. What is not empty, or gone, stays as
-/// it is.
+/// Removes folders and files that are still empty, innermost first. What is not empty, or gone, or behind a link, stays
+/// as it is.
 pub fn remove_if_empty(made: &[PathBuf]) {
     for path in made.iter().rev() {
-        let empty_file =
-            path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
-        if empty_file {
-            drop(std::fs::remove_file(path));
-        } else {
-            // `rmdir` follows no link at the end and removes nothing that holds something.
-            drop(std::fs::remove_dir(path));
+        if let Ok((folder, name)) = place_of(path) {
+            remove(&folder, name);
         }
     }
+}
+
+fn remove(folder: &OwnedFd, name: &Path) {
+    let _ = match emptiness(folder, name) {
+        Some(Empty::File) => unlinkat(folder, name, AtFlags::empty()),
+        // This removes nothing that holds something, and follows no link.
+        Some(Empty::Folder) => unlinkat(folder, name, AtFlags::REMOVEDIR),
+        None => Ok(()),
+    };
 }
 
 #[cfg(test)]
@@ -275,6 +302,32 @@ mod tests {
         // Without a place for it, it is removed.
         put_away(&made, Path::new("/nowhere"));
         assert!(!root.join("a").exists() && !root.join("lock").exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_or_put_away_through_a_link() {
+        let (_dir, workspace) = workspace();
+        let (outside, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = workspace.root();
+        let mut made = Vec::new();
+        for folder in ["a/b", "plain/b"] {
+            make(&workspace, Path::new(folder), &making(workspace.owner()), &mut made).unwrap();
+        }
+        make_file(&workspace, Path::new("a/f"), &making(workspace.owner()), &mut made).unwrap();
+        // What was made is moved away, and a link to somebody else's folder takes its place.
+        std::fs::rename(root.join("a"), root.join("moved")).unwrap();
+        symlink(outside.path(), root.join("a")).unwrap();
+        let theirs = ["b", "f"].map(|name| outside.path().join(name));
+        std::fs::create_dir(&theirs[0]).unwrap();
+        std::fs::write(&theirs[1], "").unwrap();
+        put_away(&made, aside.path());
+        assert!(theirs.iter().all(|path| path.exists()) && root.join("a").is_symlink());
+        // The control: what is no link was put away.
+        assert!(!root.join("plain").exists());
+        bring_back(&root.join("plain"), aside.path()).unwrap();
+        remove_if_empty(&made);
+        assert!(theirs.iter().all(|path| path.exists()) && root.join("a").is_symlink());
+        assert!(!root.join("plain").exists());
     }
 
     #[test]
