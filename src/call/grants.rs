@@ -9,6 +9,7 @@ use crate::sandbox::grants::{Code, Companion, FileGrants, PathSet, Writes};
 
 /// The lists of one policy.
 pub(super) struct Lists<'p> {
+    policy: [u8; 32],
     read: Set<'p>,
     write: Set<'p>,
     create: Vec<Companion>,
@@ -25,6 +26,7 @@ impl<'p> Lists<'p> {
     pub(super) fn new(policy: &'p Effective) -> Self {
         let set = |list| Set { policy, list };
         Self {
+            policy: *policy.digest.as_bytes(),
             read: set(FileList::Read),
             write: set(FileList::Write),
             create: policy
@@ -40,6 +42,7 @@ impl<'p> Lists<'p> {
     /// What the decision lets the call do with files.
     pub(super) fn grants(&self, writes: Writes, code: Code) -> FileGrants<'_> {
         FileGrants {
+            policy: self.policy,
             read: &self.read,
             write: &self.write,
             create: &self.create,

@@ -30,6 +30,7 @@ pub(super) fn of(looking: &Looking<'_>) -> Binding {
     let groups = rustix::process::getgroups().unwrap_or_default();
     binder.list(groups.iter().map(|group| group.as_raw().to_le_bytes()));
     let grants = looking.grants;
+    binder.bytes(&grants.policy);
     for list in [grants.read, grants.write, grants.readonly, grants.deny] {
         binder.list(list.patterns());
     }

@@ -78,6 +78,9 @@ pub enum Code {
 /// What a decision grants, and the policy's path lists.
 #[derive(Clone, Copy)]
 pub struct FileGrants<'a> {
+    /// The digest of the policy that the lists are of. Two policies can have the same patterns in other layers, and
+    /// hold other paths.
+    pub policy: [u8; 32],
     /// Readable.
     pub read: &'a dyn PathSet,
     /// Writable.

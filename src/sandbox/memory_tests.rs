@@ -49,6 +49,7 @@ impl Case {
     fn with<T>(&self, run: impl FnOnce(&Looking<'_>) -> T) -> T {
         let [read, write, readonly, deny] = &self.lists;
         let grants = FileGrants {
+            policy: [0; 32],
             read,
             write,
             readonly,
@@ -244,6 +245,9 @@ fn another_policy_or_place_has_another_memory() {
         assert!(case.memory(looking).root().is_some());
         let deny = globs(&["**/other"]);
         let grants = FileGrants { deny: &deny, ..*looking.grants };
+        assert!(case.memory(&Looking { grants: &grants, ..*looking }).root().is_none());
+        // The same patterns, which another policy has in other layers.
+        let grants = FileGrants { policy: [1; 32], ..*looking.grants };
         assert!(case.memory(&Looking { grants: &grants, ..*looking }).root().is_none());
         let trees = [PathBuf::from("out")];
         assert!(case.memory(&Looking { trees: &trees, ..*looking }).root().is_none());

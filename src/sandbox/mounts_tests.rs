@@ -58,6 +58,7 @@ fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {
     let (read, write) = (globs(&["**"]), globs(lists.write));
     let (readonly, deny) = (globs(lists.readonly), globs(lists.deny));
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &write,
         readonly: &readonly,
@@ -341,6 +342,7 @@ fn a_hidden_start_is_told() {
     let workspace = Workspace::open_at(root, &root.join("secret"), None).unwrap();
     let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["secret/**"]));
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &none,
         readonly: &none,

@@ -45,6 +45,7 @@ impl Case {
             workspace: &self.workspace,
             view: View::Workspace,
             grants: FileGrants {
+                policy: [0; 32],
                 read: &self.read,
                 write: &self.write,
                 readonly: &self.none,

@@ -36,6 +36,7 @@ fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey
     let (read, deny) = (globs(&["**"]), globs(deny));
     let (write_set, readonly) = (globs(write), globs(readonly));
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &write_set,
         readonly: &readonly,
@@ -156,6 +157,7 @@ fn what_the_read_list_leaves_out_is_hidden() {
         case(&["src/a.rs", "src/deep/b.rs", "docs/x.md", "docs/y.txt", "private/z", "README.md"]);
     let (read, none) = (globs(&["src/**", "**/*.md"]), globs(&[]));
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &none,
         readonly: &none,
@@ -180,6 +182,7 @@ fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
     let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["**/.env"]));
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &none,
         readonly: &none,
@@ -201,6 +204,7 @@ fn a_folder_that_is_not_scanned_is_hidden_or_named() {
     let (read, deny) = (globs(&["**"]), globs(&["**/.env"]));
     let write = globs(&["big/cache/**"]);
     let grants = FileGrants {
+        policy: [0; 32],
         read: &read,
         write: &write,
         readonly: &globs(&[]),

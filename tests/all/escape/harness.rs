@@ -154,6 +154,7 @@ impl Case {
             workspace: &workspace,
             view: View::Workspace,
             grants: FileGrants {
+                policy: [0; 32],
                 read: &read,
                 write: &write,
                 readonly: &readonly,
