@@ -1,12 +1,15 @@
 //! Opening the database and bringing its schema up to date.
 
 use std::fmt;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
 
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -85,6 +88,8 @@ impl Store {
         let folder = folder.ok_or(StoreError::NoFolder)?;
         own_folder(folder)?;
         let path = folder.join("store.db");
+        own_file(&path)
+            .map_err(|error| StoreError::Folder(folder.to_owned(), error.to_string()))?;
         let fail = |what| {
             let path = path.clone();
             move |error| StoreError::Database(what, path, error)
@@ -197,10 +202,48 @@ fn own_folder(folder: &Path) -> Result<(), StoreError> {
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(fail("it belongs to another user".to_owned()));
     }
-    if found.permissions().mode() & 0o022 != 0 {
+    let mode = found.permissions().mode();
+    if mode & 0o022 != 0 {
         return Err(fail("others can write in it".to_owned()));
     }
+    if mode & 0o077 != 0 {
+        close(folder, 0o700).map_err(|error| fail(error.to_string()))?;
+    }
     Ok(())
+}
+
+/// Makes the database's file for the caller alone, or makes it so. SQLite gives its log and its index the same mode.
+///
+/// The file is not opened: to close it again would end the locks that this process holds on it.
+fn own_file(path: &Path) -> io::Result<()> {
+    let made = mknodat(CWD, path, FileType::RegularFile, Mode::from(0o600), 0);
+    match made {
+        Ok(()) => return Ok(()),
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let found = std::fs::symlink_metadata(path)?;
+    if !found.is_file() || found.permissions().mode() & 0o077 == 0 {
+        // What is no file is refused by SQLite.
+        return Ok(());
+    }
+    for beside in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(beside);
+        match close(Path::new(&name), 0o600) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            closed => closed?,
+        }
+    }
+    Ok(())
+}
+
+/// Takes from others what they may do. Nobody else can write in the folder, so the name stays what it was.
+fn close(path: &Path, mode: u32) -> io::Result<()> {
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 impl fmt::Display for StoreError {
@@ -316,6 +359,33 @@ mod tests {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(Store::open(Some(folder.path())), Err(StoreError::Folder(..))));
         assert!(matches!(Store::open(None), Err(StoreError::NoFolder)));
+    }
+
+    #[test]
+    fn nobody_else_reads_it_also_where_they_could() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("runner");
+        let files = ["store.db", "store.db-wal", "store.db-shm"].map(|name| state.join(name));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let put = "INSERT INTO descriptions VALUES (?1, '{}')";
+        for digest in ["a", "b"] {
+            let store = Store::open(Some(&state)).unwrap();
+            store.connection().execute(put, [digest]).unwrap();
+            assert_eq!(mode(&state), 0o700);
+            assert!(files.iter().all(|file| mode(file) == 0o600));
+            drop(store);
+            // As an older version left it.
+            set(&state, 0o755);
+            files.iter().filter(|file| file.exists()).for_each(|file| set(file, 0o644));
+        }
+        let store = Store::open(Some(&state)).unwrap();
+        assert!(mode(&state) == 0o700 && files.iter().all(|file| mode(file) == 0o600));
+        let count = "SELECT count(*) FROM descriptions";
+        let rows: u32 = store.connection().query_row(count, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 2);
     }
 
     #[test]
