@@ -139,7 +139,8 @@ impl Config {
         }
     }
 
-    /// What holds for the calls of a tool; its own figures before those for all.
+    /// What holds for the calls of a tool; its own figures before those for all, which a weaker layer can
+    /// only have tightened for it.
     #[must_use]
     pub fn limits(&self, tool: &ToolName) -> Limits {
         let own = self.tools.get(tool);

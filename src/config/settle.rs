@@ -55,6 +55,7 @@ fn settle(texts: Vec<Text>, mut findings: Vec<Finding>) -> Result<Config, Config
     if !findings.is_empty() {
         return Err(ConfigError::Refused(findings));
     }
+    config.hold_tools();
     config.bound();
     Ok(config)
 }
@@ -86,6 +87,18 @@ impl Config {
             for (figure, value, at) in of_tool.figures {
                 let fresh = || Sourced { value, source: source(at) };
                 tool.figures.entry(figure).or_insert_with(fresh);
+            }
+        }
+    }
+
+    /// What a weaker layer says of a single tool can only tighten what a stronger one says of all of them.
+    fn hold_tools(&mut self) {
+        for tool in self.tools.values_mut() {
+            for (figure, held) in &mut tool.figures {
+                let all = &self.figures[*figure as usize];
+                if all.source.layer > held.source.layer && figure.looser(held.value, all.value) {
+                    *held = all.clone();
+                }
             }
         }
     }

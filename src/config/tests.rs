@@ -171,6 +171,35 @@ fn a_project_can_only_tighten() {
 }
 
 #[test]
+fn a_project_loosens_for_no_single_tool_what_the_user_says_of_all() {
+    let fixture = Fixture::new();
+    let project = "tools:\n  probe: { callsPerMinute: 1000000, maxExecutionTime: 1h, concurrency: 2 }\n  exec: { concurrency: 9 }\n";
+    fixture.put(Layer::Project, project);
+    let limits = |name: &str| fixture.load().limits(&name.parse().unwrap());
+    // The control: where the user says nothing, it holds.
+    assert_eq!(limits("probe").calls_per_minute, Some(1_000_000));
+    assert_eq!(limits("exec").concurrency, 9);
+    let all = "maxExecutionTime: 1m\nlimits: { callsPerMinute: 5, concurrency: 4 }\n";
+    fixture.put(Layer::User, all);
+    let probe = limits("probe");
+    assert_eq!(probe.calls_per_minute, Some(5));
+    assert_eq!(probe.max_execution_time, Some(Duration::from_secs(60)));
+    assert_eq!(probe.concurrency, 2, "tighter is taken");
+    assert_eq!(limits("exec").concurrency, 4);
+    // What is in force is told with where it came from.
+    let config = fixture.load();
+    let told = config.tools().find(|(name, _)| name.as_str() == "probe").unwrap().1;
+    assert_eq!(told.figures[&Figure::CallsPerMinute].source.layer, Layer::User);
+    // The user's own exception from the user's own rule.
+    fixture.put(Layer::User, &format!("{all}tools: {{ probe: {{ callsPerMinute: 50 }} }}\n"));
+    assert_eq!(limits("probe").calls_per_minute, Some(50));
+    if is_root() {
+        fixture.put(Layer::Managed, "limits: { callsPerMinute: 3 }\n");
+        assert_eq!(limits("probe").calls_per_minute, Some(3));
+    }
+}
+
+#[test]
 fn a_user_cannot_set_what_binds_everybody() {
     for text in
         ["disableLocalTools: true", "team: { folder: /x }", "ceiling: { pool: { size: 1 } }"]
