@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     embed_policies(&root, &out)?;
     name_the_runtime(&root)?;
     name_the_recipe(&root)?;
+    name_the_built_ins(&root)?;
     embed_guest(&root, &out)
 }
 
@@ -78,6 +79,22 @@ fn name_the_recipe(root: &Path) -> Result<(), Box<dyn Error>> {
         hasher.update(&fs::read(file)?);
     }
     println!("cargo::rustc-env=RUNNER_RECIPE={}", &hasher.finalize().to_hex()[..32]);
+    Ok(())
+}
+
+/// A word that changes whenever a tool of this program does: an approval is of one content.
+fn name_the_built_ins(root: &Path) -> Result<(), Box<dyn Error>> {
+    let mut files = Vec::new();
+    for source in ["src/tool/builtin", "src/broker/client"] {
+        println!("cargo::rerun-if-changed={source}");
+        list(&root.join(source), &mut files)?;
+    }
+    files.sort();
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        hasher.update(&fs::read(file)?);
+    }
+    println!("cargo::rustc-env=RUNNER_BUILT_INS={}", &hasher.finalize().to_hex()[..32]);
     Ok(())
 }
 

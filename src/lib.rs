@@ -30,11 +30,12 @@
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.
-//! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered.
+//! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered; and the other
+//!   end, for the tools that are part of this program.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
 //! - [`undo`]: keeps what tools change through the broker, and puts it back.
-//! - [`tool`]: custom tools: where they are found, what they take, give and ask for; their TypeScript becomes one
-//!   module in a confined child process.
+//! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
+//!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.

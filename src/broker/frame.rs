@@ -117,6 +117,13 @@ pub enum HostKind {
 }
 
 impl HostKind {
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        let all = [Self::Start, Self::Chunk, Self::End, Self::Reply, Self::Credit, Self::Abort];
+        all.into_iter().find(|kind| kind.number() == number)
+    }
+
     /// Its number.
     #[must_use]
     pub fn number(self) -> u8 {

@@ -25,6 +25,8 @@ pub enum Form {
     Yaml,
     /// `NAME.tool.ts`, which exports a `tool`.
     Module,
+    /// A function of this program.
+    BuiltIn,
 }
 
 /// The conversation that a call belongs to, as far as the caller tells.

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::builtin::BuiltIn;
 use super::code::Code;
 use super::metadata::Metadata;
 use super::name::ToolName;
@@ -64,6 +65,8 @@ pub enum Body {
     },
     /// A module, which the file is.
     Module(Described),
+    /// A function of this program.
+    BuiltIn(&'static BuiltIn),
 }
 
 /// What a module says of itself beyond what both forms have.
@@ -107,6 +110,17 @@ impl Tokens {
 }
 
 impl Definition {
+    /// Whether a call with these arguments needs somebody's approval, as far as the tool is concerned. A built-in tool
+    /// with several operations says so for each: looking at a history is not asked about because changing it is.
+    #[must_use]
+    pub fn asks(&self, args: &Value) -> bool {
+        let operation = args.get("operation").and_then(Value::as_str);
+        match (&self.body, operation.and_then(|it| self.metadata.capability(it))) {
+            (Body::BuiltIn(_), Some(capability)) => capability.requires_confirmation,
+            _ => !self.auto_accept,
+        }
+    }
+
     /// Everything about it, for machines.
     #[must_use]
     pub fn record(&self) -> Value {
@@ -139,7 +153,7 @@ impl Definition {
                 record.insert("hooks".to_owned(), json!(described.hooks));
                 record.insert("notes".to_owned(), described.notes.clone());
             }
-            (_, None) => {}
+            (Body::BuiltIn(_), Some(_)) | (_, None) => {}
         }
         record
     }

@@ -13,6 +13,7 @@ use runner_policy::finding::{At, Finding};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
+use super::builtin::BuiltIn;
 use super::name::{FORM, ToolName};
 
 /// Largest file of a tool. Bundles of generated code do not belong here.
@@ -22,7 +23,7 @@ const MAX_TOOLS: usize = 256;
 /// Most names in one folder that are looked at.
 const MAX_NAMES: usize = 10_000;
 
-/// The two forms of a tool.
+/// The forms of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -30,6 +31,8 @@ pub enum Form {
     Yaml,
     /// `NAME.tool.ts` or `NAME.tool.js`: a module that says of itself what it is.
     Module,
+    /// A function of this program.
+    BuiltIn,
 }
 
 /// A file as it was read.
@@ -247,6 +250,12 @@ pub(super) fn not_local(path: &Path) -> Finding {
 /// A file that the caller named and that is not there.
 pub(super) fn missing(path: &Path) -> Finding {
     Problem::Missing.finding(path)
+}
+
+/// A tool that is part of this program.
+pub(super) fn built_in(tool: &BuiltIn) -> Option<ToolFile> {
+    let name = tool.name.parse().ok()?;
+    Some(ToolFile { name, form: Form::BuiltIn, file: tool.file(), text: tool.text.to_owned() })
 }
 
 /// A tool that we ship, by the name of its file.

@@ -2,14 +2,15 @@
 //!
 //! One broken tool does not hide the others: it is kept as broken, with its findings, and using it
 //! fails. A name that two sources give is refused for both, because it would mean different things
-//! to different people. An example that we ship is off until it is switched on, and does not stand in anybody's way
-//! while it is off.
+//! to different people. A tool that is part of this program is on until it is switched off, an example that we ship off
+//! until it is switched on; one that is off does not stand in anybody's way.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use runner_policy::finding::Finding;
 
+use super::builtin::{self, BuiltIn};
 use super::definition::Definition;
 use super::error::ToolError;
 use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
@@ -43,7 +44,7 @@ pub struct Tool {
     pub text: String,
     /// Digest of the text.
     pub digest: blake3::Hash,
-    /// What it says, if it is YAML: a module says it only when it runs. Read when it is asked for: a call of one
+    /// What it says, if it is no module: that says it only when it runs. Read when it is asked for: a call of one
     /// tool does not wait for all the others.
     definition: OnceLock<Result<Definition, Vec<Finding>>>,
     /// Whether it is switched on.
@@ -82,9 +83,10 @@ pub struct Library {
 impl Tool {
     fn new(found: ToolFile, layer: Layer, folder: Option<&Path>) -> Self {
         let ToolFile { name, form, file, text } = found;
-        let shown = match folder {
-            Some(folder) => folder.join(&file).display().to_string(),
-            None => format!("tools/{file}"),
+        let shown = match (folder, form) {
+            (Some(folder), _) => folder.join(&file).display().to_string(),
+            (None, Form::BuiltIn) => file,
+            (None, Form::Yaml | Form::Module) => format!("tools/{file}"),
         };
         Self {
             name,
@@ -106,11 +108,20 @@ impl Tool {
     }
 
     fn parsed(&self) -> Option<&Result<Definition, Vec<Finding>>> {
-        let parse = || read::parse(&self.file, &self.text, &self.name);
-        (self.form == Form::Yaml).then(|| self.definition.get_or_init(parse))
+        let parse = || match self.built_in() {
+            Some(tool) => read::built_in(tool),
+            None => read::parse(&self.file, &self.text, &self.name),
+        };
+        (self.form != Form::Module).then(|| self.definition.get_or_init(parse))
     }
 
-    /// What a YAML tool says; `None` for a module, which is asked by running it.
+    /// The function of this program that it is.
+    #[must_use]
+    pub fn built_in(&self) -> Option<&'static BuiltIn> {
+        (self.form == Form::BuiltIn).then(|| builtin::find(self.name.as_str())).flatten()
+    }
+
+    /// What a tool says, unless it is a module; `None` for a module, which is asked by running it.
     ///
     /// # Errors
     /// It is broken.
@@ -281,6 +292,8 @@ impl Library {
     }
 
     fn add_shipped(&mut self) {
+        let built_in = builtin::ALL.iter().filter_map(super::folder::built_in);
+        self.tools.extend(built_in.map(|it| Tool::new(it, Layer::Shipped, None)));
         for (file, text) in shipped::TOOLS {
             if let Some(found) = super::folder::shipped(file, text) {
                 self.tools.push(Tool::new(found, Layer::Shipped, None));
@@ -329,7 +342,7 @@ impl Library {
     /// An example that is off gives way; the rest is put in order.
     fn settle(&mut self, config: &Config) {
         for tool in &mut self.tools {
-            tool.switch = Switch::of(&tool.name, tool.layer, config);
+            tool.switch = Switch::of(&tool.name, tool.layer, tool.form, config);
         }
         let own = |tool: &Tool| tool.layer != Layer::Shipped;
         let off = |tool: &Tool| !own(tool) && tool.switch != Switch::On;

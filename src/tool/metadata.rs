@@ -86,6 +86,12 @@ impl Metadata {
         self.capabilities.iter().any(|capability| capability.requires_confirmation)
     }
 
+    /// What it can do under this word.
+    #[must_use]
+    pub fn capability(&self, action: &str) -> Option<&Capability> {
+        self.capabilities.iter().find(|capability| capability.action == action)
+    }
+
     /// The credentials that it cannot do without and that are not there. `has` says whether a variable is set.
     #[must_use]
     pub fn lacks(&self, has: impl Fn(&str) -> bool) -> Option<&Auth> {

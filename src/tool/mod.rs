@@ -15,6 +15,7 @@
 
 pub mod arguments;
 mod asked;
+pub mod builtin;
 mod code;
 pub mod compile;
 mod data;

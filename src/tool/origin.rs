@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::folder::Form;
 use super::name::ToolName;
 use crate::config::{Config, Source};
 use crate::policies::Layer;
@@ -53,13 +54,13 @@ impl Origin {
 }
 
 impl Switch {
-    /// What holds for a tool. Team tools are for everybody; an example waits to be wanted.
-    pub(super) fn of(name: &ToolName, layer: Layer, config: &Config) -> Self {
+    /// What holds for a tool. Team tools are for everybody; an example waits to be wanted; anything else is on.
+    pub(super) fn of(name: &ToolName, layer: Layer, form: Form, config: &Config) -> Self {
         let said = config.enabled(name);
         match (Origin::of(layer), said) {
             (Origin::Team, _) => Self::On,
-            (Origin::BuiltIn, None) => Self::Example,
-            (Origin::Custom, None) => Self::On,
+            (Origin::BuiltIn, None) if form != Form::BuiltIn => Self::Example,
+            (Origin::BuiltIn | Origin::Custom, None) => Self::On,
             (_, Some(said)) if said.value => Self::On,
             (_, Some(said)) => Self::Off(said.source.clone()),
         }

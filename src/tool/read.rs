@@ -6,6 +6,7 @@
 use runner_policy::finding::{At, Finding, Report};
 use runner_policy::yaml::{self, Entry, Node};
 
+use super::builtin::BuiltIn;
 use super::code;
 use super::data::to_json;
 use super::definition::{Body, Definition, Tokens};
@@ -66,6 +67,25 @@ pub fn parse(file: &str, text: &str, stem: &ToolName) -> Result<Definition, Vec<
         let common = common(entries, root.at, stem, (file, text), &mut report);
         let body = code.map(|code| Body::Yaml { runtime, code });
         common.zip(body).map(|(common, body)| common.with(body))
+    });
+    finish(definition, report)
+}
+
+/// Reads the definition of a tool of this program: the same, without code.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(super) fn built_in(tool: &'static BuiltIn) -> Result<Definition, Vec<Finding>> {
+    let file = tool.file();
+    let mut report = Report::new(&file, tool.text);
+    let root = yaml::read(tool.text, &mut report);
+    let definition = root.and_then(|root| {
+        let without: Vec<&str> =
+            KEYS.iter().copied().filter(|key| !["code", "runtime"].contains(key)).collect();
+        let entries = report.keys(&root, &without)?;
+        let stem = tool.name.parse().ok()?;
+        let common = common(entries, root.at, &stem, (&file, tool.text), &mut report)?;
+        Some(common.with(Body::BuiltIn(tool)))
     });
     finish(definition, report)
 }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
-use super::folder::Form;
 use super::name::ToolName;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
@@ -28,6 +27,15 @@ pub enum Where {
     Workspace(PathBuf),
     /// The folder that the caller named.
     Folder(PathBuf),
+}
+
+/// In which form a new tool is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Template {
+    /// `NAME.yml`.
+    Yaml,
+    /// `NAME.tool.ts`.
+    Module,
 }
 
 /// What was written.
@@ -60,7 +68,7 @@ pub enum ScaffoldError {
 /// Something of the name is there, or nothing can be written there.
 pub fn scaffold(
     name: &ToolName,
-    form: Form,
+    template: Template,
     description: &str,
     place: &Where,
 ) -> Result<Scaffold, ScaffoldError> {
@@ -79,9 +87,9 @@ pub fn scaffold(
             return Err(ScaffoldError::Exists(shown.join(file)));
         }
     }
-    let (file, template) = match form {
-        Form::Yaml => (format!("{name}.yml"), YAML),
-        Form::Module => (format!("{name}.tool.ts"), MODULE),
+    let (file, template) = match template {
+        Template::Yaml => (format!("{name}.yml"), YAML),
+        Template::Module => (format!("{name}.tool.ts"), MODULE),
     };
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let text = template
@@ -203,19 +211,19 @@ mod tests {
     fn a_new_tool_is_valid_and_nothing_is_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let place = Where::Workspace(dir.path().to_owned());
-        let made = scaffold(&name(), Form::Yaml, "It's \"new\": yes", &place).unwrap();
+        let made = scaffold(&name(), Template::Yaml, "It's \"new\": yes", &place).unwrap();
         let text = fs::read_to_string(&made.file).unwrap();
         let tool = parse("my_tool.yml", &text, &name()).unwrap();
         assert_eq!(tool.description, "It's \"new\": yes");
         assert!(tool.auto_accept && tool.returns.is_some());
         assert_eq!(made.written.len(), 2);
-        for form in [Form::Yaml, Form::Module] {
+        for form in [Template::Yaml, Template::Module] {
             let again = scaffold(&name(), form, "x", &place);
             assert!(matches!(again, Err(ScaffoldError::Exists(_))));
         }
         assert_eq!(fs::read_to_string(&made.file).unwrap(), text);
         fs::write(dir.path().join(".runner/tools/runner.d.ts"), "mine").unwrap();
-        let other = scaffold(&"other".parse().unwrap(), Form::Module, "x", &place).unwrap();
+        let other = scaffold(&"other".parse().unwrap(), Template::Module, "x", &place).unwrap();
         assert!(other.types_differ && other.kept.len() == 2);
         let types = fs::read_to_string(dir.path().join(".runner/tools/runner.d.ts")).unwrap();
         assert_eq!(types, "mine");
@@ -227,12 +235,12 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), dir.path().join(".runner")).unwrap();
         let place = Where::Workspace(dir.path().to_owned());
-        let made = scaffold(&name(), Form::Yaml, "x", &place);
+        let made = scaffold(&name(), Template::Yaml, "x", &place);
         assert!(matches!(made, Err(ScaffoldError::NotAFolder(_))), "{made:?}");
         fs::remove_file(dir.path().join(".runner")).unwrap();
         fs::create_dir_all(dir.path().join(".runner/tools")).unwrap();
         symlink(outside.path().join("x"), dir.path().join(".runner/tools/my_tool.yml")).unwrap();
-        assert!(scaffold(&name(), Form::Yaml, "x", &place).is_err());
+        assert!(scaffold(&name(), Template::Yaml, "x", &place).is_err());
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

@@ -5,8 +5,9 @@ use serde_json::json;
 use super::entries::lacks;
 use super::outcome::Judged;
 use super::prepare::Prepared;
-use crate::call::CallError;
+use super::program::Program;
 use crate::call::result::ErrorObject;
+use crate::call::{CallError, CallResult};
 use crate::config::Limits;
 use crate::engine::CallId;
 use crate::exit::{Ending, Kind, Status};
@@ -92,10 +93,16 @@ fn object(code: &str, message: String) -> ErrorObject {
     }
 }
 
-/// What an end says about a tool. What was refused, cancelled or called wrongly says nothing.
-pub(super) fn went(status: Status) -> Went {
-    match status {
+/// What an end says about a tool. What was refused, cancelled or called wrongly says nothing. A custom tool that fails
+/// may be broken; a built-in one that fails has found something wrong with what it was asked for, unless that can pass by
+/// itself: a service that does not answer, an engine that breaks.
+pub(super) fn went(prepared: &Prepared, result: &CallResult) -> Went {
+    let passes = result.error.as_ref().is_some_and(|error| error.recoverable);
+    match result.status {
         Status::Completed => Went::Well,
+        Status::Failed if matches!(prepared.program, Program::BuiltIn(_)) && !passes => {
+            Went::Neither
+        }
         Status::Failed | Status::Timeout | Status::Oom | Status::Limit | Status::Error => {
             Went::Badly
         }

@@ -23,13 +23,11 @@ pub(super) fn asker(
     prepared: &Prepared,
     asking: Arc<Asking>,
 ) -> Result<Asker, CallError> {
-    let compiled = &prepared.compiled;
-    let inputs = compiled.inputs.iter().map(|it| (it.path.clone(), it.digest.clone()));
     Ok(Asker {
         asking,
         tool: prepared.definition.name.to_string(),
-        digest: compiled.digest.clone(),
-        inputs: inputs.collect(),
+        digest: prepared.program.digest(),
+        inputs: prepared.program.inputs(),
         workspace: path_text(prepared.scene.workspace.root())?.to_owned(),
         call: id.clone(),
     })

@@ -125,7 +125,7 @@ pub(super) fn ask(
             return Err(CallError::Started(id, Box::new(error)));
         }
     };
-    let judged = judge(&ran.outcome, ran.served, &ran.plan.limits);
+    let judged = judge(ran.within.verdict(), ran.served, ran.within.limits());
     let code = judged.error.as_ref().map(|error| error.code.clone());
     let detail = json!({ "broker": { "usage": { "recorded": requests } } });
     record.end(End { ending: judged.ending, code, cost: None, detail })?;

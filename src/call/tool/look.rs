@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use super::approval::Asker;
 use super::describe;
-use super::error::ToolCallError;
 use super::exec::ToolExec;
-use super::prepare::{figures, source};
+use super::prepare::{compile, figures};
 use super::sandbox::Scene;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
@@ -20,9 +19,7 @@ use crate::call::{Always, Asking, CallError, Reply};
 use crate::config;
 use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
-use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
-use crate::tool::compile::{Compiled, Compiler};
 use crate::tool::{Body, Definition, Form, Tool};
 use crate::undo::Journal;
 
@@ -55,14 +52,17 @@ impl Looker {
         Ok(Self { scene })
     }
 
-    /// Compiles a tool. A module also says what it is; one that was never seen before is asked in a sandbox.
+    /// Compiles a tool, unless it is a part of this program. A module also says what it is; one that was never seen before is asked in a sandbox.
     ///
     /// # Errors
     /// It is broken, cannot be compiled, or does not tell what it is.
     pub fn look(&self, tool: &Tool) -> Result<Option<Definition>, CallError> {
+        if tool.form == Form::BuiltIn {
+            return Ok(None);
+        }
         let compiled = compile(tool, &self.scene.places)?;
         match tool.form {
-            Form::Yaml => Ok(None),
+            Form::Yaml | Form::BuiltIn => Ok(None),
             Form::Module => describe::describe(tool, &compiled, &self.scene).map(Some),
         }
     }
@@ -152,10 +152,4 @@ fn powers(scene: &Scene, asker: Asker) -> Authority {
         keep: Arc::new(Journal::new(&asker.call, &scene.places, scene.workspace.root())),
         removals: Arc::new(asker),
     }
-}
-
-fn compile(tool: &Tool, places: &Places) -> Result<Compiled, CallError> {
-    let source = source(tool, places)?;
-    let compiler = Compiler::new(&this_program(), places.state.as_deref());
-    Ok(compiler.compile(&source).map_err(ToolCallError::from)?)
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Duty: that each phase comes before the next, and that what was checked is what runs: the code that is
-//! sent into the sandbox was compiled from the very bytes whose digest is in the record. Non-goals: what
+//! sent into the sandbox was compiled from the very bytes whose digest is in the record. A built-in tool is a part of this
+//! program: it needs no compiler and no sandbox, and talks to the same broker. Non-goals: what
 //! each phase does; its part knows. Trust boundary: the tool's file and folder are the adversary's.
 
 mod admission;
@@ -21,18 +22,22 @@ mod error;
 mod exec;
 mod look;
 mod memory;
+mod ourselves;
 mod outcome;
 mod prepare;
+mod program;
 mod recorded;
 mod run;
 mod sandbox;
 mod tries;
 mod variables;
+mod within;
 
 pub use entries::{Entry, State, entries, lacks};
 pub use error::ToolCallError;
 pub use look::{Health, Looker};
 pub use memory::Memory;
 pub use prepare::{Given, Prepared, ToolRequest};
+pub use program::Program;
 pub use run::{Front, run};
 pub use sandbox::tool_order;

@@ -19,7 +19,7 @@ use crate::call::result::{ErrorObject, ending};
 use crate::codes::{self, Group, Recoverable};
 use crate::error::{Failure, Retry};
 use crate::exit::{Ending, Kind};
-use crate::sandbox::outcome::{CancelCause, Outcome, Verdict};
+use crate::sandbox::outcome::{CancelCause, Verdict};
 use runner_policy::limits::Limits;
 use serde_json::Value;
 
@@ -38,30 +38,26 @@ pub(super) struct Judged {
 }
 
 /// Judges by the table above.
-pub(super) fn judge(outcome: &Outcome, served: Served, limits: &Limits) -> Judged {
+pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits) -> Judged {
     let Served { end, requests, .. } = served;
     match end {
         // A frame that was cut off is the tool's fault only if its process ended by itself.
-        Err(ServeError::Protocol(ProtocolError::Cut)) if !by_itself(&outcome.verdict) => {
-            of_verdict(outcome, limits)
+        Err(ServeError::Protocol(ProtocolError::Cut)) if !by_itself(verdict) => {
+            of_verdict(verdict, limits)
         }
         Err(error @ ServeError::Protocol(_)) => of_failure(&error),
-        _ if !by_itself(&outcome.verdict) => of_verdict(outcome, limits),
+        _ if !by_itself(verdict) => of_verdict(verdict, limits),
         Ok(ToolEnd::Value(value)) => {
             Judged { ending: Ending::ok(), value: Some(value), error: None }
         }
         Ok(ToolEnd::Error(error)) => threw(error, &requests),
-        Err(error @ ServeError::NoResult) => no_result(&error, &outcome.verdict),
+        Err(error @ ServeError::NoResult) => no_result(&error, verdict),
         Err(error) => of_failure(&error),
     }
 }
 
-fn of_verdict(outcome: &Outcome, limits: &Limits) -> Judged {
-    Judged {
-        ending: ending(&outcome.verdict),
-        value: None,
-        error: ErrorObject::of_verdict(&outcome.verdict, limits),
-    }
+fn of_verdict(verdict: &Verdict, limits: &Limits) -> Judged {
+    Judged { ending: ending(verdict), value: None, error: ErrorObject::of_verdict(verdict, limits) }
 }
 
 /// Whether the sandbox ended because its process did, or because the talk was over.

@@ -5,22 +5,6 @@ use runner_policy::limits::{Isolation, Limit};
 use super::*;
 use crate::broker::{BrokerUsage, ProtocolError};
 use crate::exit::Status;
-use crate::sandbox::kept::Kept;
-use crate::sandbox::outcome::Phases;
-
-fn outcome(verdict: Verdict) -> Outcome {
-    Outcome {
-        verdict,
-        hits: Vec::new(),
-        usage: None,
-        stdout: Kept::default(),
-        stderr: Kept::default(),
-        phases: Phases::default(),
-        image_digest: None,
-        seen: None,
-        waited: None,
-    }
-}
 
 fn served(end: Result<ToolEnd, ServeError>, refused: &[Code]) -> Served {
     let requests = refused.iter().map(|code| Brokered {
@@ -49,7 +33,7 @@ fn thrown(code: Option<&str>) -> Result<ToolEnd, ServeError> {
 }
 
 fn status(verdict: Verdict, served: Served) -> (Status, u8, Option<String>) {
-    let judged = judge(&outcome(verdict), served, &Limits::preset(Isolation::Strict));
+    let judged = judge(&verdict, served, &Limits::preset(Isolation::Strict));
     (judged.ending.status, judged.ending.exit.get(), judged.error.map(|error| error.code))
 }
 
@@ -93,8 +77,7 @@ fn a_refusal_that_never_was_is_the_tools_own_error() {
 fn a_tools_own_word_brings_its_advice_and_never_ours() {
     let advice = |code: &str, refused: &[Code]| {
         let served = served(thrown(Some(code)), refused);
-        let judged =
-            judge(&outcome(Verdict::Completed), served, &Limits::preset(Isolation::Strict));
+        let judged = judge(&Verdict::Completed, served, &Limits::preset(Isolation::Strict));
         let error = judged.error.unwrap();
         (error.recoverable, error.suggestion.unwrap_or_default())
     };
@@ -107,8 +90,7 @@ fn a_tools_own_word_brings_its_advice_and_never_ours() {
 #[test]
 fn a_process_that_just_ends_has_no_result() {
     let ended = served(Err(ServeError::NoResult), &[]);
-    let judged =
-        judge(&outcome(Verdict::Failed { status: 7 }), ended, &Limits::preset(Isolation::Strict));
+    let judged = judge(&Verdict::Failed { status: 7 }, ended, &Limits::preset(Isolation::Strict));
     assert_eq!((judged.ending.status, judged.ending.exit.get()), (Status::Failed, 1));
     assert!(judged.error.unwrap().message.contains("exit code 7"));
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::describe::describe;
 use super::error::ToolCallError;
+use super::program::Program;
 use super::sandbox::Scene;
 use crate::call::CallError;
 use crate::call::result::ToolRef;
@@ -56,12 +57,10 @@ pub struct Prepared {
     pub definition: Definition,
     /// Its arguments, valid, with defaults.
     pub args: Value,
-    /// Its code, and what it was made from.
-    pub compiled: Compiled,
+    /// What runs, and what it was made from.
+    pub program: Program,
     /// Its file, as shown in messages and stacks.
     pub file: String,
-    /// YAML or module.
-    pub form: Form,
     /// Limits of the caller, which bind its commands too.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether it stands in for a tool of the same name that we ship.
@@ -151,7 +150,7 @@ impl Prepared {
     /// The tool, as results and records name it.
     #[must_use]
     pub fn reference(&self) -> ToolRef {
-        ToolRef { name: self.definition.name.to_string(), digest: self.compiled.digest.clone() }
+        ToolRef { name: self.definition.name.to_string(), digest: self.program.digest() }
     }
 }
 
@@ -166,21 +165,20 @@ fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
     Ok(library.tools.swap_remove(at))
 }
 
-/// Compiles a tool and learns what it is.
+/// Learns what a tool is, and compiles it if it is not a part of this program.
 pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
-    let source = source(&tool, &scene.places)?;
-    let compiler = Compiler::new(&this_program(), scene.places.state.as_deref());
-    let (file, form, replaces_shipped) = (tool.file.clone(), tool.form, tool.replaces_shipped);
-    let (definition, compiled) = match form {
-        Form::Yaml => {
-            let compiled = compiler.compile(&source).map_err(ToolCallError::from)?;
-            (tool.into_definition().map_err(ToolCallError::from)?, compiled)
-        }
-        Form::Module => {
-            let compiled = compiler.compile(&source).map_err(ToolCallError::from)?;
-            let definition = describe(&tool, &compiled, &scene)?;
-            (Some(definition), compiled)
-        }
+    let (file, replaces_shipped) = (tool.file.clone(), tool.replaces_shipped);
+    let (definition, program) = if let Some(built_in) = tool.built_in() {
+        let definition = tool.into_definition().map_err(ToolCallError::from)?;
+        (definition, Program::BuiltIn(built_in))
+    } else {
+        let compiled = compile(&tool, &scene.places)?;
+        let form = tool.form;
+        let definition = match form {
+            Form::Module => Some(describe(&tool, &compiled, &scene)?),
+            Form::Yaml | Form::BuiltIn => tool.into_definition().map_err(ToolCallError::from)?,
+        };
+        (definition, Program::of(compiled, form))
     };
     let Some(definition) = definition else {
         return Err(CallError::Local("read the tool", std::io::ErrorKind::InvalidData.into()));
@@ -189,15 +187,21 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
     Ok(Prepared {
         definition,
         args: Value::Null,
-        compiled,
+        program,
         file,
-        form,
         tighten,
         replaces_shipped,
         longest: scene.limits.get(Limit::Wall),
         scene,
         request: None,
     })
+}
+
+/// The module of a tool.
+pub(super) fn compile(tool: &Tool, places: &Places) -> Result<Compiled, CallError> {
+    let source = source(tool, places)?;
+    let compiler = Compiler::new(&this_program(), places.state.as_deref());
+    Ok(compiler.compile(&source).map_err(ToolCallError::from)?)
 }
 
 /// What is compiled.
@@ -220,7 +224,9 @@ pub(super) fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> 
             },
             place: Place { line: code.line, indent: code.indent },
         },
-        Some(Definition { body: Body::Module(_), .. }) => Part::Whole(Language::TypeScript),
+        Some(Definition { body: Body::Module(_) | Body::BuiltIn(_), .. }) => {
+            Part::Whole(Language::TypeScript)
+        }
     };
     Ok(Source { folder, file, shown: tool.file.clone(), document: tool.text.clone(), part })
 }

@@ -13,11 +13,14 @@ use super::attempts::may_fall_back;
 use super::consent::{Consent, ask, asker};
 use super::error::ToolCallError;
 use super::exec::ToolExec;
+use super::ourselves::run_here;
 use super::outcome::{Judged, judge};
 use super::prepare::Prepared;
+use super::program::Program;
 use super::recorded::Recorded;
-use super::sandbox::{Ran, run_job};
+use super::sandbox::run_job;
 use super::tries::attempts;
+use super::within::Ran;
 use crate::audit::{Redactor, Started};
 use crate::broker::{
     Authority, BrokerLimits, BrokerUsage, Brokered, Conversation, Events, Fetcher, Form,
@@ -27,7 +30,7 @@ use crate::call::approval::Asking;
 use crate::call::place::place;
 use crate::call::record::{End, Record};
 use crate::call::request::path_text;
-use crate::call::result::{Stream, metadata};
+use crate::call::result::Stream;
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
@@ -93,10 +96,10 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     if let Some(judged) = missing_credentials(prepared) {
         return refuse(&mut record, Verdict::Deny, "authentication_required", judged);
     }
-    let answer = if prepared.definition.auto_accept {
-        Ok(Consent::Given)
-    } else {
+    let answer = if prepared.definition.asks(&prepared.args) {
         in_event_loop(ask(&id, prepared, Arc::clone(&front.asking)))
+    } else {
+        Ok(Consent::Given)
     };
     match answer {
         Ok(Consent::Given) => {}
@@ -111,7 +114,7 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
         }
     }
     // The question may have taken a while: what was shown is what must run.
-    if let Err(changed) = prepared.compiled.verify_inputs() {
+    if let Err(changed) = prepared.program.verify() {
         let error = CompileError::Changed(changed);
         record.refused(&started.refused(Verdict::Deny, error.code(), error.to_string()))?;
         return Err(CallError::Tool(ToolCallError::Compile(error)));
@@ -127,7 +130,7 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let requests = recorded.finish();
     let ran = ran.and_then(|ran| Ok((ran, requests?)));
     // What broke around the tool says nothing of it.
-    let went = ran.as_ref().map_or(Went::Neither, |(result, _)| went(result.status));
+    let went = ran.as_ref().map_or(Went::Neither, |(result, _)| went(prepared, result));
     let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went);
     match ran {
         Ok((result, requests)) => {
@@ -201,12 +204,13 @@ pub(super) async fn serve(
         },
         keep: Arc::new(Journal::new(id, &scene.places, scene.workspace.root())),
     };
+    let (form, code) = match &prepared.program {
+        Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),
+        Program::BuiltIn(_) => (Form::BuiltIn, Vec::new()),
+    };
     let job = Job {
         mode: Mode::Run,
-        form: match prepared.form {
-            crate::tool::Form::Yaml => Form::Yaml,
-            crate::tool::Form::Module => Form::Module,
-        },
+        form,
         name,
         file: prepared.file.clone(),
         args: prepared.args.clone(),
@@ -218,8 +222,12 @@ pub(super) async fn serve(
         }),
         workspace: path_text(scene.workspace.root())?.to_owned(),
         attempt,
-        code: prepared.compiled.code.clone().into_bytes(),
+        code,
     };
+    if let Program::BuiltIn(tool) = prepared.program {
+        let ran = run_here(tool, scene, job, authority, recorded, &mut cancel).await;
+        return Ok((ran, place));
+    }
     // A name is free again only when its sandbox is gone.
     let sandbox = match attempt {
         1 => id.clone(),
@@ -247,18 +255,17 @@ pub(super) fn result(
     keeps: bool,
     redactor: &Redactor,
 ) -> CallResult {
-    let Ran { outcome, served, plan, engine } = ran;
-    let mut metadata = metadata(&plan, engine, Some(&outcome));
+    let Ran { served, within } = ran;
+    let mut metadata = within.metadata();
     metadata["broker"] = broker(&served.usage, &served.requests, redactor);
-    let mut judged = judge(&outcome, served, &plan.limits);
+    let mut judged = judge(within.verdict(), served, within.limits());
     judged = checked(prepared, judged);
     if let Some(error) = &mut judged.error {
         error.message = redactor.text(&error.message).into_owned();
         error.stack = error.stack.take().map(|stack| redactor.text(&stack).into_owned());
         error.details = error.details.take().map(|details| redactor.json(&details));
     }
-    let stream = |name, kept| keeps.then(|| Stream::new(name, kept));
-    let streams = [stream("stdout", outcome.stdout), stream("stderr", outcome.stderr)];
+    let streams = if keeps { within.streams() } else { [None, None] };
     assemble(id, prepared, judged, metadata, streams)
 }
 

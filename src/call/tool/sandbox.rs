@@ -16,7 +16,8 @@ use tokio::io::DuplexStream;
 
 use super::recorded::Recorded;
 use super::variables;
-use crate::broker::{self, Authority, Events, Job, Served};
+use super::within::{Ran, Within};
+use crate::broker::{self, Authority, Events, Job};
 use crate::call::CallError;
 use crate::call::plan::{Setting, make_plan};
 use crate::call::supply::{self, Warmth};
@@ -27,7 +28,6 @@ use crate::sandbox::cancel::Cancel;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::order::order;
-use crate::sandbox::outcome::Outcome;
 use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
 use crate::sandbox::run::{self, Streams};
@@ -59,18 +59,6 @@ pub(super) struct Scene {
     pub warmth: Warmth,
 }
 
-/// What came of it.
-pub(super) struct Ran {
-    /// How the sandbox ended.
-    pub outcome: Outcome,
-    /// How the talk ended.
-    pub served: Served,
-    /// What it ran in.
-    pub plan: SandboxPlan,
-    /// What made it.
-    pub engine: &'static str,
-}
-
 /// Runs one job to its end, or until its requests cannot be recorded any more. The policy's variables are
 /// added to it.
 pub(super) async fn run_job(
@@ -99,7 +87,8 @@ pub(super) async fn run_job(
     let events = Arc::clone(recorded) as Arc<dyn Events>;
     let broker = broker::serve(stream, job, authority, events, recorded.broken());
     let (outcome, served) = tokio::join!(sandbox, broker);
-    Ok(Ran { outcome: outcome?, served, plan, engine: engine.name() })
+    let (outcome, plan, engine) = (Box::new(outcome?), Box::new(plan), engine.name());
+    Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
 }
 
 /// What runs in a tool's sandbox, before any tool is in it: the same for every tool of the same plan, whether

@@ -21,7 +21,7 @@ use crate::tool::{
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sources, in order: built-in (the examples that come with runner are off until `tool enable`), team (the folder that\nthe managed configuration names), custom (.runner/tools of the workspace, runner/tools in the user's\nconfiguration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
+    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that\nthe managed configuration names), custom (.runner/tools of the workspace, runner/tools in the user's\nconfiguration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
 )]
 pub struct Args {
     #[command(flatten)]

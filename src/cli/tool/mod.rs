@@ -24,7 +24,7 @@ use crate::exit::Ending;
 /// The subcommands of `tool`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a tool in a sandbox of its own
+    /// Run a tool: each of its requests is decided by the policy
     Run(run::Args),
     /// List the tools that can be used here
     List(list::Args),

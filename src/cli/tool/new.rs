@@ -9,8 +9,8 @@ use crate::cli::printer::{Format, Printer};
 use crate::cli::visible::visible;
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::tool::scaffold::{ScaffoldError, Where, scaffold};
-use crate::tool::{Form, ToolName};
+use crate::tool::scaffold::{ScaffoldError, Template, Where, scaffold};
+use crate::tool::{Switch, ToolName};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -47,17 +47,17 @@ enum FormArg {
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let place = place::Args { tools: Vec::new(), cwd: args.cwd }.resolve()?;
-    let form = match args.form {
-        FormArg::Yaml => Form::Yaml,
-        FormArg::Module => Form::Module,
+    let template = match args.form {
+        FormArg::Yaml => Template::Yaml,
+        FormArg::Module => Template::Module,
     };
-    // A second tool of the name would make both unusable; one that comes with runner gives way.
+    // A second tool of the name would make both unusable; one that comes with runner and is off gives way.
     let mut same = place.library.tools.iter().filter(|tool| tool.name == args.name);
-    if let Some(tool) = same.find(|tool| tool.folder.is_some()) {
+    if let Some(tool) = same.find(|tool| tool.folder.is_some() || tool.switch == Switch::On) {
         return Err(ScaffoldError::Exists(PathBuf::from(&tool.file)).into());
     }
     let at = args.dir.map_or(Where::Workspace(place.workspace), Where::Folder);
-    let made = scaffold(&args.name, form, &args.description, &at)?;
+    let made = scaffold(&args.name, template, &args.description, &at)?;
     let name = &args.name;
     match printer.format() {
         Format::Json => printer.json(&made)?,

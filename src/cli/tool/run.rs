@@ -33,7 +33,7 @@ const ARGS_FILE_MAX: u64 = 16 << 20;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --yes --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
+    after_help = "Examples:\n  runner tool run file_operations --arg operation=read --arg path=README.md\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --yes --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
 )]
 pub struct Args {
     /// The tool, by name

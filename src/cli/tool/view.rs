@@ -41,12 +41,7 @@ impl fmt::Display for View<'_> {
         state(f, self)?;
         field(f, "tier", &format!("{}, {} risk", it.tier.word(), it.risk.word()))?;
         field(f, "category", it.category.word())?;
-        let approval = match (it.auto_accept, it.removal) {
-            (false, _) => "asked for each call",
-            (true, Removal::Asked) => "asked for what it removes",
-            (true, Removal::Free) => "not needed by the tool",
-        };
-        field(f, "approval", approval)?;
+        field(f, "approval", &approval(it))?;
         let tokens = match self.tokens {
             Tokens::Said(figure) => format!("{figure} tokens (by its author)"),
             Tokens::Counted(figure) => format!("{figure} tokens"),
@@ -68,6 +63,24 @@ impl fmt::Display for View<'_> {
             None => field(f, "gives", "anything")?,
         }
         permissions(f, &it.permissions)
+    }
+}
+
+/// What somebody is asked about before or while it runs.
+fn approval(it: &Definition) -> String {
+    let each: Vec<&str> = match &it.body {
+        Body::BuiltIn(_) => {
+            let asked = it.metadata.capabilities.iter().filter(|it| it.requires_confirmation);
+            asked.map(|capability| capability.action.as_str()).collect()
+        }
+        Body::Yaml { .. } | Body::Module(_) => Vec::new(),
+    };
+    let all = each.len() == it.metadata.capabilities.len();
+    match (it.auto_accept, it.removal) {
+        (false, _) if !each.is_empty() && !all => format!("asked for {}", each.join(", ")),
+        (false, _) => "asked for each call".to_owned(),
+        (true, Removal::Asked) => "asked for what it removes".to_owned(),
+        (true, Removal::Free) => "not needed by the tool".to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools through the real command line, in real containers.
 
 mod attacks;
+mod builtin;
 mod examples;
 mod front;
 mod net;

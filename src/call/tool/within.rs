@@ -1,0 +1,99 @@
+//! What a tool ran in, and what a result says of it.
+
+use std::time::Duration;
+
+use runner_policy::limits::Limits;
+use serde_json::{Value, json};
+
+use crate::broker::Served;
+use crate::call::result::{Stream, metadata};
+use crate::sandbox::outcome::{Outcome, Verdict};
+use crate::sandbox::plan::SandboxPlan;
+
+/// What came of an attempt.
+pub(super) struct Ran {
+    /// How the talk ended.
+    pub served: Served,
+    /// What it ran in.
+    pub within: Within,
+}
+
+/// What a tool ran in.
+pub(super) enum Within {
+    /// A sandbox of its own.
+    Sandbox {
+        /// How it ended.
+        outcome: Box<Outcome>,
+        /// What it was.
+        plan: Box<SandboxPlan>,
+        /// What made it.
+        engine: &'static str,
+    },
+    /// This process: the tool is a part of it.
+    Ourselves {
+        /// How it ended.
+        verdict: Verdict,
+        /// The figures that bound it.
+        limits: Limits,
+        /// How long it took.
+        duration: Duration,
+    },
+}
+
+impl Within {
+    /// How it ended, as far as what it ran in can tell.
+    pub(super) fn verdict(&self) -> &Verdict {
+        match self {
+            Self::Sandbox { outcome, .. } => &outcome.verdict,
+            Self::Ourselves { verdict, .. } => verdict,
+        }
+    }
+
+    /// The figures in force.
+    pub(super) fn limits(&self) -> &Limits {
+        match self {
+            Self::Sandbox { plan, .. } => &plan.limits,
+            Self::Ourselves { limits, .. } => limits,
+        }
+    }
+
+    /// How it ran, as results and records tell it.
+    pub(super) fn metadata(&self) -> Value {
+        match self {
+            Self::Sandbox { outcome, plan, engine } => metadata(plan, engine, Some(outcome)),
+            Self::Ourselves { limits, duration, .. } => ourselves(limits, *duration),
+        }
+    }
+
+    /// What it printed. A built-in tool prints nothing.
+    pub(super) fn streams(self) -> [Option<Stream>; 2] {
+        match self {
+            Self::Sandbox { outcome, .. } => {
+                let Outcome { stdout, stderr, .. } = *outcome;
+                [Some(Stream::new("stdout", stdout)), Some(Stream::new("stderr", stderr))]
+            }
+            Self::Ourselves { .. } => [None, None],
+        }
+    }
+}
+
+/// No sandbox held it, and the result says so. What held it is the broker.
+fn ourselves(limits: &Limits, duration: Duration) -> Value {
+    let ms = (duration.as_secs_f64() * 1e7).round() / 1e4;
+    let by_broker = |name: &str| json!({ "name": name, "enforced_by": "the broker", "status": "enforced", "why": null });
+    json!({
+        "duration_ms": { "run": ms, "total": ms },
+        "engine": null,
+        "isolation": null,
+        "limits": limits,
+        "protections": [
+            by_broker("policy of each request"),
+            by_broker("limits of requests, bytes and time"),
+            { "name": "sandbox of the tool", "enforced_by": null, "status": "absent", "why": "the tool is part of runner" },
+        ],
+        "notes": [{
+            "code": "built_in",
+            "text": "a built-in tool is part of runner and has no sandbox of its own; its commands have",
+        }],
+    })
+}

@@ -1,0 +1,112 @@
+//! The list of built-in tools.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::broker::Boxed;
+use crate::broker::client::{Call, Thrown};
+
+/// What a tool does with a call.
+type Work = fn(Call) -> Boxed<'static, Result<Value, Thrown>>;
+
+/// One tool of this program.
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its definition, in YAML.
+    pub text: &'static str,
+    work: Work,
+}
+
+/// A word that changes whenever the code or a definition of a built-in tool does.
+const BUILD: &str = env!("RUNNER_BUILT_INS");
+
+macro_rules! built_in {
+    ($($name:ident),* $(,)?) => {
+        /// Every one of them, in the order of names.
+        pub static ALL: &[BuiltIn] = &[$(BuiltIn {
+            name: stringify!($name),
+            text: include_str!(concat!(stringify!($name), ".yml")),
+            work: |call| Box::pin(super::$name::run(call)),
+        }),*];
+    };
+}
+
+built_in! {
+    file_operations,
+}
+
+/// The one with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static BuiltIn> {
+    ALL.iter().find(|tool| tool.name == name)
+}
+
+impl BuiltIn {
+    /// Does what a call asks for.
+    pub fn run(&self, call: Call) -> Boxed<'static, Result<Value, Thrown>> {
+        (self.work)(call)
+    }
+
+    /// How messages name it.
+    #[must_use]
+    pub fn file(&self) -> String {
+        format!("built-in/{}.yml", self.name)
+    }
+
+    /// Stands for its definition and its code: approvals hold for these.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for part in [env!("CARGO_PKG_VERSION"), BUILD, self.name, self.text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+impl fmt::Debug for BuiltIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuiltIn").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::grade::{Conformance, Grade};
+    use crate::tool::read;
+
+    #[test]
+    fn the_list_is_the_folder_and_in_order() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tool/builtin");
+        let names = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name());
+        let mut files: Vec<String> = names.map(|it| it.into_string().unwrap()).collect();
+        files.retain(|file| file.ends_with(".yml"));
+        files.sort();
+        let listed: Vec<String> = ALL.iter().map(|tool| format!("{}.yml", tool.name)).collect();
+        assert_eq!(listed, files);
+    }
+
+    #[test]
+    fn each_is_what_we_ask_of_others() {
+        for tool in ALL {
+            let definition =
+                read::built_in(tool).unwrap_or_else(|it| panic!("{}: {it:#?}", tool.name));
+            let conformance = Conformance::of(&definition);
+            let missing: Vec<_> = conformance.missing().collect();
+            assert!(conformance.grade <= Grade::B, "{}: {missing:?}", tool.name);
+            assert!(definition.returns.is_some() && definition.timeout.is_some(), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_one_tool() {
+        let mut digests: Vec<String> = ALL.iter().map(BuiltIn::digest).collect();
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), ALL.len());
+    }
+}
