@@ -259,7 +259,8 @@ fn nothing_outside_and_nothing_denied_is_reached_by_any_operation() {
             let (result, ran) =
                 offline(&home, "file_operations", &args, &["--policy", "edit", "--yes"]);
             // A name may be looked at and taken away where its content may not be read.
-            let hard = *path == "hard" && ["exists", "write", "delete"].contains(&operation);
+            let hard =
+                *path == "hard" && ["exists", "list", "write", "delete"].contains(&operation);
             let link = *path == "out" && operation == "delete";
             assert!(!result.to_string().contains(CANARY), "{args} {result:#}");
             assert!(!ran.err.contains(CANARY), "{args}");
