@@ -70,7 +70,14 @@ fn others(read: &Read, name: &ToolName) -> String {
     let flags: Vec<_> = read.flags.iter().map(|(flag, value, _)| (*flag, *value)).collect();
     let skip = read.scan_skip.as_ref().map(|it| &it.0);
     let team = read.team_folder.as_ref().map(|it| &it.0);
-    format!("{:?}", (values(&read.figures), flags, skip, team, values(&read.ceilings), tools))
+    let mut servers: Vec<_> = read
+        .servers
+        .iter()
+        .map(|(name, it)| (name, it.enabled.map(|it| it.0), it.server.as_ref().map(|it| &it.0)))
+        .collect();
+    servers.sort_by_key(|it| it.0);
+    let ceilings = values(&read.ceilings);
+    format!("{:?}", (values(&read.figures), flags, skip, team, ceilings, tools, servers))
 }
 
 /// What has to be known of a text's form.

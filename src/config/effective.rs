@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::figure::{self, Figure, NONE};
 use super::flag::{self, Flag};
 use super::layer::Source;
+use super::server::{ServerName, ServerSettings};
 use crate::tool::ToolName;
 
 /// A value and where it came from.
@@ -29,6 +30,7 @@ pub struct Config {
     pub(super) team_folder: Option<Sourced<PathBuf>>,
     pub(super) ceilings: Vec<(Figure, Sourced<u64>)>,
     pub(super) tools: BTreeMap<ToolName, ToolSettings>,
+    pub(super) servers: BTreeMap<ServerName, ServerSettings>,
 }
 
 /// What is said of one tool.
@@ -106,6 +108,7 @@ impl Default for Config {
             team_folder: None,
             ceilings: Vec::new(),
             tools: BTreeMap::new(),
+            servers: BTreeMap::new(),
         }
     }
 }
@@ -197,6 +200,17 @@ impl Config {
     /// What is said of single tools.
     pub fn tools(&self) -> impl Iterator<Item = (&ToolName, &ToolSettings)> {
         self.tools.iter()
+    }
+
+    /// Servers of the Model Context Protocol, by name, also those that are only spoken of.
+    pub fn servers(&self) -> impl Iterator<Item = (&ServerName, &ServerSettings)> {
+        self.servers.iter()
+    }
+
+    /// What is said of one of them.
+    #[must_use]
+    pub fn server(&self, name: &ServerName) -> Option<&ServerSettings> {
+        self.servers.get(name)
     }
 
     /// Whether a tool is switched on or off by hand.

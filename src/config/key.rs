@@ -2,6 +2,7 @@
 
 use super::figure::{self, Figure};
 use super::flag::{self, Flag};
+use super::server::MCP;
 
 /// A key with a value of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub(super) fn words(section: &str) -> Vec<&'static str> {
         words.extend(word.filter(|word| !words.contains(word)));
     }
     if section.is_empty() {
-        words.extend([TOOLS, CEILING]);
+        words.extend([TOOLS, MCP, CEILING]);
     }
     words
 }

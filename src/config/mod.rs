@@ -30,6 +30,7 @@ mod layer;
 mod open;
 mod read;
 mod schema;
+mod server;
 mod settle;
 
 pub use edit::{EditError, switched};
@@ -40,6 +41,7 @@ pub use flag::{Flag, TABLE as FLAGS};
 pub use layer::{Layer, Source, path};
 pub use read::{Read, read};
 pub use schema::schema;
+pub use server::{BETWEEN, Server, ServerName, ServerNameError, ServerSettings};
 pub use settle::{load, load_files};
 
 #[cfg(test)]

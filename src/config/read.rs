@@ -9,6 +9,7 @@ use super::figure::Figure;
 use super::flag::{Flag, Project};
 use super::key::{self, CEILING, Found, Leaf, OF_A_TOOL, SCAN_SKIP, TEAM_FOLDER, TOOLS};
 use super::layer::Layer;
+use super::server::{self, MCP, OfServer, ServerName};
 use crate::tool::ToolName;
 
 /// Longest name of a folder.
@@ -23,6 +24,7 @@ pub struct Read {
     pub(super) team_folder: Option<(PathBuf, At)>,
     pub(super) ceilings: Vec<(Figure, u64, At)>,
     pub(super) tools: Vec<(ToolName, OfTool)>,
+    pub(super) servers: Vec<(ServerName, OfServer)>,
 }
 
 /// What it says of one tool.
@@ -63,6 +65,9 @@ impl Reader<'_> {
                 (Found::Leaf(leaf), _) => self.leaf(leaf, entry, read),
                 (Found::Section, _) => self.section(&path, &entry.value, read),
                 (Found::Unknown, TOOLS) => self.tools(&entry.value, read),
+                (Found::Unknown, MCP) => {
+                    read.servers.extend(server::read(self.layer, &entry.value, &mut self.report));
+                }
                 (Found::Unknown, CEILING) => self.ceiling(entry, read),
                 (Found::Unknown, _) => self.unknown(section, entry),
             }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Figure, Unit};
 use super::key::{self, CEILING, Found, Leaf, OF_A_TOOL, TOOLS};
+use super::server;
 
 /// The JSON Schema.
 #[must_use]
@@ -12,6 +13,7 @@ pub fn schema() -> Value {
     let ceiling = section("", Values::Figures);
     if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
         properties.insert(TOOLS.to_owned(), tools());
+        properties.insert(server::MCP.to_owned(), server::schema());
         let mut ceiling = ceiling;
         about(
             &mut ceiling,

@@ -89,6 +89,15 @@ impl Config {
                 tool.figures.entry(figure).or_insert_with(fresh);
             }
         }
+        for (name, of_server) in said.servers {
+            let held = self.servers.entry(name).or_default();
+            if let Some((value, at)) = of_server.enabled {
+                held.enabled.get_or_insert_with(|| Sourced { value, source: source(at) });
+            }
+            if let Some((value, at)) = of_server.server {
+                held.server.get_or_insert_with(|| Sourced { value, source: source(at) });
+            }
+        }
     }
 
     /// What a weaker layer says of a single tool can only tighten what a stronger one says of all of them.

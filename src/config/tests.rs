@@ -162,11 +162,14 @@ fn a_project_can_only_tighten() {
         ("disableLocalTools: false", "wrong_layer"),
         ("team: { folder: /srv/tools }", "wrong_layer"),
         ("ceiling: { pool: { size: 1 } }", "wrong_layer"),
+        ("mcp: { servers: { s: { command: [x] } } }", "wrong_layer"),
+        ("mcp: { servers: { s: { enabled: false, env: { A: b } } } }", "wrong_layer"),
+        ("mcp: { servers: { s: { enabled: true } } }", "project_loosens"),
     ] {
         let codes: Vec<_> = findings(Layer::Project, text).into_iter().map(|it| it.0).collect();
         assert_eq!(codes, [code], "{text}");
     }
-    let tightening = "pool: { size: 0 }\nlimits: { concurrency: 1, dailyCost: 0, breaker: { errors: 1%, pause: 1h } }\ntools: { x: { enabled: false } }\nautoLoadCustomTools: false\nshowTokenCosts: true\ncontext: { window: 1000000 }\n";
+    let tightening = "pool: { size: 0 }\nlimits: { concurrency: 1, dailyCost: 0, breaker: { errors: 1%, pause: 1h } }\ntools: { x: { enabled: false } }\nautoLoadCustomTools: false\nshowTokenCosts: true\ncontext: { window: 1000000 }\nmcp: { servers: { s: { enabled: false } } }\n";
     assert_eq!(findings(Layer::Project, tightening), []);
 }
 
@@ -196,6 +199,38 @@ fn a_project_loosens_for_no_single_tool_what_the_user_says_of_all() {
     if is_root() {
         fixture.put(Layer::Managed, "limits: { callsPerMinute: 3 }\n");
         assert_eq!(limits("probe").calls_per_minute, Some(3));
+    }
+}
+
+#[test]
+fn a_server_is_defined_whole_by_one_layer_and_switched_off_by_any() {
+    let fixture = Fixture::new();
+    let name = "s".parse().unwrap();
+    fixture.put(Layer::Project, "mcp: { servers: { s: { enabled: false } } }");
+    let config = fixture.load();
+    let said = config.server(&name).unwrap();
+    assert!(said.server.is_none() && !said.is_on(), "a project alone makes no server");
+    fixture.put(Layer::User, "mcp: { servers: { s: { command: [mine, 1], timeout: 30s } } }");
+    let config = fixture.load();
+    let said = config.server(&name).unwrap();
+    let server = &said.server.as_ref().unwrap().value;
+    assert_eq!(
+        (server.command.as_slice(), server.timeout),
+        (&["mine", "1"].map(str::to_owned)[..], Some(30_000))
+    );
+    assert!(!said.is_on(), "the project switched it off");
+    let on = "mcp: { servers: { s: { command: [mine], enabled: true } } }";
+    fixture.put(Layer::User, on);
+    assert!(fixture.load().server(&name).unwrap().is_on(), "the user wins");
+    if is_root() {
+        fixture.put(Layer::Managed, "mcp: { servers: { s: { command: [theirs] } } }");
+        let config = fixture.load();
+        let server = config.server(&name).unwrap().server.as_ref().unwrap();
+        assert_eq!(
+            (server.source.layer, server.value.command[0].as_str()),
+            (Layer::Managed, "theirs")
+        );
+        assert_eq!(server.value.timeout, None, "nothing of the user's is mixed in");
     }
 }
 
@@ -231,6 +266,15 @@ fn what_is_wrong_is_told_with_its_place_and_the_right_form() {
         ("scan: { skip: [../x] }", ("bad_folder", 1, 16)),
         ("scan: { skip: [/etc] }", ("bad_folder", 1, 16)),
         ("scan: { skip: ['a//b'] }", ("bad_folder", 1, 16)),
+        ("mcp: { server: {} }", ("unknown_key", 1, 8)),
+        ("mcp: { servers: { a__b: { command: [x] } } }", ("bad_name", 1, 19)),
+        ("mcp: { servers: { s: {} } }", ("missing_key", 1, 19)),
+        ("mcp: { servers: { s: { timeout: 1s } } }", ("missing_key", 1, 19)),
+        ("mcp: { servers: { s: { command: [] } } }", ("empty", 1, 33)),
+        ("mcp: { servers: { s: { command: x } } }", ("wrong_type", 1, 33)),
+        ("mcp: { servers: { s: { command: [x], env: { A=B: c } } } }", ("bad_name", 1, 45)),
+        ("mcp: { servers: { s: { command: [x], policy: ./p.yml } } }", ("bad_name", 1, 46)),
+        ("mcp: { servers: { s: { command: [x], timeout: 5 } } }", ("bad_figure", 1, 47)),
     ] {
         assert!(
             findings(Layer::User, text).contains(&expected),
@@ -318,6 +362,8 @@ fn the_schema_agrees_with_the_reader() {
         "approvals": { "pending": "1h", "grant": "1h", "session": "1h", "longest": "1h" },
         "tools": { "x": { "enabled": true, "maxExecutionTime": "1s", "callsPerMinute": 1, "concurrency": 1, "queue": 1 } },
         "ceiling": { "pool": { "size": 1 }, "maxExecutionTime": "1m" },
+        "mcp": { "servers": { "files": { "enabled": true, "command": ["node", "server.js", 8080], "env": { "LEVEL": "1" },
+            "policy": "develop", "tools": ["read"], "timeout": "30s" }, "other": { "enabled": false } } },
     });
     assert!(validator.is_valid(&full), "{:?}", validator.iter_errors(&full).collect::<Vec<_>>());
     // JSON is YAML: the same text, read by us.
@@ -327,6 +373,7 @@ fn the_schema_agrees_with_the_reader() {
         r#"{"pool":{"sise":1}}"#,
         r#"{"maxExecutionTime":60000}"#,
         r#"{"tools":{"x":{"on":true}}}"#,
+        r#"{"mcp":{"servers":{"x":{"cmd":["y"]}}}}"#,
     ] {
         assert!(!validator.is_valid(&serde_json::from_str(wrong).unwrap()), "{wrong}");
         assert_ne!(findings(Layer::Managed, wrong), [], "{wrong}");

@@ -86,6 +86,29 @@ fn rows(config: &Config) -> Vec<Row> {
             rows.push(figure(&format!("tools.{name}.{word}"), *it, held));
         }
     }
+    for (name, held) in config.servers() {
+        let key = |word: &str| format!("mcp.servers.{name}.{word}");
+        if let Some(enabled) = &held.enabled {
+            rows.push(row(&key("enabled"), enabled.value.into(), &enabled.source));
+        }
+        let Some(Sourced { value: server, source }) = &held.server else { continue };
+        rows.push(row(&key("command"), json!(server.command), source));
+        if !server.env.is_empty() {
+            // Values may be secrets.
+            let names: Vec<&String> = server.env.keys().collect();
+            rows.push(row(&key("env"), json!(names), source));
+        }
+        if let Some(policy) = &server.policy {
+            rows.push(row(&key("policy"), policy.clone().into(), source));
+        }
+        if let Some(tools) = &server.tools {
+            rows.push(row(&key("tools"), json!(tools), source));
+        }
+        if let Some(timeout) = server.timeout {
+            let time = runner_policy::limits::Unit::Time.show(timeout);
+            rows.push(row(&key("timeout"), time.into(), source));
+        }
+    }
     for (it, held) in config.ceilings() {
         rows.push(figure(&format!("ceiling.{}", it.row().key), *it, held));
     }
