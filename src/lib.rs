@@ -36,6 +36,7 @@
 //! - [`undo`]: keeps what tools change through the broker, and puts it back.
 //! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
+//! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
@@ -49,7 +50,7 @@
 //! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
-//! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls |
+//! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls, approvals, and what modules and MCP servers said of themselves |
 //! | `$XDG_STATE_HOME/runner/ledger.key`, `ledger.head` | the key that signs the ledger, and its signed head |
 //! | `$XDG_STATE_HOME/runner/backups/` | contents that tools changed, by digest, for `undo` |
 //! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
@@ -60,6 +61,7 @@
 //! | `$XDG_STATE_HOME/runner/compiled/` | compiled tools, by content |
 //! | `$XDG_STATE_HOME/runner/tokens-o200k` | what tools cost in a context, counted, by content |
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
+//! | the program of a configured MCP server, and files that its words name | read, to know whether it is still what was asked |
 //! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
@@ -86,6 +88,7 @@ pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod limits;
+pub mod mcp;
 pub mod policies;
 pub mod pool;
 pub mod sandbox;

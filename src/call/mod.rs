@@ -13,6 +13,7 @@ mod approval;
 mod error;
 mod grants;
 mod line;
+pub mod mcp;
 mod place;
 mod plan;
 pub(crate) mod record;

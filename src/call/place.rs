@@ -20,7 +20,7 @@ pub(super) async fn place_of_command(
     cancel: &mut Cancel,
 ) -> Result<Place, CallError> {
     let told = match output {
-        Output::Streamed(streams) => &mut streams.stderr,
+        Output::Streamed(streams) | Output::Spoken(streams) => &mut streams.stderr,
         Output::Kept(_) => &mut None,
     };
     place((&decided.places, &decided.config), Subject::Command, &decided.limits(), cancel, told)

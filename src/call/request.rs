@@ -31,6 +31,20 @@ pub enum Command {
     Line(String),
 }
 
+impl Command {
+    /// A program with variables of its own, judged like those of `env NAME=VALUE CMD`.
+    pub(super) fn with_variables<'v>(
+        argv: impl IntoIterator<Item = String>,
+        env: impl IntoIterator<Item = (&'v String, &'v String)>,
+    ) -> Self {
+        let mut assignments =
+            env.into_iter().map(|(name, value)| format!("{name}={value}")).peekable();
+        let env = assignments.peek().is_some().then(|| "env".to_owned());
+        let words = env.into_iter().chain(assignments).chain(argv);
+        Self::Argv(words.map(OsString::from).collect())
+    }
+}
+
 /// A call as it was asked for.
 #[derive(Debug, Clone)]
 pub struct Request {

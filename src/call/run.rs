@@ -35,6 +35,16 @@ pub enum Output {
     Streamed(Streams),
     /// Into the result, with this standard input.
     Kept(Source),
+    /// To whoever talks with the command; what it writes to standard error is kept beside that.
+    Spoken(Streams),
+}
+
+/// Whether a decided call may go on.
+pub(super) enum Gate {
+    /// It may; this is its record.
+    Open(Box<Record>),
+    /// It may not, and that is recorded.
+    Shut(Box<CallResult>),
 }
 
 /// Carries out a decided call. A refusal is a result, not an error.
@@ -46,6 +56,21 @@ pub fn run(
     output: Output,
     asking: Option<Arc<Asking>>,
 ) -> Result<CallResult, CallError> {
+    let record = match gate(decided, asking)? {
+        Gate::Open(record) => *record,
+        Gate::Shut(result) => return Ok(*result),
+    };
+    let result = in_event_loop(async {
+        let mut cancel =
+            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+        carry_out(record, decided, output, &mut cancel, None).await
+    });
+    crate::sys::default_signals();
+    result
+}
+
+/// Asks about a call if the policy does, and lets it on if it may run.
+pub(super) fn gate(decided: &mut Decided, asking: Option<Arc<Asking>>) -> Result<Gate, CallError> {
     let mut record = Record::open(&decided.places)?;
     if let Some(asking) = asking.filter(|_| decided.asks()) {
         let asked = in_event_loop(async {
@@ -60,7 +85,9 @@ pub fn run(
         crate::sys::default_signals();
         match asked {
             Ok(Answer::Yes) => decided.approval = Approval::Given,
-            Ok(Answer::No(why)) => return refuse(record, decided, None, Some(&why)),
+            Ok(Answer::No(why)) => {
+                return Ok(Gate::Shut(Box::new(refuse(record, decided, None, Some(&why))?)));
+            }
             Err(error) => {
                 let refused = started(decided, None)?;
                 let (code, message) = (error.code(), error.to_string());
@@ -70,15 +97,9 @@ pub fn run(
         }
     }
     if !decided.is_allowed() {
-        return refuse(record, decided, None, None);
+        return Ok(Gate::Shut(Box::new(refuse(record, decided, None, None)?)));
     }
-    let result = in_event_loop(async {
-        let mut cancel =
-            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        carry_out(record, decided, output, &mut cancel, None).await
-    });
-    crate::sys::default_signals();
-    result
+    Ok(Gate::Open(Box::new(record)))
 }
 
 /// The question whether a command may run.
@@ -257,9 +278,12 @@ async fn in_sandbox(
     let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
     let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
-    let (streams, keeps) = match output {
-        Output::Streamed(streams) => (streams, false),
-        Output::Kept(stdin) => (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, true),
+    let (streams, [keeps_out, keeps_err]) = match output {
+        Output::Streamed(streams) => (streams, [false, false]),
+        Output::Kept(stdin) => {
+            (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, [true, true])
+        }
+        Output::Spoken(streams) => (streams, [false, true]),
     };
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
     let outcome =
@@ -275,7 +299,7 @@ async fn in_sandbox(
     if !appeared.is_empty() {
         metadata["quarantined"] = json!(appeared);
     }
-    let stream = |name, kept| keeps.then(|| Stream::new(name, kept));
+    let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
     Ok(CallResult {
         call: id.to_string(),
         status: ending.status,
@@ -285,8 +309,8 @@ async fn in_sandbox(
         error: ErrorObject::of_verdict(&outcome.verdict, &plan.limits),
         decision: json!(decided.decision),
         metadata,
-        stdout: stream("stdout", outcome.stdout),
-        stderr: stream("stderr", outcome.stderr),
+        stdout: stream("stdout", outcome.stdout, keeps_out),
+        stderr: stream("stderr", outcome.stderr, keeps_err),
         explanation: None,
         ending,
     })

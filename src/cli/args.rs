@@ -10,7 +10,7 @@ use crate::exit;
 
 use super::printer::Format;
 use super::style;
-use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool, undo};
+use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, tool, undo};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -68,6 +68,9 @@ pub enum Command {
     /// Find, make, check and run tools
     #[command(subcommand, visible_alias = "tools")]
     Tool(tool::Command),
+    /// Look at MCP servers whose tools can be used, and ask them
+    #[command(subcommand)]
+    Mcp(mcp::Command),
     /// Look into policies: what is decided, and why
     #[command(subcommand)]
     Policy(policy::Command),

@@ -13,7 +13,7 @@ use super::bug;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{approvals, audit, bench, calls, config, exec, policy, pool, tool, undo};
+use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, tool, undo};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -41,6 +41,7 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
         Command::Exec(args) => exec::run(args, printer),
         Command::Tool(command) => tool::run(command, printer),
+        Command::Mcp(command) => mcp::run(command, printer),
         Command::Policy(command) => policy::run(command, printer),
         Command::Config(command) => config::run(command, printer),
         Command::Audit(command) => audit::run(command, printer),

@@ -7,10 +7,12 @@
 mod approvals;
 mod changes;
 mod descriptions;
+mod offers;
 mod open;
 mod tool_calls;
 
 pub use approvals::{ApprovalRow, ApprovalRows};
 pub use descriptions::Descriptions;
+pub use offers::Offers;
 pub use open::{Store, StoreError};
 pub use tool_calls::{BreakerRow, ToolCalls};

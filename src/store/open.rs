@@ -55,7 +55,7 @@ const STEPS: &[&str] = &["
     -- Requests of tools are many: lists look at calls only.
     DROP INDEX events_by_time;
     CREATE INDEX events_of_calls ON events (seq) WHERE kind IN ('start', 'refused');
-", super::approvals::STEP, super::tool_calls::STEP, super::changes::STEP];
+", super::approvals::STEP, super::tool_calls::STEP, super::changes::STEP, super::offers::STEP];
 
 /// An open database.
 #[derive(Debug)]

@@ -3,10 +3,13 @@
 //! Only the readers make one ([`read`](super::read) from YAML, [`describe`](super::describe) from what a module says of
 //! itself), so every name, figure and schema in it was checked.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::builtin::BuiltIn;
 use super::code::Code;
+use super::mcp::FromServer;
 use super::metadata::Metadata;
 use super::name::ToolName;
 use super::permissions::Permissions;
@@ -67,6 +70,8 @@ pub enum Body {
     Module(Described),
     /// A function of this program.
     BuiltIn(&'static BuiltIn),
+    /// A tool of an MCP server.
+    Mcp(Arc<FromServer>),
 }
 
 /// What a module says of itself beyond what both forms have.
@@ -152,6 +157,10 @@ impl Definition {
             (Body::Module(described), Some(record)) => {
                 record.insert("hooks".to_owned(), json!(described.hooks));
                 record.insert("notes".to_owned(), described.notes.clone());
+            }
+            (Body::Mcp(from), Some(record)) => {
+                let (server, tool) = (&from.name, &from.offered.name);
+                record.insert("mcp".to_owned(), json!({ "server": server, "tool": tool }));
             }
             (Body::BuiltIn(_), Some(_)) | (_, None) => {}
         }

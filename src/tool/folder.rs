@@ -33,6 +33,8 @@ pub enum Form {
     Module,
     /// A function of this program.
     BuiltIn,
+    /// A tool of an MCP server.
+    Mcp,
 }
 
 /// A file as it was read.

@@ -94,7 +94,7 @@ fn points(it: &Definition) -> Vec<Point> {
     let looks = matches!(it.tier, Tier::ReadOnly | Tier::Write);
     let free = about.cost_info.as_ref().is_some_and(|cost| cost.model == CostModel::Free);
     let hooks: &[String] = match &it.body {
-        Body::Yaml { .. } | Body::BuiltIn(_) => &[],
+        Body::Yaml { .. } | Body::BuiltIn(_) | Body::Mcp(_) => &[],
         Body::Module(described) => &described.hooks,
     };
     let module = matches!(it.body, Body::Module(_));

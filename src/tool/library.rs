@@ -6,18 +6,20 @@
 //! until it is switched on; one that is off does not stand in anybody's way.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use runner_policy::finding::Finding;
+use runner_policy::finding::{At, Finding};
 
 use super::builtin::{self, BuiltIn};
 use super::definition::Definition;
 use super::error::ToolError;
 use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
+use super::mcp::{self, FromServer};
 use super::name::ToolName;
 use super::origin::{Origin, Switch};
 use super::{read, shipped};
-use crate::config::{Config, Flag};
+use crate::config::{self, BETWEEN, Config, Flag, ServerName};
+use crate::mcp::{Known, Offered, Remembered, remembered};
 use crate::policies::{Layer, Places};
 
 /// Most threads that read definitions.
@@ -47,6 +49,8 @@ pub struct Tool {
     /// What it says, if it is no module: that says it only when it runs. Read when it is asked for: a call of one
     /// tool does not wait for all the others.
     definition: OnceLock<Result<Definition, Vec<Finding>>>,
+    /// The server that it is of, and what that says of it.
+    pub from_server: Option<Arc<FromServer>>,
     /// Whether it is switched on.
     pub switch: Switch,
     /// Whether it stands in for one that we ship.
@@ -60,6 +64,8 @@ pub struct Broken {
     pub name: Option<ToolName>,
     /// Where it comes from.
     pub layer: Layer,
+    /// The same, in the words of lists.
+    pub origin: Origin,
     /// The file, as shown in messages.
     pub file: String,
     /// What is wrong.
@@ -75,6 +81,8 @@ pub struct Library {
     pub broken: Vec<Broken>,
     /// What is wrong with whole folders.
     pub findings: Vec<Finding>,
+    /// MCP servers that could be used and whose tools nobody knows: never asked, or changed since.
+    pub unasked: Vec<(ServerName, Finding)>,
     /// What is wrong with the folders that the caller named. With one of them missing, a name could mean another
     /// tool than the caller's, so nothing is used.
     given: Vec<Finding>,
@@ -85,7 +93,7 @@ impl Tool {
         let ToolFile { name, form, file, text } = found;
         let shown = match (folder, form) {
             (Some(folder), _) => folder.join(&file).display().to_string(),
-            (None, Form::BuiltIn) => file,
+            (None, Form::BuiltIn | Form::Mcp) => file,
             (None, Form::Yaml | Form::Module) => format!("tools/{file}"),
         };
         Self {
@@ -97,6 +105,37 @@ impl Tool {
             digest: blake3::hash(text.as_bytes()),
             text,
             definition: OnceLock::new(),
+            from_server: None,
+            switch: Switch::On,
+            replaces_shipped: false,
+        }
+    }
+
+    /// A tool that a server offers. `again` says how many of the name there are already.
+    fn of_server(
+        name: ToolName,
+        layer: Layer,
+        it: &Remembered,
+        offered: &Offered,
+        again: usize,
+    ) -> Self {
+        let nth = if again == 0 { String::new() } else { format!("#{}", again + 1) };
+        let text = offered.text();
+        Self {
+            name,
+            layer,
+            file: format!("mcp:{}/{}{nth}", it.name, offered.name),
+            folder: None,
+            form: Form::Mcp,
+            digest: blake3::hash(text.as_bytes()),
+            text,
+            definition: OnceLock::new(),
+            from_server: Some(Arc::new(FromServer {
+                name: it.name.clone(),
+                server: it.server.clone(),
+                identity: it.identity.clone(),
+                offered: offered.clone(),
+            })),
             switch: Switch::On,
             replaces_shipped: false,
         }
@@ -108,9 +147,10 @@ impl Tool {
     }
 
     fn parsed(&self) -> Option<&Result<Definition, Vec<Finding>>> {
-        let parse = || match self.built_in() {
-            Some(tool) => read::built_in(tool),
-            None => read::parse(&self.file, &self.text, &self.name),
+        let parse = || match (self.built_in(), &self.from_server) {
+            (Some(tool), _) => read::built_in(tool),
+            (None, Some(from)) => mcp::read(from, &self.file, &self.text, &self.name),
+            (None, None) => read::parse(&self.file, &self.text, &self.name),
         };
         (self.form != Form::Module).then(|| self.definition.get_or_init(parse))
     }
@@ -151,7 +191,7 @@ impl Tool {
     /// Where it comes from.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        Origin::of(self.layer)
+        Origin::of(self.layer, self.form)
     }
 
     /// Whether it is switched on.
@@ -187,6 +227,27 @@ impl Library {
     /// workspace's, and the named ones.
     #[must_use]
     pub fn find(places: &Places, given: &[PathBuf], config: &Config) -> Self {
+        Self::of(places, given, config, |_| true)
+    }
+
+    /// The same for who wants one tool. A server is looked at only if the tool could be its own, unless there is none.
+    #[must_use]
+    pub fn find_for(places: &Places, given: &[PathBuf], config: &Config, name: &ToolName) -> Self {
+        let of = name.as_str().split_once(BETWEEN).map_or("", |(server, _)| server);
+        let library = Self::of(places, given, config, |server| server.as_str() == of);
+        match library.tool(name) {
+            // Whoever mistyped it is told what there is.
+            Err(ToolError::Unknown { .. }) => Self::find(places, given, config),
+            _ => library,
+        }
+    }
+
+    fn of(
+        places: &Places,
+        given: &[PathBuf],
+        config: &Config,
+        server: impl Fn(&ServerName) -> bool,
+    ) -> Self {
         let mut library = Self::default();
         library.add_shipped();
         let mut seen: Vec<Identity> = Vec::new();
@@ -201,6 +262,7 @@ impl Library {
         if let Some(base) = places.workspace.as_ref().filter(|_| found) {
             library.add_folder(Layer::Project, base, ".runner/tools", &mut seen);
         }
+        library.add_servers(places, config, server);
         for folder in given {
             if local {
                 library.add_folder(Layer::Given, folder, "", &mut seen);
@@ -263,7 +325,7 @@ impl Library {
             (None, None, []) => Err(ToolError::Unknown {
                 name: name.clone(),
                 known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
-                findings: self.findings.clone(),
+                findings: self.findings.iter().chain(self.of_server(name)).cloned().collect(),
             }),
             _ => Err(ToolError::Twice { name: name.clone(), places: places() }),
         }
@@ -289,6 +351,47 @@ impl Library {
     #[must_use]
     pub fn is_twice(&self, name: &ToolName) -> bool {
         matches!(self.tool(name), Err(ToolError::Twice { .. }))
+    }
+
+    /// Why the tools of the server that a name begins with are not known.
+    fn of_server(&self, name: &ToolName) -> Option<&Finding> {
+        let (server, _) = name.as_str().split_once(BETWEEN)?;
+        self.unasked.iter().find(|(name, _)| name.as_str() == server).map(|(_, finding)| finding)
+    }
+
+    /// What servers offered when they were asked. Nothing is started for that.
+    fn add_servers(
+        &mut self,
+        places: &Places,
+        config: &Config,
+        wanted: impl Fn(&ServerName) -> bool,
+    ) {
+        for it in remembered(places, config, wanted) {
+            let layer = match it.source.layer {
+                config::Layer::Managed => Layer::Managed,
+                config::Layer::User | config::Layer::Project | config::Layer::Default => {
+                    Layer::User
+                }
+            };
+            if let Some(finding) = unasked(&it) {
+                self.unasked.push((it.name.clone(), finding));
+            }
+            for (at, offered) in it.taken().enumerate() {
+                match mcp::name(&it.name, &offered.name) {
+                    Some(name) => {
+                        let again = self.tools.iter().filter(|tool| tool.name == name).count();
+                        let tool = Tool::of_server(name, layer, &it, offered, again);
+                        self.tools.push(tool);
+                    }
+                    None => {
+                        let file = format!("mcp:{}/#{}", it.name, at + 1);
+                        let findings = vec![mcp::bad_name(&it.name, &offered.name, &file)];
+                        let origin = Origin::Mcp;
+                        self.broken.push(Broken { name: None, layer, origin, file, findings });
+                    }
+                }
+            }
+        }
     }
 
     fn add_shipped(&mut self) {
@@ -334,7 +437,9 @@ impl Library {
             Err(failed) => {
                 let (name, finding) = *failed;
                 let file = finding.file.clone();
-                self.broken.push(Broken { name, layer, file, findings: vec![finding] });
+                // A file is of the one form or the other; neither makes it another source.
+                let origin = Origin::of(layer, Form::Yaml);
+                self.broken.push(Broken { name, layer, origin, file, findings: vec![finding] });
             }
         }
     }
@@ -358,6 +463,29 @@ impl Library {
         self.tools.sort_by(|a, b| (&a.name, a.layer).cmp(&(&b.name, b.layer)));
         self.broken.sort_by(|a, b| a.file.cmp(&b.file));
     }
+}
+
+/// Why nobody knows what a server offers.
+fn unasked(it: &Remembered) -> Option<Finding> {
+    let name = &it.name;
+    let (code, message) = match it.known {
+        Known::Asked(_) => return None,
+        Known::Never => {
+            ("mcp_never_asked", format!("the server {name} was never asked what it offers"))
+        }
+        Known::Changed => (
+            "mcp_changed",
+            format!("the server {name} is not what was asked any more, so its tools are not used"),
+        ),
+    };
+    Some(Finding {
+        code,
+        file: it.source.file.clone().unwrap_or_default(),
+        at: At { line: it.source.line.unwrap_or_default(), column: 1, width: 1 },
+        message,
+        help: Some(format!("ask it: runner mcp refresh {name}")),
+        excerpt: String::new(),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Tools: what they are, where they are found, what they take and give, and what they ask for.
 //!
 //! ```text
-//! places --find--> library --> tool --read (YAML) or describe (module)--> definition
+//! places, --find--> library --> tool --read (YAML, MCP) or describe (module)--> definition
+//! servers
 //!                                                     |        |       |
 //!                                              permissions   schema   code --compile--> module
 //!                                                  |            |
@@ -28,6 +29,7 @@ mod folder;
 mod grade;
 pub mod json;
 mod library;
+mod mcp;
 mod metadata;
 mod name;
 mod origin;
@@ -51,6 +53,7 @@ pub use export::{ExportFormat, export};
 pub use folder::Form;
 pub use grade::{Conformance, Grade, Point};
 pub use library::{Broken, Library, Tool};
+pub use mcp::FromServer;
 pub use metadata::{Auth, Capability, Cost, Metadata};
 pub use name::{NameError, ToolName};
 pub use origin::{Origin, Switch};

@@ -15,6 +15,8 @@ pub enum Origin {
     BuiltIn,
     /// It is in the folder that the managed configuration names.
     Team,
+    /// It is a tool of an MCP server.
+    Mcp,
     /// It is the user's or the workspace's, or in a folder that the caller named.
     Custom,
 }
@@ -32,13 +34,14 @@ pub enum Switch {
 }
 
 impl Origin {
-    /// Of a tool in this layer.
+    /// Of a tool of this form in this layer.
     #[must_use]
-    pub const fn of(layer: Layer) -> Self {
-        match layer {
-            Layer::Shipped => Self::BuiltIn,
-            Layer::Managed => Self::Team,
-            Layer::User | Layer::Given | Layer::Project => Self::Custom,
+    pub const fn of(layer: Layer, form: Form) -> Self {
+        match (form, layer) {
+            (Form::Mcp, _) => Self::Mcp,
+            (_, Layer::Shipped) => Self::BuiltIn,
+            (_, Layer::Managed) => Self::Team,
+            (_, Layer::User | Layer::Given | Layer::Project) => Self::Custom,
         }
     }
 
@@ -48,6 +51,7 @@ impl Origin {
         match self {
             Self::BuiltIn => "[Built-in]",
             Self::Team => "[Team]",
+            Self::Mcp => "[MCP]",
             Self::Custom => "[Custom]",
         }
     }
@@ -57,10 +61,10 @@ impl Switch {
     /// What holds for a tool. Team tools are for everybody; an example waits to be wanted; anything else is on.
     pub(super) fn of(name: &ToolName, layer: Layer, form: Form, config: &Config) -> Self {
         let said = config.enabled(name);
-        match (Origin::of(layer), said) {
+        match (Origin::of(layer, form), said) {
             (Origin::Team, _) => Self::On,
             (Origin::BuiltIn, None) if form != Form::BuiltIn => Self::Example,
-            (Origin::BuiltIn | Origin::Custom, None) => Self::On,
+            (Origin::BuiltIn | Origin::Mcp | Origin::Custom, None) => Self::On,
             (_, Some(said)) if said.value => Self::On,
             (_, Some(said)) => Self::Off(said.source.clone()),
         }

@@ -60,7 +60,8 @@ pub(super) async fn ask(
     ];
     let asks = lists
         .into_iter()
-        .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())));
+        .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())))
+        .chain(prepared.program.command().map(|command| ("run", command)));
     let question = Question::Tool {
         tool: definition.name.to_string(),
         description: definition.description.clone(),

@@ -1,6 +1,5 @@
 //! A tool's commands: each is a call of its own, decided and sandboxed like any other.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -132,13 +131,9 @@ fn with_variables(command: Command, env: &[(String, String)]) -> Result<call::Co
             "a line sets its variables itself: write `NAME=value command`",
         )),
         Command::Line(line) => Ok(call::Command::Line(line)),
-        Command::Argv(argv) if env.is_empty() => {
-            Ok(call::Command::Argv(argv.into_iter().map(OsString::from).collect()))
-        }
         Command::Argv(argv) => {
-            let assignments = env.iter().map(|(name, value)| format!("{name}={value}"));
-            let words = std::iter::once("env".to_owned()).chain(assignments).chain(argv);
-            Ok(call::Command::Argv(words.map(OsString::from).collect()))
+            let env = env.iter().map(|(name, value)| (name, value));
+            Ok(call::Command::with_variables(argv, env))
         }
     }
 }

@@ -57,12 +57,12 @@ impl Looker {
     /// # Errors
     /// It is broken, cannot be compiled, or does not tell what it is.
     pub fn look(&self, tool: &Tool) -> Result<Option<Definition>, CallError> {
-        if tool.form == Form::BuiltIn {
+        if matches!(tool.form, Form::BuiltIn | Form::Mcp) {
             return Ok(None);
         }
         let compiled = compile(tool, &self.scene.places)?;
         match tool.form {
-            Form::Yaml | Form::BuiltIn => Ok(None),
+            Form::Yaml | Form::BuiltIn | Form::Mcp => Ok(None),
             Form::Module => describe::describe(tool, &compiled, &self.scene).map(Some),
         }
     }

@@ -29,6 +29,7 @@ mod program;
 mod recorded;
 mod run;
 mod sandbox;
+mod server;
 mod tries;
 mod variables;
 mod within;

@@ -150,6 +150,19 @@ fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
     }
 }
 
+/// A tool that says itself that it failed, in its own words.
+pub(super) fn threw_by_itself(message: String, data: Option<Value>) -> Judged {
+    let error = ToolError {
+        name: String::new(),
+        message,
+        code: None,
+        data,
+        recoverable: None,
+        stack: None,
+    };
+    threw(error, &[])
+}
+
 /// What a refusal that ends the call means for the exit code; `None` for what is the tool's own affair.
 fn kind_of(code: Code) -> Option<Kind> {
     match code {

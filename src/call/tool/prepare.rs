@@ -12,6 +12,7 @@ use super::error::ToolCallError;
 use super::program::Program;
 use super::sandbox::Scene;
 use crate::call::CallError;
+use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config};
@@ -84,7 +85,7 @@ impl ToolRequest {
         let places = Places::from_env(variable, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        let tool = take(Library::find(&places, &self.tools, &config), &self.name)?;
+        let tool = take(Library::find_for(&places, &self.tools, &config, &self.name), &self.name)?;
         tool.switched_on().map_err(ToolCallError::from)?;
         let scene = Scene {
             limits: figures(&policy),
@@ -106,7 +107,13 @@ impl ToolRequest {
         prepared.args = arguments::read(schema, self.given.json.as_deref(), &self.given.pairs)
             .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
             .map_err(ToolCallError::from)?;
-        let narrowed = prepared.definition.permissions.narrow(&prepared.scene.policy);
+        let narrowed = match &prepared.program {
+            // A server asks for nothing but to run, and a policy decides about that.
+            Program::Server { policy, .. } => Arc::clone(policy),
+            Program::Module { .. } | Program::BuiltIn(_) => {
+                Arc::new(prepared.definition.permissions.narrow(&prepared.scene.policy))
+            }
+        };
         let mut longest = prepared.scene.limits;
         prepared.scene.limits = figures(&narrowed);
         let configured = config.limits(name).max_execution_time;
@@ -118,7 +125,7 @@ impl ToolRequest {
         }
         prepared.longest = longest.get(Limit::Wall);
         prepared.tighten = self.tighten;
-        prepared.scene.policy = Arc::new(narrowed);
+        prepared.scene.policy = narrowed;
         Ok(prepared)
     }
 }
@@ -168,7 +175,15 @@ fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
 /// Learns what a tool is, and compiles it if it is not a part of this program.
 pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
     let (file, replaces_shipped) = (tool.file.clone(), tool.replaces_shipped);
-    let (definition, program) = if let Some(built_in) = tool.built_in() {
+    let (definition, program) = if let Some(from) = tool.from_server.clone() {
+        let policy = match from.server.policy {
+            Some(_) => policy_of(&from.server, &Choice::Default, &scene.places)?,
+            None => Arc::clone(&scene.policy),
+        };
+        let root = scene.workspace.root().to_owned();
+        let definition = tool.into_definition().map_err(ToolCallError::from)?;
+        (definition, Program::Server { from, policy, root })
+    } else if let Some(built_in) = tool.built_in() {
         let definition = tool.into_definition().map_err(ToolCallError::from)?;
         (definition, Program::BuiltIn(built_in))
     } else {
@@ -176,7 +191,9 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
         let form = tool.form;
         let definition = match form {
             Form::Module => Some(describe(&tool, &compiled, &scene)?),
-            Form::Yaml | Form::BuiltIn => tool.into_definition().map_err(ToolCallError::from)?,
+            Form::Yaml | Form::BuiltIn | Form::Mcp => {
+                tool.into_definition().map_err(ToolCallError::from)?
+            }
         };
         (definition, Program::of(compiled, form))
     };
@@ -224,7 +241,7 @@ pub(super) fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> 
             },
             place: Place { line: code.line, indent: code.indent },
         },
-        Some(Definition { body: Body::Module(_) | Body::BuiltIn(_), .. }) => {
+        Some(Definition { body: Body::Module(_) | Body::BuiltIn(_) | Body::Mcp(_), .. }) => {
             Part::Whole(Language::TypeScript)
         }
     };

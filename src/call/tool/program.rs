@@ -1,9 +1,14 @@
-//! What of a tool runs: a module that was compiled, or a function of this program.
+//! What of a tool runs: a module that was compiled, a function of this program, or a server of somebody else's.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runner_policy::Effective;
 
 use crate::broker;
-use crate::tool::Form;
 use crate::tool::builtin::BuiltIn;
-use crate::tool::compile::{Changed, Compiled};
+use crate::tool::compile::{Changed, Compiled, Difference};
+use crate::tool::{Form, FromServer};
 
 /// What runs, and what it was made from.
 #[derive(Debug)]
@@ -17,6 +22,15 @@ pub enum Program {
     },
     /// A function of this program.
     BuiltIn(&'static BuiltIn),
+    /// A tool of an MCP server, which runs in a sandbox as a command does.
+    Server {
+        /// Which.
+        from: Arc<FromServer>,
+        /// The policy that decides about the server.
+        policy: Arc<Effective>,
+        /// Where it runs.
+        root: PathBuf,
+    },
 }
 
 impl Program {
@@ -24,7 +38,7 @@ impl Program {
     pub(super) fn of(compiled: Compiled, form: Form) -> Self {
         let form = match form {
             Form::Module => broker::Form::Module,
-            Form::Yaml | Form::BuiltIn => broker::Form::Yaml,
+            Form::Yaml | Form::BuiltIn | Form::Mcp => broker::Form::Yaml,
         };
         Self::Module { compiled: Box::new(compiled), form }
     }
@@ -35,6 +49,7 @@ impl Program {
         match self {
             Self::Module { compiled, .. } => compiled.digest.clone(),
             Self::BuiltIn(tool) => tool.digest(),
+            Self::Server { from, .. } => from.digest(),
         }
     }
 
@@ -47,6 +62,16 @@ impl Program {
                 inputs.map(|it| (it.path.clone(), it.digest.clone())).collect()
             }
             Self::BuiltIn(tool) => vec![(tool.file(), tool.digest())],
+            Self::Server { from, .. } => from.inputs(),
+        }
+    }
+
+    /// The command that a call runs, where it is always the same.
+    #[must_use]
+    pub fn command(&self) -> Option<String> {
+        match self {
+            Self::Server { from, .. } => Some(from.command()),
+            Self::Module { .. } | Self::BuiltIn(_) => None,
         }
     }
 
@@ -58,6 +83,9 @@ impl Program {
         match self {
             Self::Module { compiled, .. } => compiled.verify_inputs(),
             Self::BuiltIn(_) => Ok(()),
+            Self::Server { from, root, .. } => from
+                .verify(root)
+                .map_err(|moved| Changed { path: moved.path, how: Difference::Content }),
         }
     }
 }

@@ -207,6 +207,11 @@ pub(super) async fn serve(
     let (form, code) = match &prepared.program {
         Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),
         Program::BuiltIn(_) => (Form::BuiltIn, Vec::new()),
+        // A server has no talk with the broker: `tries` runs it.
+        Program::Server { .. } => {
+            let error = std::io::ErrorKind::Unsupported.into();
+            return Err(CallError::Local("serve a tool of a server", error));
+        }
     };
     let job = Job {
         mode: Mode::Run,
@@ -259,18 +264,23 @@ pub(super) fn result(
     let mut metadata = within.metadata();
     metadata["broker"] = broker(&served.usage, &served.requests, redactor);
     let mut judged = judge(within.verdict(), served, within.limits());
-    judged = checked(prepared, judged);
+    judged = redacted(checked(prepared, judged), redactor);
+    let streams = if keeps { within.streams() } else { [None, None] };
+    assemble(id, prepared, judged, metadata, streams)
+}
+
+/// Hides secrets in what went wrong.
+pub(super) fn redacted(mut judged: Judged, redactor: &Redactor) -> Judged {
     if let Some(error) = &mut judged.error {
         error.message = redactor.text(&error.message).into_owned();
         error.stack = error.stack.take().map(|stack| redactor.text(&stack).into_owned());
         error.details = error.details.take().map(|details| redactor.json(&details));
     }
-    let streams = if keeps { within.streams() } else { [None, None] };
-    assemble(id, prepared, judged, metadata, streams)
+    judged
 }
 
 /// Holds a value against what the tool says it returns.
-fn checked(prepared: &Prepared, judged: Judged) -> Judged {
+pub(super) fn checked(prepared: &Prepared, judged: Judged) -> Judged {
     let (Some(schema), Some(value)) = (&prepared.definition.returns, &judged.value) else {
         return judged;
     };
@@ -283,7 +293,7 @@ fn checked(prepared: &Prepared, judged: Judged) -> Judged {
     }
 }
 
-fn assemble(
+pub(super) fn assemble(
     id: &CallId,
     prepared: &Prepared,
     judged: Judged,
@@ -308,7 +318,7 @@ fn assemble(
 }
 
 /// What the tool asked the broker for.
-fn broker(usage: &BrokerUsage, requests: &[Brokered], redactor: &Redactor) -> Value {
+pub(super) fn broker(usage: &BrokerUsage, requests: &[Brokered], redactor: &Redactor) -> Value {
     let requests: Vec<Value> = requests
         .iter()
         .map(|request| {

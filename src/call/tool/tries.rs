@@ -9,8 +9,10 @@ use serde_json::json;
 use super::attempts::{Attempt, Next, Plan, code_of};
 use super::outcome::of_failure;
 use super::prepare::Prepared;
+use super::program::Program;
 use super::recorded::Recorded;
 use super::run::{Front, result, serve};
+use super::server;
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
@@ -92,6 +94,9 @@ fn one_attempt(
     recorded: &Arc<Recorded>,
     attempt: (u32, u64),
 ) -> Result<CallResult, CallError> {
+    if let Program::Server { from, policy, .. } = &prepared.program {
+        return server::attempt(id, prepared, front, (from, policy), attempt.1);
+    }
     let streams = (front.streams)();
     let keeps = streams.stdout.is_none();
     let ran = in_event_loop(serve(id, prepared, front, recorded, streams, attempt));

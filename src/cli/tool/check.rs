@@ -298,7 +298,7 @@ impl Checker<'_> {
 fn broken(library: &Library) -> impl Iterator<Item = Row> {
     library.broken.iter().map(|broken| Row {
         tool: broken.name.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string),
-        source: Some(Origin::of(broken.layer)),
+        source: Some(broken.origin),
         file: broken.file.clone(),
         findings: broken.findings.clone(),
         ..Row::default()

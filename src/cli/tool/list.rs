@@ -21,7 +21,7 @@ use crate::tool::{
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that\nthe managed configuration names), custom (.runner/tools of the workspace, runner/tools in the user's\nconfiguration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
+    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that\nthe managed configuration names), mcp (what the configured servers said when `mcp refresh` asked them), custom\n(.runner/tools of the workspace, runner/tools in the user's configuration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -72,6 +72,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     match printer.format() {
         Format::Json => printer.json(&serde_json::json!({
             "tools": rows, "tokenCost": total(&rows), "findings": place.library.findings,
+            "unasked": place.library.unasked.iter().map(|(_, finding)| finding).collect::<Vec<_>>(),
         }))?,
         Format::Text => text(&rows, &place, printer)?,
     }
@@ -157,6 +158,10 @@ fn hints(rows: &[Row<'_>], library: &Library, printer: &mut Printer) {
     for finding in &library.findings {
         printer.talk(Shown(finding));
     }
+    for (_, finding) in &library.unasked {
+        let help = finding.help.as_deref().unwrap_or_default();
+        printer.hint(&format!("{}; {help}", finding.message));
+    }
     for row in rows {
         match row.state {
             State::NameTaken => {
@@ -212,7 +217,7 @@ fn in_short(text: &str) -> String {
 fn broken(broken: &Broken) -> Row<'_> {
     Row {
         name: broken.name.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string),
-        source: Origin::of(broken.layer),
+        source: broken.origin,
         layer: broken.layer,
         form: None,
         state: State::Broken,

@@ -57,6 +57,15 @@ impl fmt::Display for View<'_> {
         {
             field(f, "hooks", &described.hooks.join(", "))?;
         }
+        if let Body::Mcp(from) = &it.body {
+            let policy = from.server.policy.as_deref().unwrap_or("the call's");
+            let command = visible(&from.command()).into_owned();
+            field(
+                f,
+                "server",
+                &format!("{}  {faint}{command}, under policy {policy}{faint:#}", from.name),
+            )?;
+        }
         schema(f, "takes", &it.schema)?;
         match &it.returns {
             Some(returns) => schema(f, "gives", returns)?,
@@ -73,7 +82,7 @@ fn approval(it: &Definition) -> String {
             let asked = it.metadata.capabilities.iter().filter(|it| it.requires_confirmation);
             asked.map(|capability| capability.action.as_str()).collect()
         }
-        Body::Yaml { .. } | Body::Module(_) => Vec::new(),
+        Body::Yaml { .. } | Body::Module(_) | Body::Mcp(_) => Vec::new(),
     };
     let all = each.len() == it.metadata.capabilities.len();
     match (it.auto_accept, it.removal) {

@@ -4,6 +4,7 @@ mod attacks;
 mod builtin;
 mod examples;
 mod front;
+mod mcp;
 mod net;
 mod registry;
 mod run;

@@ -1,0 +1,156 @@
+//! Asking servers what they offer, and remembering it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::limits::Limit;
+
+use super::talk::{Site, Spoken, broke, converse, decide};
+use crate::call::CallError;
+use crate::call::approval::Asking;
+use crate::call::result::{CallResult, ErrorObject};
+use crate::call::run::{Gate, gate, in_event_loop};
+use crate::call::supply::Warmth;
+use crate::config::{self, Config, Server};
+use crate::exit::Ending;
+use crate::mcp::{Asked, Change, Remembered, changes, remember, remembered};
+use crate::policies::{Choice, Places, Trust, load};
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::workspace::Workspace;
+use crate::store::Store;
+
+/// How long a server may take to say what it offers, in milliseconds: nobody waits longer for a list.
+const ASKING: u64 = 60_000;
+
+/// The servers of a workspace.
+pub struct Servers {
+    root: PathBuf,
+    places: Places,
+    config: Arc<Config>,
+}
+
+/// What a server said, and what is different.
+pub struct Refreshed {
+    /// What it said.
+    pub asked: Asked,
+    /// What changed since it was last asked; `None` if it never was.
+    pub changes: Option<Vec<(String, Change)>>,
+    /// The call that asked it.
+    pub call: String,
+}
+
+/// Why nothing was learned.
+pub struct Failed {
+    /// For the process.
+    pub ending: Ending,
+    /// What went wrong.
+    pub error: ErrorObject,
+    /// The call that asked it.
+    pub call: String,
+}
+
+/// What came of asking a server.
+pub enum Refresh {
+    /// It answered.
+    Done(Box<Refreshed>),
+    /// The policy does not let it run, or nobody approved it.
+    Refused(Box<CallResult>),
+    /// It broke.
+    Failed(Box<Failed>),
+}
+
+impl Servers {
+    /// Those that may be used in a folder.
+    ///
+    /// # Errors
+    /// There is no workspace, or the configuration cannot be used.
+    pub fn find(cwd: Option<&Path>) -> Result<Self, CallError> {
+        let variable = |name: &str| std::env::var_os(name);
+        let home = variable("HOME").map(PathBuf::from);
+        let workspace = Workspace::find(cwd, home.as_deref())?;
+        let places = Places::from_env(variable, Some(workspace.root()));
+        let config = Arc::new(config::load(&places)?);
+        Ok(Self { root: workspace.root().to_owned(), places, config })
+    }
+
+    /// What is known of each, without asking.
+    #[must_use]
+    pub fn known(&self) -> Vec<Remembered> {
+        remembered(&self.places, &self.config, |_| true)
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where our own files are.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Starts a server, asks it what it offers, and remembers that.
+    ///
+    /// # Errors
+    /// It did not come to an answer, for a reason that is not the server's.
+    pub fn refresh(
+        &self,
+        it: &Remembered,
+        policy: &Choice,
+        asking: Option<Arc<Asking>>,
+    ) -> Result<Refresh, CallError> {
+        let policy = policy_of(&it.server, policy, &self.places)?;
+        let name = policy.name().to_owned();
+        let site = Site {
+            root: self.root.clone(),
+            places: &self.places,
+            config: &self.config,
+            image: None,
+            tighten: vec![(Limit::Wall, ASKING)],
+            warmth: Warmth::Pool,
+        };
+        let mut decided = decide(&it.server, policy, site)?;
+        let record = match gate(&mut decided, asking)? {
+            Gate::Open(record) => *record,
+            Gate::Shut(result) => return Ok(Refresh::Refused(result)),
+        };
+        let spoken = in_event_loop(async {
+            let mut cancel =
+                Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+            converse(record, &decided, None, &mut cancel, None, async |client| {
+                let peer = client.greet().await?.clone();
+                Ok((peer, client.tools().await?))
+            })
+            .await
+        });
+        crate::sys::default_signals();
+        let Spoken { said, result } = spoken?;
+        let call = result.call.clone();
+        let (peer, tools) = match said {
+            Ok(said) => said,
+            Err(error) => {
+                let (ending, error) = broke(&error, result);
+                return Ok(Refresh::Failed(Box::new(Failed { ending, error, call })));
+            }
+        };
+        let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+        let asked = Asked { at, policy: name, peer, tools };
+        let store = Store::open(self.places.state.as_deref())?;
+        let last = remember(&store, &it.name, &it.identity, &asked)?;
+        let changes = last.map(|last| changes(&last.tools, &asked.tools));
+        Ok(Refresh::Done(Box::new(Refreshed { asked, changes, call })))
+    }
+}
+
+/// The policy that decides about a server: its own, or the caller's.
+pub(in crate::call) fn policy_of(
+    server: &Server,
+    caller: &Choice,
+    places: &Places,
+) -> Result<Arc<Effective>, CallError> {
+    let own = server.policy.clone().map(Choice::Named);
+    Ok(Arc::new(load(own.as_ref().unwrap_or(caller), places, Trust::Required)?.policy))
+}

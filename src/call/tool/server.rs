@@ -1,0 +1,237 @@
+//! A call of a tool that an MCP server offers: the server runs in a sandbox of its own, is asked once more what the tool
+//! is, and only then called.
+//!
+//! | rank | what | status |
+//! | --- | --- | --- |
+//! | 1 | the policy does not let the server run | `denied` or `needs_approval` |
+//! | 2 | the tool is not what was remembered, and approved | `denied`, `tool_digest_mismatch`; it was not called |
+//! | 3 | the sandbox met time, memory or another limit before the answer, or was cancelled | as for any call |
+//! | 4 | the server broke the protocol, or ended without an answer | `error`, its code |
+//! | 5 | the tool says that it failed | `failed`, exit code 1 |
+//! | 6 | the tool answered | `completed`; `error` if the value is not what its output schema says |
+
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::limits::Limit;
+use serde_json::{Value, json};
+
+use super::consent::asker;
+use super::outcome::{Judged, threw_by_itself};
+use super::prepare::Prepared;
+use super::run::{Front, assemble, broker, checked, redacted};
+use crate::broker::BrokerUsage;
+use crate::call::approval::Question;
+use crate::call::mcp::{Site, Spoken, broke, converse, decide};
+use crate::call::place::place;
+use crate::call::record::Record;
+use crate::call::request::{Approval, Decided};
+use crate::call::result::{ErrorObject, Stream};
+use crate::call::run::{in_event_loop, refuse};
+use crate::call::{CallError, CallResult};
+use crate::engine::CallId;
+use crate::exit::{Ending, Kind};
+use crate::limits::{Place, Subject};
+use crate::mcp::{Answer, Attachment, Change, Offered, Peer, changes};
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::run::Streams;
+use crate::tool::FromServer;
+
+/// What a server said.
+enum Said {
+    /// The tool is what was remembered, and this is its answer.
+    Answer(Answer),
+    /// It is not, so it was not called.
+    Differs(Option<Change>),
+}
+
+/// What an attempt came to.
+struct Came {
+    judged: Judged,
+    metadata: Value,
+    stderr: Option<Stream>,
+}
+
+/// One attempt.
+pub(super) fn attempt(
+    id: &CallId,
+    prepared: &Prepared,
+    front: &Front,
+    (from, policy): (&FromServer, &Arc<Effective>),
+    wall: u64,
+) -> Result<CallResult, CallError> {
+    let streams = (front.streams)();
+    let keeps = streams.stdout.is_none();
+    let came = in_event_loop(run(id, prepared, front, (from, policy), streams, wall));
+    crate::sys::default_signals();
+    let (Came { judged, metadata, stderr }, place) = came?;
+    let judged = redacted(checked(prepared, judged), &front.redactor);
+    let streams = [None, stderr.filter(|_| keeps)];
+    let mut result = assemble(id, prepared, judged, metadata, streams);
+    place.tell(&mut result.metadata);
+    Ok(result)
+}
+
+async fn run(
+    id: &CallId,
+    prepared: &Prepared,
+    front: &Front,
+    (from, policy): (&FromServer, &Arc<Effective>),
+    mut streams: Streams,
+    wall: u64,
+) -> Result<(Came, Place), CallError> {
+    let scene = &prepared.scene;
+    let mut cancel =
+        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+    let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
+    let place =
+        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, told).await?;
+    let tighten = prepared.tighten.iter().copied().chain([(Limit::Wall, wall)]);
+    let site = Site {
+        root: scene.workspace.root().to_owned(),
+        places: &scene.places,
+        config: &scene.config,
+        image: scene.image.clone(),
+        tighten: tighten.collect(),
+        warmth: scene.warmth,
+    };
+    let mut decided = decide(&from.server, Arc::clone(policy), site)?;
+    let record = Record::open(&scene.places)?;
+    if decided.asks() {
+        let (question, arguments) =
+            Question::of_command(Some(prepared.definition.name.as_str()), &decided, true);
+        let asker = asker(id, prepared, Arc::clone(&front.asking))?;
+        match asker.ask("exec", question, arguments).await {
+            Ok(()) => decided.approval = Approval::Given,
+            Err(refusal) => {
+                let mut came = refused(record, &decided, id, from)?;
+                if let Some(error) = &mut came.judged.error {
+                    error.suggestion = refusal.suggestion;
+                }
+                return Ok((came, place));
+            }
+        }
+    }
+    if !decided.is_allowed() {
+        return Ok((refused(record, &decided, id, from)?, place));
+    }
+    let talk = async |client: &mut crate::call::mcp::Talker| {
+        let peer = client.greet().await?.clone();
+        let tools = client.tools().await?;
+        if let Some(change) = differs(&from.offered, &tools) {
+            return Ok((peer, Said::Differs(change)));
+        }
+        let answer = client.call(&from.offered.name, &prepared.args).await?;
+        Ok((peer, Said::Answer(answer)))
+    };
+    let spoken = converse(record, &decided, streams.stderr, &mut cancel, Some(id), talk).await?;
+    Ok((judge(from, spoken), place))
+}
+
+/// How a tool differs from what was remembered; nothing if it does not.
+#[expect(clippy::option_option, reason = "that it differs, and how if that can be told")]
+fn differs(remembered: &Offered, tools: &[Offered]) -> Option<Option<Change>> {
+    let now: Vec<Offered> =
+        tools.iter().filter(|tool| tool.name == remembered.name).cloned().collect();
+    match now.as_slice() {
+        [one] if one.digest() == remembered.digest() => None,
+        several => {
+            let mut changes = changes(std::slice::from_ref(remembered), several);
+            Some(changes.pop().map(|(_, change)| change))
+        }
+    }
+}
+
+/// A server that may not run.
+fn refused(
+    record: Record,
+    decided: &Decided,
+    id: &CallId,
+    from: &FromServer,
+) -> Result<Came, CallError> {
+    let result = refuse(record, decided, Some(id), None)?;
+    let CallResult { ending, error, call, .. } = result;
+    let error = error.map(|error| ErrorObject {
+        message: format!("the server {} may not run: {}", from.name, error.message),
+        ..error
+    });
+    let metadata = told(Value::Null, from, &call, None, Vec::new());
+    Ok(Came { judged: Judged { ending, value: None, error }, metadata, stderr: None })
+}
+
+/// Judges by the table above.
+fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
+    let Spoken { said, mut result } = spoken;
+    let (metadata, call) = (result.metadata.take(), result.call.clone());
+    match said {
+        Ok((peer, Said::Answer(Answer::Value { value, attachments }))) => Came {
+            judged: Judged { ending: Ending::ok(), value: Some(value), error: None },
+            metadata: told(metadata, from, &call, Some(&peer), attachments),
+            stderr: result.stderr,
+        },
+        Ok((peer, Said::Answer(Answer::Failed { message, data }))) => Came {
+            judged: threw_by_itself(message, data),
+            metadata: told(metadata, from, &call, Some(&peer), Vec::new()),
+            stderr: result.stderr,
+        },
+        Ok((peer, Said::Differs(change))) => Came {
+            judged: another(from, change.as_ref()),
+            metadata: told(metadata, from, &call, Some(&peer), Vec::new()),
+            stderr: result.stderr,
+        },
+        Err(error) => {
+            let (ending, object) = broke(&error, result);
+            let judged = Judged { ending, value: None, error: Some(object) };
+            let metadata = told(metadata, from, &call, None, Vec::new());
+            Came { judged, metadata, stderr: None }
+        }
+    }
+}
+
+/// How it ran, as results and records tell it: as the server's command did, and by whom.
+fn told(
+    mut metadata: Value,
+    from: &FromServer,
+    call: &str,
+    peer: Option<&Peer>,
+    attachments: Vec<Attachment>,
+) -> Value {
+    if metadata.is_null() {
+        metadata = json!({});
+    }
+    metadata["mcp"] = json!({
+        "server": from.name, "tool": from.offered.name, "call": call, "says": peer,
+    });
+    if !attachments.is_empty() {
+        metadata["mcp"]["attachments"] = attachments.into();
+    }
+    // A server has nobody to ask.
+    metadata["broker"] = broker(&BrokerUsage::default(), &[], &crate::audit::Redactor::new());
+    metadata
+}
+
+/// A tool that is not what was remembered.
+fn another(from: &FromServer, change: Option<&Change>) -> Judged {
+    let (server, tool) = (&from.name, &from.offered.name);
+    let message = match change {
+        Some(Change::Removed) => format!("the server {server} does not offer {tool} any more"),
+        Some(Change::Changed { parts }) => format!(
+            "the server {server} says something else of {tool} than when it was asked: its {} changed",
+            parts.join(", ")
+        ),
+        Some(Change::Added) | None => {
+            format!("the server {server} offers {tool} more than once now")
+        }
+    };
+    let code = "tool_digest_mismatch";
+    let error = ErrorObject {
+        code: code.to_owned(),
+        message: format!("{message}; it was not called"),
+        recoverable: false,
+        suggestion: Some(format!("look at what changed, then use it: runner mcp refresh {server}")),
+        rule: None,
+        stack: None,
+        details: None,
+    };
+    Judged { ending: Ending::of_kind(Kind::Denied, code), value: None, error: Some(error) }
+}

@@ -1,0 +1,27 @@
+//! `runner mcp …`: servers whose tools can be used.
+
+mod list;
+mod refresh;
+
+use clap::Subcommand;
+
+use crate::cli::printer::Printer;
+use crate::error::Error;
+use crate::exit::Ending;
+
+/// The subcommands of `mcp`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the servers that are configured, and what is known of each
+    List(list::Args),
+    /// Ask servers what they offer, and remember it
+    Refresh(refresh::Args),
+}
+
+/// Runs one of them.
+pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+    match command {
+        Command::List(args) => list::run(&args, printer),
+        Command::Refresh(args) => refresh::run(args, printer),
+    }
+}

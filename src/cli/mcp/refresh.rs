@@ -1,0 +1,201 @@
+//! `runner mcp refresh`: servers are started, each in a sandbox, and asked what they offer. What changed is said.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::approvals::ApprovalId;
+use crate::audit::Redactor;
+use crate::call::Asking;
+use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
+use crate::cli::ask::{Yes, approver};
+use crate::cli::policy::view::View;
+use crate::cli::printer::{Format, Printer};
+use crate::cli::style;
+use crate::cli::tool::desk::Desk;
+use crate::cli::usage::UsageError;
+use crate::cli::visible::{visible, visible_block};
+use crate::config::{ServerName, ServerNameError};
+use crate::error::Error;
+use crate::exit::Ending;
+use crate::mcp::{Change, Remembered};
+use crate::policies::Choice;
+use crate::text::counted;
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without a name every server that can be used here is asked. A server runs under the policy that its definition names,\nelse under --policy. A tool that changed is another tool: approvals of it are void.\n\nExamples:\n  runner mcp refresh\n  runner mcp refresh files --policy develop\n\nExit codes: 0 all answered, else as for `runner exec` of the first server that did not."
+)]
+pub struct Args {
+    /// Servers by name
+    #[arg(value_name = "NAME", value_parser = name)]
+    names: Vec<ServerName>,
+    /// The policy that decides about servers that name none [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+    /// Look as if from this folder
+    #[arg(long, short = 'C', visible_alias = "workdir", value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Approve servers that the policy asks about
+    #[arg(long, short = 'y')]
+    yes: bool,
+    /// Use this approval, which somebody gave with `runner approve`
+    #[arg(long, value_name = "ID")]
+    approve: Vec<ApprovalId>,
+}
+
+fn name(word: &str) -> Result<ServerName, ServerNameError> {
+    word.parse()
+}
+
+pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    let servers = Servers::find(args.cwd.as_deref())?;
+    let known = servers.known();
+    let wanted = wanted(&args.names, &known)?;
+    let choice = args.policy.unwrap_or_default();
+    let yes = if args.yes { Yes::Typed } else { Yes::NotTyped };
+    let asking = Arc::new(Asking {
+        approver: approver(yes, Arc::new(Desk::new())),
+        named: args.approve,
+        times: servers.config().approvals(),
+        places: servers.places().clone(),
+        redactor: Redactor::new(),
+    });
+    let mut ending = Ending::ok();
+    let mut rows = Vec::new();
+    for it in wanted {
+        let outcome = servers.refresh(it, &choice, Some(Arc::clone(&asking)))?;
+        let (row, ended) = match &outcome {
+            Refresh::Done(done) => (done_row(it, done), Ending::ok()),
+            Refresh::Refused(result) => (
+                json!({ "name": it.name, "error": result.error, "call": result.call }),
+                result.ending.clone(),
+            ),
+            Refresh::Failed(failed) => (
+                json!({ "name": it.name, "error": failed.error, "call": failed.call }),
+                failed.ending.clone(),
+            ),
+        };
+        if ending == Ending::ok() {
+            ending = ended;
+        }
+        rows.push(row);
+        if printer.format() == Format::Text {
+            match &outcome {
+                Refresh::Done(done) => told(it, done, printer)?,
+                Refresh::Refused(result) => {
+                    printer.talk(format_args!("{}: the server may not run", it.name));
+                    if let Some(explanation) = &result.explanation {
+                        let words: Vec<String> = it
+                            .server
+                            .command
+                            .iter()
+                            .map(|it| runner_policy::word::quoted(it))
+                            .collect();
+                        let asked = words.join(" ");
+                        let view = View { asked: &asked, explanation }.to_string();
+                        printer.talk(view.trim_end());
+                    }
+                    if let Some(error) = result.error.as_ref().filter(|it| it.details.is_some()) {
+                        printer.hint(error.suggestion.as_deref().unwrap_or_default());
+                    }
+                    if it.server.policy.is_none() {
+                        printer.hint(&format!("name a policy that lets it run: --policy NAME, or `policy: NAME` of mcp.servers.{} in the configuration", it.name));
+                    }
+                }
+                Refresh::Failed(failed) => broken(it, failed, printer),
+            }
+        }
+    }
+    if printer.format() == Format::Json {
+        printer.json(&json!({ "servers": rows }))?;
+    } else if known.is_empty() {
+        printer.hint("no server is configured, or all are off; runner mcp list shows them");
+    }
+    Ok(ending)
+}
+
+/// The named servers, or all.
+fn wanted<'k>(names: &[ServerName], known: &'k [Remembered]) -> Result<Vec<&'k Remembered>, Error> {
+    if names.is_empty() {
+        return Ok(known.iter().collect());
+    }
+    let find = |name: &ServerName| {
+        known.iter().find(|it| it.name == *name).ok_or_else(|| {
+            Error::from(UsageError::Option {
+                option: "NAME".to_owned(),
+                why: format!(
+                    "there is no server `{name}` that can be used here; runner mcp list shows all"
+                ),
+            })
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn done_row(it: &Remembered, done: &Refreshed) -> Value {
+    let names: Vec<&String> = done.asked.tools.iter().map(|tool| &tool.name).collect();
+    let changes = done.changes.as_ref().map(|changes| {
+        let each = |(tool, change): &(String, Change)| json!({ "tool": tool, "change": change });
+        changes.iter().map(each).collect::<Vec<_>>()
+    });
+    json!({
+        "name": it.name, "says": done.asked.peer, "policy": done.asked.policy, "tools": names,
+        "changes": changes, "call": done.call,
+    })
+}
+
+fn told(it: &Remembered, done: &Refreshed, printer: &mut Printer) -> Result<(), Error> {
+    let (good, warn, faint) = (style::GOOD, style::WARN, style::FAINT);
+    let peer = &done.asked.peer;
+    let itself = format!("{} {}", visible(&peer.name), visible(&peer.version));
+    printer.data(format_args!(
+        "{good}✓{good:#} {}: {}  {faint}{}, protocol {}, policy {}{faint:#}\n",
+        it.name,
+        counted(done.asked.tools.len(), "tool"),
+        itself.trim(),
+        peer.protocol,
+        done.asked.policy,
+    ))?;
+    for (tool, change) in done.changes.iter().flatten() {
+        let tool = visible(tool);
+        match change {
+            Change::Added => printer.data(format_args!("  + {tool}\n"))?,
+            Change::Removed => printer.data(format_args!("  {warn}-{warn:#} {tool}\n"))?,
+            Change::Changed { parts } => {
+                let parts = parts.join(", ");
+                printer.data(format_args!("  {warn}! {tool} CHANGED:{warn:#} {parts}\n"))?;
+            }
+        }
+    }
+    let changed = |it: &&(String, Change)| matches!(it.1, Change::Changed { .. });
+    let count = done.changes.iter().flatten().filter(changed).count();
+    if count > 0 {
+        printer.hint(&format!(
+            "{} of {} not what it was: read it before you use it (runner tool info); approvals of it are void",
+            counted(count, "tool"),
+            it.name
+        ));
+    }
+    Ok(())
+}
+
+fn broken(it: &Remembered, failed: &Failed, printer: &mut Printer) {
+    let bad = style::BAD;
+    let error = &failed.error;
+    printer.talk(format_args!(
+        "{bad}✗{bad:#} {}: {bad}{}:{bad:#} {}",
+        it.name,
+        visible(&error.code),
+        visible_block(&error.message)
+    ));
+    let details = error.details.as_ref();
+    if let Some(words) = details.and_then(|details| details["data"]["stderr"].as_str()) {
+        printer.talk(format_args!("it wrote: {}", visible_block(words)));
+    }
+    if let Some(suggestion) = &error.suggestion {
+        printer.hint(suggestion);
+    }
+}
