@@ -7,6 +7,7 @@ use runner_policy::Effective;
 use runner_policy::limits::Limit;
 
 use super::talk::{Site, Spoken, broke, converse, decide};
+use crate::audit::Redactor;
 use crate::call::CallError;
 use crate::call::approval::Asking;
 use crate::call::result::{CallResult, ErrorObject};
@@ -132,7 +133,10 @@ impl Servers {
         let (peer, tools) = match said {
             Ok(said) => said,
             Err(error) => {
-                let (ending, error) = broke(&error, result);
+                let (ending, mut error) = broke(&error, result);
+                let redactor = Redactor::new();
+                error.message = redactor.text(&error.message).into_owned();
+                error.details = error.details.map(|details| redactor.json(&details));
                 return Ok(Refresh::Failed(Box::new(Failed { ending, error, call })));
             }
         };

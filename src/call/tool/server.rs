@@ -16,7 +16,7 @@ use runner_policy::Effective;
 use runner_policy::limits::Limit;
 use serde_json::{Value, json};
 
-use super::consent::asker;
+use super::consent::{Consent, asker};
 use super::outcome::{Judged, threw_by_itself};
 use super::prepare::Prepared;
 use super::run::{Front, assemble, broker, checked, redacted};
@@ -83,9 +83,9 @@ async fn run(
     let scene = &prepared.scene;
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-    let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
+    let (subject, tell) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
     let place =
-        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, told).await?;
+        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, tell).await?;
     let tighten = prepared.tighten.iter().copied().chain([(Limit::Wall, wall)]);
     let site = Site {
         root: scene.workspace.root().to_owned(),
@@ -101,7 +101,15 @@ async fn run(
         let (question, arguments) =
             Question::of_command(Some(prepared.definition.name.as_str()), &decided, true);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
-        match asker.ask("exec", question, arguments).await {
+        let answer = tokio::select! {
+            answer = asker.ask("exec", question, arguments) => answer,
+            cause = cancel.asked() => {
+                let judged = Consent::Cancelled(cause).refusal(prepared.definition.name.as_str());
+                let metadata = told(Value::Null, from, None, None, Vec::new());
+                return Ok((Came { judged, metadata, stderr: None }, place));
+            }
+        };
+        match answer {
             Ok(()) => decided.approval = Approval::Given,
             Err(refusal) => {
                 let mut came = refused(record, &decided, id, from)?;
@@ -155,7 +163,7 @@ fn refused(
         message: format!("the server {} may not run: {}", from.name, error.message),
         ..error
     });
-    let metadata = told(Value::Null, from, &call, None, Vec::new());
+    let metadata = told(Value::Null, from, Some(&call), None, Vec::new());
     Ok(Came { judged: Judged { ending, value: None, error }, metadata, stderr: None })
 }
 
@@ -166,23 +174,23 @@ fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
     match said {
         Ok((peer, Said::Answer(Answer::Value { value, attachments }))) => Came {
             judged: Judged { ending: Ending::ok(), value: Some(value), error: None },
-            metadata: told(metadata, from, &call, Some(&peer), attachments),
+            metadata: told(metadata, from, Some(&call), Some(&peer), attachments),
             stderr: result.stderr,
         },
         Ok((peer, Said::Answer(Answer::Failed { message, data }))) => Came {
             judged: threw_by_itself(message, data),
-            metadata: told(metadata, from, &call, Some(&peer), Vec::new()),
+            metadata: told(metadata, from, Some(&call), Some(&peer), Vec::new()),
             stderr: result.stderr,
         },
         Ok((peer, Said::Differs(change))) => Came {
             judged: another(from, change.as_ref()),
-            metadata: told(metadata, from, &call, Some(&peer), Vec::new()),
+            metadata: told(metadata, from, Some(&call), Some(&peer), Vec::new()),
             stderr: result.stderr,
         },
         Err(error) => {
             let (ending, object) = broke(&error, result);
             let judged = Judged { ending, value: None, error: Some(object) };
-            let metadata = told(metadata, from, &call, None, Vec::new());
+            let metadata = told(metadata, from, Some(&call), None, Vec::new());
             Came { judged, metadata, stderr: None }
         }
     }
@@ -192,7 +200,7 @@ fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
 fn told(
     mut metadata: Value,
     from: &FromServer,
-    call: &str,
+    call: Option<&str>,
     peer: Option<&Peer>,
     attachments: Vec<Attachment>,
 ) -> Value {

@@ -204,3 +204,48 @@ fn a_policy_decides_about_the_server_itself() {
     let (result, _) = call(&home, "s__echo", &["--arg", "text=hi", "--policy", "serve"]);
     assert_eq!(told(&result), ("completed", 0, ""), "{result}");
 }
+
+#[test]
+fn where_the_policy_asks_about_the_server_somebody_is_asked() {
+    if !containers() {
+        return;
+    }
+    let home = home("honest", "");
+    let asks = super::POLICY
+        .replace("allow: \"node", "ask: \"node")
+        .replace("name: serve", "name: asking");
+    home.user_policy("asking", &asks);
+    home.config("pool: { size: 0 }\nmcp: { servers: { s: { command: [node, server.mjs, honest], policy: asking } } }\n");
+    let (asked, ran) = refresh(&home);
+    assert_eq!(
+        (ran.code, &asked["error"]["code"]),
+        (Some(77), &json!("approval_needed")),
+        "{asked}"
+    );
+    let list = home.run(["--json", "mcp", "list"]).json();
+    assert_eq!(list["servers"][0]["state"], "never", "nothing was started: {list}");
+    let ran = home.run(["--json", "mcp", "refresh", "s", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+    let ran = home.run(["--json", "tool", "run", "s__echo", "--arg", "text=hi"]);
+    assert_eq!(ran.code, Some(77), "{} {}", ran.out, ran.err);
+    let (result, ran) = call(&home, "s__echo", &["--arg", "text=hi"]);
+    assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+}
+
+#[test]
+fn what_failed_in_passing_is_tried_again_with_a_new_server() {
+    if !containers() {
+        return;
+    }
+    let home = home("honest", "");
+    refresh(&home);
+    let (result, _) = call(&home, "s__sleep", &["--retry", "QUICK", "--timeout", "2s"]);
+    assert_eq!(told(&result).0, "timeout", "{result}");
+    let attempts = result["metadata"]["attempts"].as_array().unwrap_or_else(|| panic!("{result}"));
+    assert!(attempts.len() > 1, "{result}");
+    // What is about safety is never tried again.
+    fs::write(home.path("project/mood"), "Something else.\n").unwrap();
+    let (result, _) = call(&home, "s__echo", &["--arg", "text=hi", "--retry", "AGGRESSIVE"]);
+    assert_eq!(told(&result), ("denied", 126, "tool_digest_mismatch"), "{result}");
+    assert!(result["metadata"]["attempts"].is_null(), "{result}");
+}

@@ -140,7 +140,7 @@ fn a_definition_bounds_the_time_of_a_call() {
     if !containers() {
         return;
     }
-    let home = home("honest", "      timeout: 3s\n");
+    let home = home("honest", "      timeout: 8s\n");
     refresh(&home);
     let (result, _) = call(&home, "s__sleep", &[]);
     assert_eq!(told(&result), ("timeout", 124, "timeout"), "{result}");
