@@ -3,6 +3,8 @@
 //! For the registry, which must not start anything. A server that was never asked, or that is another now, offers
 //! nothing until somebody asks it: `runner mcp refresh`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::client::Peer;
@@ -85,10 +87,12 @@ pub fn remembered(
     let state = places.state.as_deref();
     let there = state.is_some_and(|state| state.join("store.db").is_file());
     let store = there.then(|| Store::open(state).ok()).flatten();
+    // Several servers may name one policy, and reading one is the dearest part of this.
+    let mut policies = BTreeMap::new();
     servers
         .into_iter()
         .map(|(name, server)| {
-            let identity = identity(name, &server.value, places);
+            let identity = identity(name, &server.value, places, &mut policies);
             let known = store.as_ref().map_or(Known::Never, |it| known(it, name, &identity));
             let (server, source) = (server.value.clone(), server.source.clone());
             Remembered { name: name.clone(), server, source, identity, known }
@@ -97,12 +101,21 @@ pub fn remembered(
 }
 
 /// What a server is made from, here and now.
-fn identity(name: &ServerName, server: &Server, places: &Places) -> Identity {
+fn identity(
+    name: &ServerName,
+    server: &Server,
+    places: &Places,
+    policies: &mut BTreeMap<String, Option<String>>,
+) -> Identity {
     let root = places.workspace.clone().unwrap_or_default();
-    let policy = server.policy.as_ref().and_then(|named| {
+    let digest = |named: &String| {
         let policy = load(&Choice::Named(named.clone()), places, Trust::Required).ok()?.policy;
         Some(policy.digest.to_hex().to_string())
-    });
+    };
+    let policy = server
+        .policy
+        .as_ref()
+        .and_then(|named| policies.entry(named.clone()).or_insert_with_key(digest).clone());
     Identity::of(name, server, &root, policy.as_deref())
 }
 

@@ -243,3 +243,27 @@ fn another(from: &FromServer, change: Option<&Change>) -> Judged {
     };
     Judged { ending: Ending::of_kind(Kind::Denied, code), value: None, error: Some(error) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, about: &str) -> Offered {
+        let said = json!({ "description": about, "inputSchema": { "type": "object" } });
+        let said = said.as_object().cloned().unwrap_or_default();
+        Offered { name: name.to_owned(), said }
+    }
+
+    #[test]
+    fn a_tool_is_called_only_if_it_is_offered_once_and_as_it_was() {
+        let remembered = tool("a", "x");
+        let (same, other) = (tool("a", "x"), tool("b", "x"));
+        assert_eq!(differs(&remembered, &[other.clone(), same.clone()]), None, "the control");
+        assert_eq!(differs(&remembered, &[other]), Some(Some(Change::Removed)));
+        let changed = Some(Some(Change::Changed { parts: vec!["description"] }));
+        assert_eq!(differs(&remembered, &[tool("a", "y")]), changed);
+        // Which of two would be called is the server's choice.
+        assert_eq!(differs(&remembered, &[same.clone(), same]), Some(None));
+        assert!(differs(&remembered, &[tool("a", "x"), tool("a", "y")]).is_some());
+    }
+}
