@@ -206,7 +206,7 @@ fn a_ledger_of_before_the_chain_is_sealed_by_the_next_call() {
     // As the version before left it: no links, no key, no head.
     change(
         &home,
-        "DROP TABLE approvals; DROP TABLE tool_calls; DROP TABLE breakers; DROP TABLE changes;
+        "DROP TABLE approvals; DROP TABLE tool_calls; DROP TABLE breakers; DROP TABLE changes; DROP TABLE offers;
          DROP INDEX events_of_calls; CREATE INDEX events_by_time ON events (at);
          ALTER TABLE events DROP COLUMN link; ALTER TABLE events DROP COLUMN vouches;
          ALTER TABLE events DROP COLUMN signature; PRAGMA user_version = 2",
