@@ -131,7 +131,7 @@ impl Started {
         parent: Option<&CallId>,
     ) -> Self {
         let redactor = Redactor::new();
-        let hidden = |text: &str| redactor.text(text).into_owned();
+        let hidden = |text: &str| redactor.line(text);
         Self {
             kind: "exec",
             parent: parent.map(ToString::to_string),

@@ -7,6 +7,7 @@
 //! text; the result is never longer than twice the text and a mask, and redacting it again changes nothing.
 
 mod known;
+mod line;
 mod names;
 mod shapes;
 #[cfg(test)]
@@ -82,6 +83,24 @@ impl Redactor {
         }
     }
 
+    /// A command line without secrets; nothing of it hides behind one.
+    #[must_use]
+    pub fn line(&self, line: &str) -> String {
+        line::redact(&self.values(line))
+    }
+
+    /// Whether [`Self::text`] hides more than secrets: what could be words of their own, or do something in a shell.
+    #[must_use]
+    pub fn hides_words(&self, text: &str) -> bool {
+        hides_words(text, |text| self.text(text).into_owned())
+    }
+
+    /// The same of [`Self::line`].
+    #[must_use]
+    pub fn hides_words_of_line(&self, line: &str) -> bool {
+        hides_words(line, |line| self.line(line))
+    }
+
     /// A text without the exact values that were learned; shapes and names are left alone. For what a tool is
     /// given: it may have tokens of its own.
     #[must_use]
@@ -106,12 +125,14 @@ impl Redactor {
     /// The words of a command without secrets. Options that are named like secrets hide the word after them.
     #[must_use]
     pub fn argv(&self, argv: &[String]) -> Vec<String> {
-        let mut hides = false;
+        let mut before = "";
         argv.iter()
             .map(|word| {
-                let hidden = std::mem::replace(&mut hides, names::is_secret_option(word));
-                if hidden && !word.starts_with('-') && !word.is_empty() {
+                let before = std::mem::replace(&mut before, word);
+                if names::is_secret_option(before) && !word.starts_with('-') && !word.is_empty() {
                     MASK.to_owned()
+                } else if line::runs_a_line(before) {
+                    self.line(word)
                 } else {
                     self.text(word).into_owned()
                 }
@@ -149,6 +170,14 @@ impl Redactor {
             Value::Number(_) | Value::Bool(_) | Value::Null => value.clone(),
         }
     }
+}
+
+/// Whether a mask hides blanks or operators. A scheme before a token is no word of its own.
+fn hides_words(text: &str, redact: impl Fn(&str) -> String) -> bool {
+    let whole = line::without_schemes(text);
+    let active = |c: &char| c.is_whitespace() || ";&|<>()$`".contains(*c);
+    let count = |text: &str| text.chars().filter(active).count();
+    count(&redact(&whole)) < count(&whole)
 }
 
 /// What a value stands under.

@@ -75,7 +75,7 @@ const HINTS: &[&str] = &[
     "private-key", "privatekey", "credential",
 ];
 
-fn could_hold(text: &str) -> bool {
+pub(super) fn could_hold(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     (lower.contains("://") && lower.contains('@')) || HINTS.iter().any(|hint| lower.contains(hint))
 }
@@ -125,6 +125,14 @@ pub(super) fn redact(text: &str) -> Cow<'_, str> {
         redacted = Cow::Owned(next);
     }
     redacted
+}
+
+/// The text without private keys, which are many lines.
+pub(super) fn without_keys(text: &str) -> Cow<'_, str> {
+    match shapes() {
+        Some(shapes) => shapes.each[0].replace_all(text, masked),
+        None => Cow::Borrowed(MASK),
+    }
 }
 
 fn masked(found: &Captures<'_>) -> String {

@@ -265,6 +265,9 @@ fn redacting_again_changes_nothing_and_nothing_grows() {
         assert_eq!(redactor.text(&once), once, "{text:?}");
         assert!(once.len() <= 2 * text.len() + MASK.len(), "{text:?} {once:?}");
         assert!(!once.contains("canary/canary"), "{text:?}");
+        let line = redactor.line(&text);
+        assert!(!line.contains("canary/canary"), "{text:?}");
+        assert!(line.len() <= 2 * text.len() + MASK.len(), "{text:?} {line:?}");
     }
 }
 
