@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::chain::{Columns, Line, Link, Stretch, hex};
 use super::event::{Event, Kind};
-use super::seal::{Head, Known, Seal};
+use super::seal::{Head, Known, Recorded, Seal, vouches};
+use super::verify::LAG;
 use crate::engine::{CallId, Owner};
 use crate::store::{Store, StoreError};
 use crate::text::harmless_json;
@@ -136,7 +137,11 @@ impl Ledger {
         let seal = match self.seal.get() {
             Some(seal) => seal,
             None => {
-                let opened = Seal::open_or_make(self.store.folder())?;
+                let recorded = match last(&transaction).map_err(fail)? {
+                    Some(_) => Recorded::Something,
+                    None => Recorded::Nothing,
+                };
+                let opened = Seal::open_or_make(self.store.folder(), recorded)?;
                 self.seal.get_or_init(|| opened)
             }
         };
@@ -165,13 +170,7 @@ fn extend(
     let last = last(transaction)?;
     let (mut seq, mut link, first) = match last {
         None => (0, Link::FIRST, 1),
-        Some(Last { seq, link: Some(link) }) => (seq, link, seq + 1),
-        // Records of before the chain, which nobody has vouched for yet. After that, missing links are a gap.
-        Some(Last { link: None, .. }) if is_empty(head, seal) => {
-            let (seq, link) = link_older(transaction)?;
-            (seq, link, 1)
-        }
-        Some(Last { seq, link: None }) => (seq, Link::FIRST, seq + 1),
+        Some(Last { seq, link }) => (seq, link.unwrap_or(Link::FIRST), seq + 1),
     };
     let gap = gap(transaction, seal, head, last)?;
     let known = if gap.is_some() { Known::Replaced } else { Known::Follows };
@@ -204,25 +203,22 @@ pub(super) fn link_of(value: rusqlite::types::ValueRef<'_>) -> Option<Link> {
     value.as_blob_or_null().ok().flatten().and_then(Link::from_bytes)
 }
 
-/// Whether the head is the one that was made with the key, before any record.
-fn is_empty(head: &Head, seal: &Seal) -> bool {
-    matches!(head, Head::Signed(stretch, public) if stretch.last == 0 && *public == seal.public())
-}
-
-/// Links the records of before the chain. They are signed together with the next one.
-fn link_older(transaction: &Transaction<'_>) -> rusqlite::Result<(i64, Link)> {
-    let mut older =
-        transaction.prepare("SELECT seq, at, call, kind, body FROM events ORDER BY seq")?;
-    let mut rows = older.query([])?;
-    let mut set = transaction.prepare("UPDATE events SET link = ?2 WHERE seq = ?1")?;
-    let (mut seq, mut link) = (0, Link::FIRST);
-    while let Some(row) = rows.next()? {
-        seq = row.get(0)?;
-        let (call, kind, body): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
-        link = link.then(Columns { seq, at: row.get(1)?, call: &call, kind: &kind, body: &body });
-        set.execute(params![seq, link.bytes()])?;
-    }
-    Ok((seq, link))
+/// Whether an empty head is one that lags: the first records were appended with its key, and those who did so may have
+/// died before they brought it up to date.
+fn lags(transaction: &Transaction<'_>, seal: &Seal) -> rusqlite::Result<bool> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM events WHERE signature IS NOT NULL LIMIT ?1)";
+    let appends: u32 = transaction.prepare_cached(count)?.query_row([LAG + 1], |row| row.get(0))?;
+    let newest = "SELECT seq, link, vouches, signature FROM events ORDER BY seq DESC LIMIT 1";
+    let signed = transaction.prepare_cached(newest)?.query_row([], |row| {
+        let (last, vouched): (i64, Option<i64>) = (row.get(0)?, row.get(2)?);
+        let signature: Option<Vec<u8>> = row.get(3)?;
+        let link = link_of(row.get_ref(1)?);
+        Ok(link.zip(vouched).zip(signature).is_some_and(|((link, vouched), signature)| {
+            let first = last.saturating_sub(vouched).saturating_add(1);
+            vouches(&seal.public(), Stretch { first, last, link }, &signature)
+        }))
+    })?;
+    Ok(appends <= LAG && signed)
 }
 
 /// What is recorded if the head is none of this chain: work goes on, and `audit verify` never forgets it.
@@ -243,7 +239,13 @@ fn gap(
             let named = match last {
                 // Most of the time nobody came in between.
                 Some(last) if last.seq == stretch.last => last.link,
-                _ if stretch.last == 0 => return Ok(None),
+                None if stretch.last == 0 => return Ok(None),
+                Some(_) if stretch.last == 0 => {
+                    if lags(transaction, seal)? {
+                        return Ok(None);
+                    }
+                    return Ok(Some(told(&json!({ "head": "empty", "found": found }))));
+                }
                 _ => transaction
                     .prepare_cached("SELECT link FROM events WHERE seq = ?1")?
                     .query_row([stretch.last], |row| Ok(link_of(row.get_ref(0)?)))
@@ -256,7 +258,11 @@ fn gap(
             json!({ "head": stretch.last, "link": stretch.link, "found": found })
         }
     };
-    Ok(Some(Line { call: String::new(), kind: Kind::Gap, body: body.to_string() }))
+    Ok(Some(told(&body)))
+}
+
+fn told(body: &serde_json::Value) -> Line {
+    Line { call: String::new(), kind: Kind::Gap, body: body.to_string() }
 }
 
 impl Event<'_> {

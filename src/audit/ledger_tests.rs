@@ -65,3 +65,35 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     assert!(ledger.beginning("nosuch").unwrap().is_empty());
     assert_eq!(ledger.show(&denied).unwrap().len(), 2);
 }
+
+#[test]
+fn an_empty_head_that_was_put_back_is_a_gap_and_one_that_lags_is_none() {
+    for (appends, changed, sound) in
+        [(1, "", true), (16, "", true), (17, "", false), (3, CUT, false)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let head = dir.path().join("ledger.head");
+        crate::audit::seal::Seal::open_or_make(dir.path(), crate::audit::seal::Recorded::Nothing)
+            .unwrap();
+        let empty = std::fs::read(&head).unwrap();
+        let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
+        let owner = Owner::this().unwrap();
+        let append = || {
+            let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
+            ledger.append(&CallId::fresh().unwrap(), Event::Refused(&refused), &owner).unwrap();
+        };
+        for _ in 0..appends {
+            append();
+        }
+        ledger.store().connection().execute_batch(changed).unwrap();
+        std::fs::write(&head, &empty).unwrap();
+        append();
+        let report = ledger.verify(0, None).unwrap();
+        assert_eq!(report.findings.is_empty(), sound, "{appends} {changed} {:?}", report.findings);
+        let gaps = if sound { 0 } else { 1 };
+        assert_eq!(report.records, appends + 1 + gaps, "{appends} {changed}");
+    }
+}
+
+/// What whoever changes records would do to have them linked and signed anew.
+const CUT: &str = "UPDATE events SET at = at + 1, link = NULL, vouches = NULL, signature = NULL";

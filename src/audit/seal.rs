@@ -11,6 +11,9 @@
 //! append by anybody brings it up to date. It has one sector's room and is overwritten in place under a lock:
 //! no reader and no death sees half of it, and nothing waits for the disk.
 //!
+//! A key is made for a ledger without records, and for no other: whoever could have a new key made for records that are
+//! there could change them first. Without the key of its records a ledger takes no more of them.
+//!
 //! Trust boundary: whoever can read the key can sign anything, so this shows edits by anyone who cannot,
 //! and not by the caller's own account or root.
 
@@ -63,13 +66,26 @@ pub(super) enum Known {
     Replaced,
 }
 
+/// Whether the ledger has records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It has none.
+    Nothing,
+    /// It has some.
+    Something,
+}
+
 impl Seal {
-    /// The key in `folder`; made together with an empty head if it is missing. The caller holds the database's
-    /// write lock, so that two processes do not make two.
-    pub(super) fn open_or_make(folder: &Path) -> Result<Self, StoreError> {
-        match Self::open(folder)? {
-            Some(seal) => Ok(seal),
-            None => Self::make(folder),
+    /// The key in `folder`; made together with an empty head if it is missing and nothing is recorded. The caller holds
+    /// the database's write lock, so that two processes do not make two.
+    pub(super) fn open_or_make(folder: &Path, recorded: Recorded) -> Result<Self, StoreError> {
+        match (Self::open(folder)?, recorded) {
+            (Some(seal), _) => Ok(seal),
+            (None, Recorded::Nothing) => Self::make(folder),
+            (None, Recorded::Something) => {
+                let why = "it is missing, and there are records that it has signed".to_owned();
+                Err(StoreError::Seal("use", folder.join(KEY), why))
+            }
         }
     }
 
@@ -258,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(Seal::open(folder.path()).unwrap().is_none());
         assert_eq!(head(folder.path()).unwrap(), Head::Missing);
-        let seal = Seal::open_or_make(folder.path()).unwrap();
+        let seal = Seal::open_or_make(folder.path(), Recorded::Nothing).unwrap();
         assert!(matches!(seal.head().unwrap(), Head::Signed(Stretch { last: 0, .. }, _)));
         seal.advance(stretch(7), Known::Follows).unwrap();
         seal.advance(stretch(5), Known::Follows).unwrap();
@@ -274,15 +290,16 @@ mod tests {
     fn a_death_between_head_and_key_leaves_nothing_to_tell_of() {
         let folder = tempfile::tempdir().unwrap();
         let remove_key = || std::fs::remove_file(folder.path().join(KEY)).unwrap();
-        Seal::open_or_make(folder.path()).unwrap();
+        let make = || Seal::open_or_make(folder.path(), Recorded::Nothing).unwrap();
+        make();
         remove_key();
-        let seal = Seal::open_or_make(folder.path()).unwrap();
+        let seal = make();
         let empty = Stretch { first: 0, last: 0, link: Link::FIRST };
         assert_eq!(seal.head().unwrap(), Head::Signed(empty, seal.public()));
         // A head that tells of records is never replaced by a new key.
         seal.advance(stretch(7), Known::Follows).unwrap();
         remove_key();
-        let other = Seal::open_or_make(folder.path()).unwrap();
+        let other = make();
         assert_ne!(other.public(), seal.public());
         assert_eq!(other.head().unwrap(), Head::Signed(stretch(7), seal.public()));
     }
@@ -290,7 +307,7 @@ mod tests {
     #[test]
     fn a_head_that_somebody_wrote_without_the_key_is_broken() {
         let folder = tempfile::tempdir().unwrap();
-        let seal = Seal::open_or_make(folder.path()).unwrap();
+        let seal = Seal::open_or_make(folder.path(), Recorded::Nothing).unwrap();
         seal.advance(stretch(7), Known::Follows).unwrap();
         let path = folder.path().join(HEAD);
         let line = std::fs::read_to_string(&path).unwrap();
@@ -301,6 +318,16 @@ mod tests {
         }
         // A key that is none is an error, and never replaced.
         std::fs::write(folder.path().join(KEY), "").unwrap();
-        assert!(Seal::open_or_make(folder.path()).is_err());
+        assert!(Seal::open_or_make(folder.path(), Recorded::Nothing).is_err());
+    }
+
+    #[test]
+    fn no_key_is_made_for_records_that_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |recorded| Seal::open_or_make(folder.path(), recorded);
+        assert!(open(Recorded::Something).is_err());
+        assert!(!folder.path().join(KEY).exists() && !folder.path().join(HEAD).exists());
+        let seal = open(Recorded::Nothing).unwrap();
+        assert_eq!(open(Recorded::Something).unwrap().public(), seal.public());
     }
 }

@@ -28,7 +28,7 @@ use crate::store::StoreError;
 
 /// Appends that a head may lag by: as many processes must have died between an append and the head, with
 /// nobody appending after them.
-const LAG: u64 = 16;
+pub(super) const LAG: u32 = 16;
 /// How far around a wrong record its right place is looked for.
 const NEAR: usize = 64;
 /// Findings that are told.
@@ -422,7 +422,7 @@ impl Walk {
             let message =
                 format!("record {} is not the one that the head was signed for", stretch.last);
             self.find(stretch.last, "", Problem::Head, message);
-        } else if self.lag > LAG {
+        } else if self.lag > u64::from(LAG) {
             let message = format!(
                 "the head is {} appends old, which no death explains: an older one was put back",
                 self.lag

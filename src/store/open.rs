@@ -48,7 +48,7 @@ const STEPS: &[&str] = &["
         text   TEXT NOT NULL            -- JSON
     ) STRICT;
 ", "
-    -- The chain over the ledger. Rows of before have no links until the next append links and signs them.
+    -- The chain over the ledger. Rows of before have no links, and nobody vouches for them.
     ALTER TABLE events ADD COLUMN link BLOB;          -- digest of this row and of all before it
     ALTER TABLE events ADD COLUMN vouches INTEGER;    -- how many rows, up to this one, the signature is for
     ALTER TABLE events ADD COLUMN signature BLOB;

@@ -200,10 +200,45 @@ fn a_call_whose_end_was_taken_away_is_named() {
     assert_eq!(problems, ["changed", "unended"]);
 }
 
+/// A call that nothing can record: it does not run, and says why.
+fn assert_unrecorded(home: &Home) {
+    let ran = home.run(["--json", "exec", "--", "rm", "file"]);
+    assert_eq!(ran.code, Some(125), "{}", ran.out);
+    let error = &ran.json()["error"];
+    assert_eq!(error["code"], "ledger_seal", "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("ledger.key") && message.contains("missing"), "{message}");
+}
+
 #[test]
-fn a_ledger_of_before_the_chain_is_sealed_by_the_next_call() {
+fn no_new_key_vouches_for_records_that_are_there() {
     let home = six();
-    // As the version before left it: no links, no key, no head.
+    let kept = ["ledger.head", "ledger.key"].map(|name| {
+        let path = state(&home, name);
+        (fs::read(&path).expect("there"), path)
+    });
+    let remove = || kept.iter().for_each(|(_, path)| fs::remove_file(path).expect("removed"));
+    let put_back =
+        || kept.iter().for_each(|(bytes, path)| fs::write(path, bytes).expect("written"));
+    remove();
+    assert_unrecorded(&home);
+    // The control: with its own key the ledger goes on.
+    put_back();
+    refused(&home, 1);
+    assert_eq!(assert_sound(&home)["records"], 7);
+    // Changed, and with everything taken away that would show it.
+    remove();
+    change(
+        &home,
+        "UPDATE events SET body = replace(body, 'file-2', 'file-9'), link = NULL, vouches = NULL, signature = NULL",
+    );
+    assert_unrecorded(&home);
+    assert_eq!(first_problem(&home).0, 1);
+    put_back();
+    refused(&home, 1);
+    assert_eq!(first_problem(&home), (1, "added".to_owned()));
+    // As if there had never been a chain.
+    let home = six();
     change(
         &home,
         "DROP TABLE approvals; DROP TABLE tool_calls; DROP TABLE breakers; DROP TABLE changes; DROP TABLE offers;
@@ -214,9 +249,6 @@ fn a_ledger_of_before_the_chain_is_sealed_by_the_next_call() {
     for name in ["ledger.head", "ledger.key"] {
         fs::remove_file(state(&home, name)).expect("removed");
     }
-    refused(&home, 2);
-    let report = assert_sound(&home);
-    assert_eq!(report["records"], 8);
-    change(&home, "UPDATE events SET at = at + 1 WHERE seq = 2");
-    assert_eq!(first_problem(&home), (2, "changed".to_owned()));
+    assert_unrecorded(&home);
+    assert_eq!(first_problem(&home), (1, "added".to_owned()));
 }
