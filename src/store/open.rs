@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -104,13 +104,7 @@ impl Store {
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(fail("set up"))?;
-        // NORMAL survives the death of any process; only a power cut can lose the last rows.
-        connection
-            .execute_batch(&format!(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; \
-                 PRAGMA wal_autocheckpoint = {LOG_PAGES};"
-            ))
-            .map_err(fail("set up"))?;
+        set_up(&connection).map_err(fail("set up"))?;
         let mut store = Self { connection, path };
         store.migrate()?;
         Ok(store)
@@ -180,6 +174,29 @@ impl Store {
         transaction.pragma_update(None, "user_version", newest).map_err(&fail)?;
         transaction.commit().map_err(&fail)
     }
+}
+
+/// Turns the log on, and what belongs to it.
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    // NORMAL survives the death of any process; only a power cut can lose the last rows.
+    let settings = format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; \
+         PRAGMA wal_autocheckpoint = {LOG_PAGES};"
+    );
+    let begun = Instant::now();
+    loop {
+        match connection.execute_batch(&settings) {
+            // SQLite waits for other writers by itself, but not for one that turns the log on at the same moment.
+            Err(error) if is_busy(&error) && begun.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// How many of the [`STEPS`] a database has taken.
