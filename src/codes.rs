@@ -268,6 +268,7 @@ table! {
         "approval_unknown" No "There is no question with this id." "`runner approvals` lists those that wait."
         "approval_over" No "The question was answered, used up, or waited too long." "Call it again without `--approve`: it asks anew."
         "approval_differs" No "The approval is about another call." "Call it as it was asked about, or without `--approve`."
+        "approval_not_whole" No "Parts of the question are not shown, so it cannot be answered by its id." "Answer at the terminal of the call itself; a tool can be called with `--yes` instead."
         "approval_needs_terminal" No "Only a person at a terminal can answer." "Do it at a terminal."
         "approval_declined" No "The question was not answered with yes." "Type y to approve."
         "policy_refused" No "The policies have findings, so none was loaded." "`runner policy check` shows each at its place."

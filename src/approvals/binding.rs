@@ -10,14 +10,28 @@ use serde_json::{Map, Value};
 pub struct Asked {
     /// Who is called: `exec`, `tool:NAME`, or what a tool wants to do: `tool:NAME/exec`.
     pub subject: String,
-    /// The digest of the tool with every input of its compile, or of the policy that asks.
+    /// The digest of the tool with every input of its compile; empty for a command.
     pub digest: String,
     /// Every file of the tool, with its content's digest; nothing for a command.
     pub inputs: Vec<(String, String)>,
+    /// Under what it would run.
+    pub terms: Terms,
     /// Its arguments by name.
     pub arguments: Map<String, Value>,
     /// The workspace.
     pub workspace: String,
+}
+
+/// Under what a call would run. The same words do something else under another policy, in another image or folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// The digest of the policy, within the tool's permissions.
+    pub policy: String,
+    /// The image that the caller names; `None` is the policy's.
+    pub image: Option<String>,
+    /// The folder.
+    pub cwd: String,
 }
 
 /// What an answer covers.
@@ -30,6 +44,8 @@ pub struct Binding {
     pub digest: String,
     /// Its files, to say which has changed.
     pub inputs: Vec<(String, String)>,
+    /// Under what it may run.
+    pub terms: Terms,
     /// Its arguments.
     pub arguments: BTreeMap<String, Bound>,
     /// The workspace.
@@ -42,7 +58,7 @@ pub struct Binding {
 pub enum Bound {
     /// This very value, by its digest: values can be secrets, and are not kept.
     Exactly(String),
-    /// Any text that this pattern matches; `*` stands for anything.
+    /// Any text that this pattern matches: `*` stands for anything that stays inside a name.
     Like(String),
 }
 
@@ -70,6 +86,7 @@ impl Asked {
             subject: self.subject.clone(),
             digest: self.digest.clone(),
             inputs: self.inputs.clone(),
+            terms: self.terms.clone(),
             arguments: self.arguments.iter().map(bound).collect(),
             workspace: self.workspace.clone(),
         }
@@ -89,19 +106,18 @@ impl Binding {
         };
         if self.subject != asked.subject
             || self.workspace != asked.workspace
+            || (&self.terms.image, &self.terms.cwd) != (&asked.terms.image, &asked.terms.cwd)
             || !named
             || !asked.arguments.iter().all(fits)
         {
             return Covers::No;
         }
-        if self.digest == asked.digest {
-            return Covers::Yes;
+        // The permissions of a tool are a part of what its policy's digest is of, so the tool comes first.
+        if self.digest != asked.digest {
+            return self.changed(asked).map_or(Covers::No, |file| Covers::Changed { file });
         }
-        match self.changed(asked) {
-            Some(file) => Covers::Changed { file },
-            // Another policy asks: that is another question.
-            None => Covers::No,
-        }
+        // Under another policy it is another question.
+        if self.terms == asked.terms { Covers::Yes } else { Covers::No }
     }
 
     /// The first file that is not what it was, that is new, or that is gone.
@@ -130,19 +146,28 @@ fn digest(value: &Value) -> String {
     blake3::hash(sorted(value).to_string().as_bytes()).to_hex().to_string()
 }
 
-/// Whether a pattern matches a text whole; `*` stands for anything, and nothing else is special.
+/// What `*` does not stand for: what leads to another folder, and what begins another command in a shell.
+const APART: &str = "/;&|<>()$`";
+
+/// Whether a pattern matches a text whole. `*` stands for anything that stays inside a name, and nothing else is special.
+/// A path that climbs is matched by no pattern.
 fn like(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(head) else { return false };
+    if text.split('/').any(|part| part == "..") {
+        return false;
+    }
+    let inside = |skipped: &str| !skipped.chars().any(|c| APART.contains(c) || c.is_control());
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
         match left.find(part) {
-            Some(at) => left = &left[at + part.len()..],
-            None => return false,
+            // A later place would skip more, and so nothing less.
+            Some(at) if inside(&left[..at]) => left = &left[at + part.len()..],
+            Some(_) | None => return false,
         }
     }
-    left.ends_with(last)
+    left.strip_suffix(last).is_some_and(inside)
 }
 
 #[cfg(test)]
@@ -158,6 +183,7 @@ mod tests {
                 .iter()
                 .map(|(path, it)| ((*path).to_owned(), (*it).to_owned()))
                 .collect(),
+            terms: Terms { policy: "p".to_owned(), image: None, cwd: "/w".to_owned() },
             arguments: arguments.as_object().unwrap().clone(),
             workspace: "/w".to_owned(),
         }
@@ -179,8 +205,16 @@ mod tests {
         }
         let elsewhere = Asked { workspace: "/v".to_owned(), ..first.clone() };
         assert_eq!(binding.covers(&elsewhere), Covers::No);
-        let another = Asked { subject: "tool:u".to_owned(), ..first };
+        let another = Asked { subject: "tool:u".to_owned(), ..first.clone() };
         assert_eq!(binding.covers(&another), Covers::No);
+        let terms = first.terms.clone();
+        for terms in [
+            Terms { policy: "q".to_owned(), ..terms.clone() },
+            Terms { image: Some("other".to_owned()), ..terms.clone() },
+            Terms { cwd: "/w/src".to_owned(), ..terms },
+        ] {
+            assert_eq!(binding.covers(&Asked { terms, ..first.clone() }), Covers::No);
+        }
     }
 
     #[test]
@@ -192,7 +226,9 @@ mod tests {
             (&[("t.yml", "1")], "lib.ts"),
             (&[("t.yml", "9"), ("lib.ts", "2")], "t.yml"),
         ] {
-            let now = asked(json!({}), "e", inputs);
+            let mut now = asked(json!({}), "e", inputs);
+            // Its permissions may have changed with it.
+            now.terms.policy = "another".to_owned();
             assert_eq!(binding.covers(&now), Covers::Changed { file: file.to_owned() });
         }
     }
@@ -212,5 +248,26 @@ mod tests {
         assert!(
             like("a*b*c", "a--b--c") && like("*", "") && !like("a*a", "a") && !like("a*b*c", "acb")
         );
+        assert!(like("src/*/*.ts", "src/a/b.ts") && !like("src/../*", "src/../x"));
+    }
+
+    #[test]
+    fn a_pattern_stays_inside_a_name() {
+        for (pattern, inside, outside) in [
+            ("src/*", "src/a b.ts", "src/deep/b.ts"),
+            ("src/*", "src/..b", "src/.."),
+            ("*", "a", ".."),
+            ("*/x", "a/x", "../x"),
+            ("src/*.ts", "src/a.ts", "src/../../etc/a.ts"),
+            ("npm test*", "npm test --all", "npm test; rm -rf ."),
+            ("npm test*", "npm test", "npm test && git push"),
+            ("echo *", "echo hi", "echo $(id)"),
+            ("echo *", "echo hi", "echo `id`"),
+            ("echo *", "echo hi", "echo hi\nid"),
+            ("echo *", "echo hi", "echo hi > file"),
+        ] {
+            assert!(like(pattern, inside), "{pattern} {inside}");
+            assert!(!like(pattern, outside), "{pattern} {outside}");
+        }
     }
 }

@@ -114,6 +114,23 @@ pub struct Waiting {
     binding: Binding,
 }
 
+/// The name of a question's line that says that parts of it are not shown.
+pub const HIDDEN: &str = "hidden";
+
+impl Waiting {
+    /// That whoever answers it by its id sees all of it.
+    ///
+    /// # Errors
+    /// Parts of it are not shown.
+    pub fn must_be_whole(&self) -> Result<(), ApprovalError> {
+        let hidden = |line: &Value| line.get(0).and_then(Value::as_str) == Some(HIDDEN);
+        match self.question.as_array().is_some_and(|lines| lines.iter().any(hidden)) {
+            true => Err(ApprovalError::NotWhole(self.id.clone())),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The book in a store.
 pub struct Book {
     ledger: Ledger,
@@ -139,9 +156,18 @@ impl Book {
         only: Option<&ApprovalId>,
         call: &CallId,
     ) -> Result<Found, ApprovalError> {
+        let about = self.about(asked)?;
+        // A never stands above every yes, whichever came first or is named.
+        let never = |it: &&Waiting| {
+            (it.state, it.scope) == (State::Denied, Scope::Never)
+                && it.binding.covers(asked) == Covers::Yes
+        };
+        if let Some(it) = about.iter().find(never) {
+            return Ok(Found::Never(it.id.clone()));
+        }
         let rows = match only {
             Some(id) => vec![self.find(id)?],
-            None => self.about(asked)?,
+            None => about,
         };
         let mut changed = None;
         for it in rows {
@@ -153,14 +179,7 @@ impl Book {
             let here = it.scope != Scope::Session || self.is_session_of(&it);
             let alive = it.ends > now() && here;
             match (it.state, covers) {
-                (State::Denied, Covers::Yes) if alive && it.scope == Scope::Never => {
-                    return Ok(Found::Never(it.id));
-                }
-                // Another process may have used it up at the same moment.
-                (State::Granted, Covers::Yes)
-                    if alive
-                        && (it.scope != Scope::Once || self.become_(&it, State::Used, call)?) =>
-                {
+                (State::Granted, Covers::Yes) if alive && self.use_it(&it, call)? => {
                     return Ok(Found::Granted(it.id));
                 }
                 (State::Granted, Covers::Changed { file }) if alive => {
@@ -232,9 +251,12 @@ impl Book {
     /// Answers a question by its id.
     ///
     /// # Errors
-    /// There is none, it is over, or a pattern is not about its arguments.
+    /// There is none, it is over, parts of it are not shown, or a pattern is not about its arguments.
     pub fn answer(&self, id: &ApprovalId, given: &Given) -> Result<Waiting, ApprovalError> {
         let mut it = self.find(id)?;
+        if given.scope != Scope::Never {
+            it.must_be_whole()?;
+        }
         let open = match it.state {
             State::Pending => it.ends > now(),
             // A no can be taken back, and a yes too.
@@ -325,6 +347,19 @@ impl Book {
             Scope::Never => return i64::MAX,
         };
         now().saturating_add(millis(time))
+    }
+
+    /// Records that a call uses an answer, and uses up one that is for one call; whether the call may.
+    fn use_it(&self, it: &Waiting, call: &CallId) -> Result<bool, ApprovalError> {
+        match it.scope {
+            // Another process may have used it up at the same moment.
+            Scope::Once => self.become_(it, State::Used, call),
+            Scope::Session | Scope::Time => {
+                self.record(call, &it.row, State::Used.word())?;
+                Ok(true)
+            }
+            Scope::Never => Ok(false),
+        }
     }
 
     /// A row that takes another state, unless another process was faster; whether it did.
@@ -418,6 +453,12 @@ fn check_named(it: &Waiting, covers: &Covers) -> Result<(), ApprovalError> {
 /// A binding with the patterns that a person gave.
 fn bound(mut binding: Binding, given: &Given) -> Result<Binding, ApprovalError> {
     for (name, pattern) in &given.patterns {
+        if !may_differ(&binding.subject, name) {
+            return Err(ApprovalError::BadOption(format!(
+                "`{name}` of {} can be approved only as it is, without a pattern",
+                binding.subject
+            )));
+        }
         match binding.arguments.get_mut(name) {
             Some(argument) => *argument = Bound::Like(pattern.clone()),
             None => {
@@ -430,6 +471,17 @@ fn bound(mut binding: Binding, given: &Given) -> Result<Binding, ApprovalError> 
         }
     }
     Ok(binding)
+}
+
+/// Whether an argument can be approved by a pattern. What a command does cannot be told from a pattern of its text, and
+/// a digest is like no other.
+fn may_differ(subject: &str, argument: &str) -> bool {
+    match subject.split_once('/') {
+        Some((_, "net")) => argument == "request",
+        Some((_, "remove")) => argument == "path",
+        Some(_) => false,
+        None => subject != "exec",
+    }
 }
 
 fn new_row(

@@ -16,9 +16,14 @@ fn asked(digest: &str, arguments: Value) -> Asked {
         subject: "tool:t".to_owned(),
         digest: digest.to_owned(),
         inputs: vec![("t.yml".to_owned(), digest.to_owned())],
+        terms: terms("p"),
         arguments: arguments.as_object().unwrap().clone(),
         workspace: "/w".to_owned(),
     }
+}
+
+fn terms(policy: &str) -> crate::approvals::Terms {
+    crate::approvals::Terms { policy: policy.to_owned(), image: None, cwd: "/w".to_owned() }
 }
 
 fn given(scope: Scope) -> Given {
@@ -93,6 +98,66 @@ fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
     elsewhere.session = None;
     ApprovalRows::new(nowhere.ledger.store()).replace("granted", &elsewhere).unwrap();
     assert_eq!(granted(&nowhere, &it, None), None);
+}
+
+#[test]
+fn a_question_under_one_policy_is_another_under_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let first = asked("d", json!({"a": 1}));
+    let other = Asked { terms: terms("q"), ..first.clone() };
+    let id = book.wait(&first, json!([["policy", "p"]]), &call).unwrap().id;
+    assert_ne!(book.wait(&other, json!([["policy", "q"]]), &call).unwrap().id, id);
+    book.answer(&id, &given(Scope::Time)).unwrap();
+    assert!(matches!(book.look(&other, Some(&id), &call), Err(ApprovalError::Differs(_))));
+    assert_eq!(granted(&book, &other, None), None);
+    assert_eq!(granted(&book, &first, None), Some(id));
+}
+
+#[test]
+fn a_never_stands_above_every_yes_and_each_use_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let (it, other) = (asked("d", json!({"p": "src/a"})), asked("d", json!({"p": "src/b"})));
+    let never = book.answered(&it, json!([]), &call, &given(Scope::Never)).unwrap().id;
+    let yes = book.wait(&other, json!([]), &call).unwrap().id;
+    let like = Given { patterns: vec![("p".to_owned(), "src/*".to_owned())], ..given(Scope::Time) };
+    book.answer(&yes, &like).unwrap();
+    for named in [None, Some(&yes)] {
+        let found = book.look(&it, named, &call).unwrap();
+        assert!(matches!(found, Found::Never(id) if id == never));
+    }
+    // The control: what nobody said never to. Each use is in the ledger, by the call that uses it.
+    for _ in 0..2 {
+        let user = CallId::fresh().unwrap();
+        assert!(matches!(book.look(&other, None, &user).unwrap(), Found::Granted(_)));
+        let rows = book.ledger.show(user.as_str()).unwrap();
+        let used: Vec<_> = rows.iter().map(|row| (&row.body["answer"], &row.body["id"])).collect();
+        assert_eq!(used, [(&json!("used"), &json!(yes))]);
+    }
+}
+
+#[test]
+fn a_command_and_a_digest_are_approved_only_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
+    let arguments = json!({"command": "x", "words": ["x"], "folder": "/w", "body": "d", "request": "GET x", "path": "a"});
+    for (subject, name, may) in [
+        ("exec", "command", false),
+        ("exec", "folder", false),
+        ("tool:t/exec", "command", false),
+        ("tool:t/exec", "words", false),
+        ("tool:t/net", "body", false),
+        ("tool:t/net", "request", true),
+        ("tool:t/remove", "path", true),
+        ("tool:t", "path", true),
+    ] {
+        let asked = Asked { subject: subject.to_owned(), ..asked("d", arguments.clone()) };
+        let id = book.wait(&asked, json!([]), &call).unwrap().id;
+        let like =
+            Given { patterns: vec![(name.to_owned(), "*".to_owned())], ..given(Scope::Time) };
+        assert_eq!(book.answer(&id, &like).is_ok(), may, "{subject} {name}");
+    }
 }
 
 #[test]

@@ -7,6 +7,9 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::store::StoreError;
 
+/// What to do about a question that is not shown whole by its id.
+pub(crate) const ANSWERED_THERE: &str = "call it again and answer at the terminal of the call itself; a tool can be called with --yes instead";
+
 /// What is wrong with an approval.
 #[derive(Debug)]
 pub enum ApprovalError {
@@ -21,6 +24,8 @@ pub enum ApprovalError {
     },
     /// Nobody has answered it yet.
     NotYet(ApprovalId),
+    /// Parts of it are not shown, so it cannot be answered by its id.
+    NotWhole(ApprovalId),
     /// It is about another call.
     Differs(ApprovalId),
     /// A tool that was approved is not the same any more.
@@ -54,9 +59,15 @@ impl fmt::Display for ApprovalError {
             Self::Unknown(id) => write!(f, "there is no question {id}"),
             Self::Over { id, state } => write!(f, "the question {id} is over: {state}"),
             Self::NotYet(id) => write!(f, "nobody has answered the question {id} yet"),
+            Self::NotWhole(id) => {
+                write!(
+                    f,
+                    "the question {id} cannot be answered by its id: parts of it are not shown"
+                )
+            }
             Self::Differs(id) => write!(
                 f,
-                "the approval {id} is about another call: tool, arguments and workspace must be those of the question"
+                "the approval {id} is about another call: tool, arguments, input, policy, image, folder and workspace must be those of the question"
             ),
             Self::Changed { subject, file } => {
                 let tool = subject.strip_prefix("tool:").unwrap_or(subject);
@@ -79,6 +90,7 @@ impl Failure for ApprovalError {
             Self::Unknown(_) => "approval_unknown",
             Self::Over { .. } => "approval_over",
             Self::NotYet(_) => "approval_needed",
+            Self::NotWhole(_) => "approval_not_whole",
             Self::Differs(_) => "approval_differs",
             Self::Changed { .. } => "tool_digest_mismatch",
             Self::NoTerminal => "approval_needs_terminal",
@@ -92,9 +104,11 @@ impl Failure for ApprovalError {
     fn kind(&self) -> Kind {
         match self {
             Self::Unknown(_) | Self::BadOption(_) => Kind::Usage,
-            Self::NotYet(_) | Self::NoTerminal | Self::Declined(_) | Self::Over { .. } => {
-                Kind::ApprovalNeeded
-            }
+            Self::NotYet(_)
+            | Self::NotWhole(_)
+            | Self::NoTerminal
+            | Self::Declined(_)
+            | Self::Over { .. } => Kind::ApprovalNeeded,
             Self::Differs(_) | Self::Changed { .. } => Kind::Denied,
             Self::Store(error) => error.kind(),
             Self::NoId(_) => Kind::Broken,
@@ -125,6 +139,7 @@ impl Failure for ApprovalError {
                 "call it without --approve: it then asks anew, with a new id".to_owned()
             }
             Self::NotYet(id) => format!("a person can answer: runner approve {id}"),
+            Self::NotWhole(_) => ANSWERED_THERE.to_owned(),
             Self::Changed { .. } => {
                 "look at what changed, then call it again: it is asked about anew".to_owned()
             }

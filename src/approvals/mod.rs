@@ -9,8 +9,8 @@
 //!
 //! Duty: what an answer is about, how long it holds, and that it is kept: each question and each answer is a row of
 //! its own and a record in the ledger. An answer is bound ([`Binding`]) to who is called, to the very content of that
-//! tool with all that it imports, to its arguments (exactly, or by a pattern that the person gave) and to the
-//! workspace. A tool that has changed since voids the answer, and the call says which file it was.
+//! tool with all that it imports, to its arguments (exactly, or by a pattern that the person gave), to the
+//! workspace and to the terms: policy, image, folder. A tool that has changed since voids the answer, and the call says which file it was.
 //!
 //! Non-goals: deciding whether a question is needed (the policy and the tool's tier do), and putting it to a person
 //! (the front does). Trust boundary: the call that asks is the adversary's; the rows are in the caller's own state
@@ -22,8 +22,9 @@ mod error;
 mod id;
 mod session;
 
-pub use binding::{Asked, Binding, Bound, Covers};
-pub use book::{Book, Found, Given, Scope, State, Waiting};
+pub use binding::{Asked, Binding, Bound, Covers, Terms};
+pub use book::{Book, Found, Given, HIDDEN, Scope, State, Waiting};
+pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::ApprovalId;
 pub use session::session;

@@ -71,7 +71,7 @@ pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
 pub(crate) use files::{Replace, Temp, give, proc_path, temp_name};
 pub use job::{Conversation, Form, Job, Mode};
 pub use keep::{Change, Keep, KeepNothing, NotKept, What};
-pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved};
+pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
 pub use refusal::{Code, Refusal};
 pub use removals::{FreeRemovals, Removals};
 pub use serve::serve;

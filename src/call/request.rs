@@ -13,6 +13,7 @@ use runner_policy::model::Verdict;
 use runner_policy::shell;
 use runner_policy::word::{Word, quoted};
 use runner_wire::{Bytes, Work};
+use serde_json::{Value, json};
 
 use super::error::CallError;
 use super::line;
@@ -153,6 +154,16 @@ impl Request {
         }
     }
 
+    /// The words for what an approval is bound to: also those are told apart that are no text.
+    pub(super) fn argv_bound(&self) -> Value {
+        let Command::Argv(argv) = &self.command else { return Value::Null };
+        let word = |word: &OsString| match word.to_str() {
+            Some(text) => json!(text),
+            None => json!({ "bytes": word.as_bytes() }),
+        };
+        argv.iter().map(word).collect()
+    }
+
     /// The words as text, for the record.
     #[must_use]
     pub fn argv_text(&self) -> Option<Vec<String>> {
@@ -272,5 +283,31 @@ fn shell_line(argv: &[OsString]) -> Option<&str> {
             line.to_str()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_no_text_are_told_apart() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let bound = |bytes: &[u8]| {
+            let argv = vec!["rm".into(), OsString::from_vec(bytes.to_vec())];
+            let request = Request {
+                command: Command::Argv(argv),
+                cwd: None,
+                policy: Choice::default(),
+                image: None,
+                tighten: Vec::new(),
+                warmth: Warmth::default(),
+            };
+            (request.shown(), request.argv_bound())
+        };
+        let (one, other) = (bound(b"a\xff"), bound(b"a\xfe"));
+        assert_eq!(one.0, other.0, "they look alike");
+        assert_ne!(one.1, other.1);
+        assert_eq!(bound(b"a").1, json!(["rm", "a"]));
     }
 }

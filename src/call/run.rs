@@ -6,7 +6,7 @@ use runner_policy::effect::Class;
 use runner_policy::model::Verdict;
 use serde_json::{Value, json};
 
-use super::approval::{Answer, Asking, Inquiry, Question, Unapproved, put};
+use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, put};
 use super::error::CallError;
 use super::place::place_of_command;
 use super::plan::{Setting, make_plan};
@@ -14,7 +14,7 @@ use super::record::{End, Record};
 use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
 use super::supply;
-use crate::approvals::Asked;
+use crate::approvals::{Asked, Terms};
 use crate::audit::Started;
 use crate::engine::{CallId, Docker, Engine};
 use crate::error::{Error, Failure as _};
@@ -47,6 +47,17 @@ pub(super) enum Gate {
     Shut(Box<CallResult>),
 }
 
+impl Output {
+    /// Whether the command is given input.
+    fn fed(&self) -> Fed {
+        Fed::of(match self {
+            Self::Streamed(streams) => &streams.stdin,
+            Self::Kept(stdin) => stdin,
+            Self::Spoken(_) => return Fed::Input,
+        })
+    }
+}
+
 /// Carries out a decided call. A refusal is a result, not an error.
 ///
 /// # Errors
@@ -56,7 +67,7 @@ pub fn run(
     output: Output,
     asking: Option<Arc<Asking>>,
 ) -> Result<CallResult, CallError> {
-    let record = match gate(decided, asking)? {
+    let record = match gate(decided, output.fed(), asking)? {
         Gate::Open(record) => *record,
         Gate::Shut(result) => return Ok(*result),
     };
@@ -70,13 +81,17 @@ pub fn run(
 }
 
 /// Asks about a call if the policy does, and lets it on if it may run.
-pub(super) fn gate(decided: &mut Decided, asking: Option<Arc<Asking>>) -> Result<Gate, CallError> {
+pub(super) fn gate(
+    decided: &mut Decided,
+    fed: Fed,
+    asking: Option<Arc<Asking>>,
+) -> Result<Gate, CallError> {
     let mut record = Record::open(&decided.places)?;
     if let Some(asking) = asking.filter(|_| decided.asks()) {
         let asked = in_event_loop(async {
             let mut cancel =
                 Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-            let inquiry = inquiry(decided, record.id().clone())?;
+            let inquiry = inquiry(decided, fed, record.id().clone())?;
             tokio::select! {
                 answer = put(asking, inquiry) => Ok(answer?),
                 cause = cancel.asked() => Err(CallError::Queue(QueueError::Cancelled(cause))),
@@ -103,12 +118,17 @@ pub(super) fn gate(decided: &mut Decided, asking: Option<Arc<Asking>>) -> Result
 }
 
 /// The question whether a command may run.
-fn inquiry(decided: &Decided, call: CallId) -> Result<Inquiry, CallError> {
-    let (question, arguments) = Question::of_command(None, decided, false);
+fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallError> {
+    let (question, arguments) = Question::of_command(None, decided, fed);
     let asked = Asked {
         subject: "exec".to_owned(),
-        digest: decided.decision.digest.clone(),
+        digest: String::new(),
         inputs: Vec::new(),
+        terms: Terms {
+            policy: decided.policy.digest.to_hex().to_string(),
+            image: decided.request.image.clone(),
+            cwd: path_text(decided.workspace.cwd())?.to_owned(),
+        },
         arguments,
         workspace: path_text(decided.workspace.root())?.to_owned(),
     };

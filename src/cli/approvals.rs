@@ -35,7 +35,7 @@ pub struct List {
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner approve k3m9x2p7qa\n  runner approve k3m9x2p7qa --for 1h\n  runner approve k3m9x2p7qa --for 1h --arg path='src/*'\n\nShows the question and asks. An approval holds for the very same call: tool with all its files, arguments, workspace. Needs a terminal: a program must not answer in a person's place."
+    after_help = "Examples:\n  runner approve k3m9x2p7qa\n  runner approve k3m9x2p7qa --for 1h\n  runner approve k3m9x2p7qa --for 1h --arg path='src/*'\n\nShows the question and asks. An approval holds for the very same call: tool with all its files, arguments, policy, image, folder, workspace; what is not shown whole is answered at the terminal of the call itself. Needs a terminal: a program must not answer in a person's place."
 )]
 pub struct Approve {
     /// The question, as `runner approvals` shows it
@@ -44,7 +44,7 @@ pub struct Approve {
     /// Approve the same call for this time, such as 1h, not only once
     #[arg(long = "for", value_name = "TIME")]
     time: Option<String>,
-    /// Let an argument differ, as long as it matches: NAME=PATTERN, where `*` stands for anything
+    /// Let an argument of a tool differ, as long as it matches: NAME=PATTERN, where `*` stays inside a name
     #[arg(long = "arg", value_name = "NAME=PATTERN", requires = "time")]
     patterns: Vec<String>,
 }
@@ -88,6 +88,7 @@ pub(super) fn approve(args: Approve, printer: &mut Printer) -> Result<Ending, Er
     let time = args.time.as_deref().map(time).transpose()?;
     let scope = if time.is_some() { Scope::Time } else { Scope::Once };
     show(&it, printer);
+    it.must_be_whole()?;
     confirm(&it, &config, printer)?;
     let it = book.answer(&args.id, &Given { scope, time, patterns })?;
     told(&it, printer)

@@ -47,11 +47,12 @@ impl Approver for Person {
         let lines = question.lines();
         let _held = self.0.hold();
         let mut err = io::stderr().lock();
-        if lines.len() > LINES_SHOWN {
+        if lines.len() > LINES_SHOWN || !question.fits() {
             let _ = writeln!(
                 err,
-                "  {} lines are too many to ask about at a terminal: look at it, then call it with --yes",
-                lines.len()
+                "  {} lines with {} bytes are too much to ask about at a terminal: look at it, then call it with --yes",
+                lines.len(),
+                lines.iter().map(|(_, value)| value.len()).sum::<usize>()
             );
             return Reply::No;
         }

@@ -314,3 +314,126 @@ fn row_35_a_question_shows_no_raw_control_characters() {
         answered.out
     );
 }
+
+/// Approves a question at a terminal.
+fn approve(home: &Home, question: &str, more: &str) {
+    let person = home.at_terminal(&format!("approve {question} {more}"), "y\n");
+    assert_eq!(person.code, Some(0), "{}", person.out);
+}
+
+/// The code of a refusal of a call that names an approval of another.
+fn differs(result: &Value) {
+    assert_eq!((told(result).1, told(result).2), (126, "approval_differs"), "{result}");
+}
+
+#[test]
+fn an_approval_is_for_one_policy_one_image_one_folder_and_one_kind_of_input() {
+    let home = home();
+    home.user_policy("wide", &ASKS.replace("name: asks", "name: wide"));
+    fs::create_dir_all(home.path("project/src")).unwrap();
+    let question = id(&echo(&home, &[]).0);
+    approve(&home, &question, "--for 1h");
+    let others: [&[&str]; 3] = [
+        &["--policy", "wide"],
+        &["--policy", "asks", "--image", "other:1"],
+        &["--policy", "asks", "-C", "src"],
+    ];
+    for other in others {
+        let run = |more: &[&str]| {
+            let words = ["--json", "exec"];
+            home.run(words.iter().chain(other).chain(more).chain(&["--", "echo", "hi"])).json()
+        };
+        assert_ne!(id(&run(&[])), question, "{other:?}");
+        differs(&run(&["--approve", &question]));
+    }
+    // What is given to it is not shown, so that there is something is.
+    let given = |more: &[&str]| {
+        let mut command = home.runner();
+        let words = ["--json", "exec", "--policy", "asks"];
+        command.args(words.iter().chain(more).chain(&["--", "echo", "hi"]));
+        let input = fs::File::open(home.path("config/runner/policies/asks.yml")).unwrap();
+        Ran::from(command.stdin(input).output().unwrap()).json()
+    };
+    let fed = id(&given(&[]));
+    assert_ne!(fed, question);
+    differs(&given(&["--approve", &question]));
+    let shown = home.at_terminal(&format!("approve {fed}"), "n\n");
+    assert!(shown.out.contains("standard input, which is not shown here"), "{}", shown.out);
+
+    // The same for a tool: what was shown under one policy does not run under another.
+    asked_tool(&home);
+    let run = |policy: &str, more: &[&str]| {
+        let words = ["--policy", policy];
+        tool(&home, "ann", &words.iter().chain(more).copied().collect::<Vec<_>>())
+    };
+    let question = id(&run("asks", &[]));
+    assert_ne!(id(&run("wide", &[])), question);
+    approve(&home, &question, "--for 1h");
+    differs(&run("wide", &["--approve", &question]));
+    id(&run("wide", &[]));
+    if containers() {
+        // The control, and its trace: each use of an approval is recorded by the call that used it.
+        assert_eq!(echo(&home, &[]).1.code, Some(0));
+        for _ in 0..2 {
+            let result = run("asks", &["--approve", &question]);
+            assert_eq!(result["value"], "hello ann", "{result}");
+            let call = result["call"].as_str().unwrap();
+            let audit = home.run(["--json", "audit", "show", call]).json();
+            let used =
+                audit["events"].as_array().unwrap().iter().find(|it| it["kind"] == "approval");
+            let body = &used.unwrap_or_else(|| panic!("{audit}"))["body"];
+            assert_eq!((&body["answer"], &body["id"]), (&json!("used"), &json!(question)));
+        }
+        let tail = home.run(["audit", "tail"]).out;
+        assert!(tail.contains(&format!("used: tool:t ({question})")), "{tail}");
+    }
+}
+
+#[test]
+fn a_command_is_approved_only_as_it_is() {
+    let home = home();
+    let question = id(&echo(&home, &[]).0);
+    for name in ["command", "words", "folder"] {
+        let line = format!("approve {question} --for 1h --arg '{name}=*'");
+        let wrong = home.at_terminal(&line, "y\n");
+        assert!(wrong.code == Some(2) && wrong.out.contains("only as it is"), "{}", wrong.out);
+    }
+    approve(&home, &question, "--for 1h");
+}
+
+#[test]
+fn nothing_hides_behind_a_secret_and_what_is_not_shown_whole_is_not_approved_by_its_id() {
+    let home = home();
+    let line =
+        |text: &str| id(&home.run(["--json", "exec", "--policy", "asks", "--shell", text]).json());
+    let question = line("echo authorization:hunter2 && echo --force");
+    let shown = home.at_terminal(&format!("approve {question}"), "n\n");
+    assert!(shown.out.contains("&& echo --force"), "{}", shown.out);
+    assert!(!shown.out.contains("hunter2"), "{}", shown.out);
+    let recorded = home.run(["audit", "list"]).out + &home.run(["--json", "audit", "export"]).out;
+    assert!(recorded.contains("&& echo --force") && !recorded.contains("hunter2"), "{recorded}");
+    // Here the mask would hide more than a secret.
+    let refused = |question: &str| {
+        let person = home.at_terminal(&format!("approve {question}"), "y\n");
+        assert_eq!(person.code, Some(77), "{}", person.out);
+        assert!(person.out.contains("terminal of the call itself"), "{}", person.out);
+        let ran = home.run(["--json", "approve", question]).json();
+        assert_eq!(told(&ran).2, "approval_not_whole", "{ran}");
+    };
+    refused(&line("echo 'cookie: a=b; echo --force'"));
+    // A person at the call's own terminal sees all of it.
+    let own =
+        home.at_terminal("exec --policy asks --shell \"echo 'cookie: a=b; echo --force'\"", "n\n");
+    assert!(own.code == Some(77) && own.out.contains("a=b; echo --force"), "{}", own.out);
+
+    // A long argument is shown whole, by its id too; more than a person reads is not approved.
+    asked_tool(&home);
+    let long = |length: usize| format!("{}HERE{}", "x".repeat(length), "y".repeat(length));
+    let question = id(&tool(&home, &long(500), &[]));
+    let shown = home.at_terminal(&format!("approve {question}"), "y\n");
+    assert!(shown.code == Some(0) && shown.out.contains("xHEREy"), "{}", shown.out);
+    let result = tool(&home, &long(9_000), &[]);
+    let suggestion = result["error"]["suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("terminal of the call itself"), "{suggestion}");
+    refused(&id(&result));
+}

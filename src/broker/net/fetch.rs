@@ -35,8 +35,25 @@ pub struct Asked {
     pub method: String,
     /// The URL.
     pub url: String,
+    /// What is sent.
+    pub body: Option<Sent>,
     /// What the policy says.
     pub decision: Decision,
+}
+
+/// The body of a request, as far as a question is about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// How many bytes.
+    pub bytes: usize,
+    /// Their BLAKE3 digest, in hexadecimal.
+    pub digest: String,
+}
+
+impl Sent {
+    fn of(body: &Bytes) -> Self {
+        Self { bytes: body.len(), digest: blake3::hash(body).to_hex().to_string() }
+    }
 }
 
 /// Who approves requests of `ask` rules.
@@ -130,15 +147,29 @@ impl Fetcher {
         let url = Url::parse(&url).map_err(|why| invalid(why.0))?;
         let headers = headers::checked(&headers)?;
         let mut way = Way { method, url, headers, body: None, hops: 0 };
-        let mut terms = self.decided(&way).await?;
+        let (mut body, mut permit) = (body, None);
+        let ending = |_| Refusal::new(Code::Cancelled, "the call is ending");
+        let decision = self.judged(&way)?;
+        if decision.decision == Verdict::Ask {
+            // Who is asked is asked about the body too, so it comes first: bounded as below, and a tool that sends
+            // it slowly holds a place that is its own.
+            if let Some(body) = body.take() {
+                permit = Some(Arc::clone(&self.at_once).acquire_owned().await.map_err(ending)?);
+                way.body = Some(collect(body).await?);
+            }
+        }
+        let mut terms = self.approved(&way, decision).await?;
         headers::goes_with(&way.headers, &terms.send)?;
         let mut started = Instant::now();
         let mut deadline = started + timeout.unwrap_or(Duration::MAX).min(limit_of(&terms));
         let late = |way: &Way| too_late(&way.url.authority());
-        let permit = timeout_at(deadline, Arc::clone(&self.at_once).acquire_owned())
-            .await
-            .map_err(|_| late(&way))?
-            .map_err(|_| Refusal::new(Code::Cancelled, "the call is ending"))?;
+        let permit = match permit {
+            Some(permit) => permit,
+            None => timeout_at(deadline, Arc::clone(&self.at_once).acquire_owned())
+                .await
+                .map_err(|_| late(&way))?
+                .map_err(ending)?,
+        };
         if let Some(body) = body {
             let bytes = timeout_at(deadline, collect(body)).await.map_err(|_| late(&way))??;
             way.body = Some(bytes);
@@ -177,7 +208,7 @@ impl Fetcher {
             way.url = next;
             way.hops += 1;
             let asked = Instant::now();
-            terms = self.decided(&way).await?;
+            terms = self.approved(&way, self.judged(&way)?).await?;
             // A person who was asked takes none of the request's time.
             started += asked.elapsed();
             deadline += asked.elapsed();
@@ -192,31 +223,36 @@ impl Fetcher {
         }
     }
 
-    /// What the policy says of a hop; asked where a rule wants that.
-    async fn decided(&self, way: &Way) -> Result<Terms, Refusal> {
+    /// What the policy says of a hop, unless it refuses it.
+    fn judged(&self, way: &Way) -> Result<Decision, Refusal> {
         let what = format!("{} {}", way.method, way.url.text());
         let query =
             Query { workspace: "/", cwd: "/", now: Timestamp::now(), what: What::Net(&what) };
         let decision = decide(&self.policy, &query);
         let refused = |code| Err(Refusal::of_decision(code, &decision));
         match (decision.decision, &decision.terms) {
-            (Verdict::Allow, Some(terms)) => Ok(terms.clone()),
-            (Verdict::Ask, Some(terms)) => {
-                let asked = Asked {
-                    method: way.method.clone(),
-                    url: way.url.text(),
-                    decision: decision.clone(),
-                };
-                if self.approval.approve(asked).await {
-                    Ok(terms.clone())
-                } else {
-                    refused(Code::ApprovalNeeded)
-                }
-            }
+            (Verdict::Allow | Verdict::Ask, Some(_)) => Ok(decision),
             _ if decision.code == runner_policy::Code::NetAddress => refused(Code::NetAddress),
             _ if way.hops > 0 => refused(Code::NetRedirect),
             _ => refused(Code::NetDenied),
         }
+    }
+
+    /// The terms of a hop; asked about where a rule wants that.
+    async fn approved(&self, way: &Way, decision: Decision) -> Result<Terms, Refusal> {
+        if decision.decision == Verdict::Ask {
+            let asked = Asked {
+                method: way.method.clone(),
+                url: way.url.text(),
+                body: way.body.as_ref().map(Sent::of),
+                decision: decision.clone(),
+            };
+            if !self.approval.approve(asked).await {
+                return Err(Refusal::of_decision(Code::ApprovalNeeded, &decision));
+            }
+        }
+        let denied = Refusal::of_decision(Code::NetDenied, &decision);
+        decision.terms.ok_or(denied)
     }
 
     /// One request: resolve, check, dial, send.

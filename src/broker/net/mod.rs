@@ -35,4 +35,4 @@ mod tests;
 mod tls;
 mod url;
 
-pub use fetch::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved};
+pub use fetch::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};

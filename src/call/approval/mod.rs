@@ -7,6 +7,7 @@
 mod question;
 mod settle;
 
+pub(super) use question::Fed;
 pub use question::Question;
 pub use settle::{Always, Approver, Asking, Reply, Unapproved};
 pub(super) use settle::{Answer, Inquiry, put};

@@ -2,9 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::approvals::HIDDEN;
+use crate::audit::Redactor;
 use crate::call::request::Decided;
+use crate::sandbox::streams::Source;
 
-/// The longest value that a question shows whole; of a longer one the middle is left out, and said so.
+/// The most bytes of a question. A person does not read more, so nobody is asked about more.
+const SHOWN: usize = 8 << 10;
+
+/// What is shown of a long description, and of each value of a question that is too long to be answered.
 const VALUE_SHOWN: usize = 400;
 
 /// What is asked.
@@ -26,6 +32,10 @@ pub enum Question {
         estimates: Vec<(&'static str, String)>,
         /// Its file.
         file: String,
+        /// Where it runs.
+        folder: String,
+        /// The image that the caller names.
+        image: Option<String>,
         /// The policy that decides what it does.
         policy: String,
         /// What it asks for, as its permissions have it: `run`, `write`, `reach`, `set`, and of what.
@@ -39,10 +49,12 @@ pub enum Question {
         command: String,
         /// Where it runs; nothing for a request.
         folder: String,
+        /// The image that the caller names.
+        image: Option<String>,
         /// What it does, as the policy has read it.
         effects: Vec<String>,
-        /// Whether the tool gives it something that is not shown: standard input, or a body.
-        fed: bool,
+        /// What it is given that is not shown: standard input, or a body.
+        fed: Option<String>,
         /// The rule's reason.
         reason: Option<String>,
         /// The rule.
@@ -59,13 +71,28 @@ pub enum Question {
     },
 }
 
+/// Whether a command is given input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::call) enum Fed {
+    /// It is: nobody who is asked sees which.
+    Input,
+    /// It has the null device.
+    Nothing,
+}
+
+impl Fed {
+    /// Of what a command would read.
+    pub(in crate::call) fn of(source: &Source) -> Self {
+        if source.is_some() { Self::Input } else { Self::Nothing }
+    }
+}
+
 impl Question {
-    /// About a command that a policy asks about, and what its answer is bound to. `fed` says that it is given input
-    /// which is not shown.
+    /// About a command that a policy asks about, and what its answer is bound to.
     pub(in crate::call) fn of_command(
         tool: Option<&str>,
         decided: &Decided,
-        fed: bool,
+        fed: Fed,
     ) -> (Self, Map<String, Value>) {
         let (command, folder) =
             (decided.request.shown(), decided.workspace.cwd().display().to_string());
@@ -74,16 +101,25 @@ impl Question {
             tool: tool.map(str::to_owned),
             command: command.clone(),
             folder: folder.clone(),
+            image: decided.request.image.clone(),
             effects: effects
                 .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
                 .collect(),
-            fed,
+            fed: match fed {
+                Fed::Input => Some("standard input, which is not shown here".to_owned()),
+                Fed::Nothing => None,
+            },
             reason: decided.decision.reason.clone(),
             rule: decided.decision.rule.as_ref().map(|rule| rule.id.clone()),
         };
         // The words themselves: what is shown may join them in another way.
-        let words = json!(decided.request.argv_text());
-        let bound = [("command", json!(command)), ("words", words), ("folder", json!(folder))];
+        let words = decided.request.argv_bound();
+        let bound = [
+            ("command", json!(command)),
+            ("words", words),
+            ("folder", json!(folder)),
+            ("input", json!(fed == Fed::Input)),
+        ];
         (question, bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
 
@@ -92,17 +128,30 @@ impl Question {
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         match self {
-            Self::Tool { tool, description, args, tier, risk, estimates, file, policy, asks } => {
+            Self::Tool {
+                tool,
+                description,
+                args,
+                tier,
+                risk,
+                estimates,
+                file,
+                folder,
+                image,
+                policy,
+                asks,
+            } => {
                 lines.push(("tool", tool.clone()));
                 lines.push(("from", file.clone()));
+                lines.push(("in", folder.clone()));
+                lines.extend(image.iter().map(|image| ("image", image.clone())));
                 lines.push(("does", cut(description)));
                 match args {
                     Value::Object(map) => {
-                        let values =
-                            map.iter().map(|(name, value)| format!("{name} = {}", shown(value)));
+                        let values = map.iter().map(|(name, value)| format!("{name} = {value}"));
                         lines.extend(values.map(|value| ("argument", value)));
                     }
-                    other => lines.push(("argument", shown(other))),
+                    other => lines.push(("argument", other.to_string())),
                 }
                 lines.push(("risk", format!("{risk} ({tier})")));
                 lines.extend(estimates.iter().cloned());
@@ -114,20 +163,18 @@ impl Question {
                         "reach" => "may reach",
                         _ => "may set",
                     };
-                    lines.push((name, cut(entry)));
+                    lines.push((name, entry.clone()));
                 }
             }
-            Self::Command { tool, command, folder, effects, fed, reason, rule } => {
+            Self::Command { tool, command, folder, image, effects, fed, reason, rule } => {
                 lines.extend(tool.iter().map(|tool| ("tool", tool.clone())));
                 lines.push(("command", command.clone()));
                 if !folder.is_empty() {
                     lines.push(("in", folder.clone()));
                 }
+                lines.extend(image.iter().map(|image| ("image", image.clone())));
                 lines.extend(effects.iter().map(|effect| ("does", effect.clone())));
-                if *fed {
-                    let text = "the tool gives it input that is not shown here";
-                    lines.push(("input", text.to_owned()));
-                }
+                lines.extend(fed.iter().map(|fed| ("is given", fed.clone())));
                 lines.extend(rule.iter().map(|rule| ("rule", rule.clone())));
                 lines.extend(reason.iter().map(|reason| ("reason", reason.clone())));
             }
@@ -142,26 +189,33 @@ impl Question {
         lines
     }
 
-    /// The same for the book, without secrets.
-    pub(super) fn record(&self, redactor: &crate::audit::Redactor) -> Value {
-        let line = |(name, value): (&str, String)| json!([name, redactor.text(&value)]);
-        self.lines().into_iter().map(line).collect()
+    /// Whether a person can be shown all of it.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.lines().iter().map(|(_, value)| value.len()).sum::<usize>() <= SHOWN
     }
-}
 
-/// A value as JSON; of every long text in it the middle is left out, so that nothing behind it is.
-fn shown(value: &Value) -> String {
-    fn shorten(value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(cut(text)),
-            Value::Array(items) => items.iter().map(shorten).collect(),
-            Value::Object(map) => {
-                map.iter().map(|(name, value)| (name.clone(), shorten(value))).collect()
-            }
-            other => other.clone(),
+    /// The same for the book, without secrets. What is more than a person reads, or would have more hidden than a
+    /// secret, says so: it cannot be answered by its id.
+    pub(super) fn record(&self, redactor: &Redactor) -> Value {
+        let fits = self.fits();
+        let mut whole = fits;
+        let mut record = Vec::new();
+        for (name, value) in self.lines() {
+            let (clean, hides) = match name {
+                "command" | "does" => (redactor.line(&value), redactor.hides_words_of_line(&value)),
+                _ => (redactor.text(&value).into_owned(), redactor.hides_words(&value)),
+            };
+            whole &= !hides;
+            record.push(json!([name, if fits { clean } else { cut(&clean) }]));
         }
+        if !whole {
+            let why =
+                "parts of it are not shown here: it is answered at the terminal of the call itself";
+            record.push(json!([HIDDEN, why]));
+        }
+        Value::Array(record)
     }
-    shorten(value).to_string()
 }
 
 /// A text without its middle, if it is long.
@@ -180,23 +234,72 @@ mod tests {
 
     #[test]
     fn nothing_is_hidden_behind_a_long_argument() {
-        let question = Question::Tool {
+        let question = |long: usize| Question::Tool {
             tool: "t".to_owned(),
             description: "d".to_owned(),
-            args: json!({"a": "x".repeat(9_000), "z": "delete everything"}),
+            args: json!({"a": format!("{} && git push {}", "x".repeat(long), "y".repeat(long)), "z": "delete everything"}),
             tier: "execute",
             risk: "high",
             estimates: vec![("takes", "45s".to_owned()), ("costs", "$0.30".to_owned())],
             file: "/w/t.yml".to_owned(),
+            folder: "/w".to_owned(),
+            image: Some("other:1".to_owned()),
             policy: "develop".to_owned(),
             asks: vec![("run", "npm test*".to_owned()), ("write", "out/**".to_owned())],
         };
-        let text = format!("{:?}", question.lines());
+        // What fits is shown whole, at a terminal and by its id.
+        let it = question(2_000);
+        let record = it.record(&Redactor::new()).to_string();
+        assert!(it.fits() && !record.contains(HIDDEN));
+        for text in [format!("{:?}", it.lines()), record] {
+            assert!(text.contains("x && git push y") && text.contains("delete everything"));
+        }
+        // What does not is not asked, and what is kept of it says so.
+        let it = question(9_000);
+        let text = it.record(&Redactor::new()).to_string();
+        assert!(!it.fits() && text.contains(&format!("[\"{HIDDEN}\",")), "{text}");
         for part in
-            ["delete everything", "npm test*", "out/**", "/w/t.yml", "develop", "bytes", "$0.30"]
+            ["delete everything", "npm test*", "out/**", "/w/t.yml", "develop", "other:1", "$0.30"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.len() < 2_000);
+    }
+
+    #[test]
+    fn what_a_secret_hides_beside_itself_is_told() {
+        let record = |command: &str| {
+            let question = Question::Command {
+                tool: None,
+                command: command.to_owned(),
+                folder: "/w".to_owned(),
+                image: None,
+                effects: Vec::new(),
+                fed: None,
+                reason: None,
+                rule: None,
+            };
+            question.record(&Redactor::new()).to_string()
+        };
+        for (command, shown) in [
+            ("git commit -m authorization:x && git push --force", "&& git push --force"),
+            (
+                "curl -H 'Authorization: Bearer abc' https://h.example",
+                "'Authorization: [redacted]' h",
+            ),
+            ("PGPASSWORD=hunter2 psql", "psql"),
+            ("x TOKEN=\"$(git push --force)\"", "git push --force"),
+        ] {
+            let text = record(command).replace("https://", "");
+            assert!(text.contains(shown) && !text.contains(HIDDEN), "{text}");
+            assert!(!text.contains("abc") && !text.contains("hunter2"), "{text}");
+        }
+        for command in [
+            "x 'cookie: a; git push --force'",
+            "x '[redacted] [redacted] authorization: a b'",
+            "x 'authorization: a b c'",
+        ] {
+            assert!(record(command).contains(HIDDEN), "{command}");
+        }
     }
 }

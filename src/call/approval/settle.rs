@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::question::Question;
-use crate::approvals::{ApprovalError, ApprovalId, Asked, Book, Found, Given, Scope, Waiting};
+use crate::approvals::{
+    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Found, Given, Scope, Waiting,
+};
 use crate::audit::Redactor;
 use crate::call::result::ErrorObject;
 use crate::config::Approvals as Times;
@@ -160,6 +162,7 @@ impl Unapproved {
         match self {
             Self::Declined => "look at what it does, then answer yes at a terminal".to_owned(),
             Self::Never(id) => format!("whoever said never can take it back: runner approve {id}"),
+            Self::Waits(it) if it.must_be_whole().is_err() => ANSWERED_THERE.to_owned(),
             Self::Waits(it) => {
                 let id = &it.id;
                 format!(

@@ -9,7 +9,7 @@ use runner_policy::limits::Limit;
 use super::talk::{Site, Spoken, broke, converse, decide};
 use crate::audit::Redactor;
 use crate::call::CallError;
-use crate::call::approval::Asking;
+use crate::call::approval::{Asking, Fed};
 use crate::call::result::{CallResult, ErrorObject};
 use crate::call::run::{Gate, gate, in_event_loop};
 use crate::call::supply::Warmth;
@@ -114,7 +114,7 @@ impl Servers {
             warmth: Warmth::Pool,
         };
         let mut decided = decide(&it.server, policy, site)?;
-        let record = match gate(&mut decided, asking)? {
+        let record = match gate(&mut decided, Fed::Input, asking)? {
             Gate::Open(record) => *record,
             Gate::Shut(result) => return Ok(Refresh::Refused(result)),
         };

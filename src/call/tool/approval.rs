@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::approvals::Asked;
+use crate::approvals::{Asked, Terms};
 use crate::broker::{self, Boxed, Code, NetApproval, Refusal, Removals};
 use crate::call::approval::{Answer, Asking, Inquiry, Question, put};
 use crate::engine::CallId;
 use crate::error::Failure as _;
+use crate::text::counted;
 
 /// Who asks: the tool as it is, its call, and the way to an answer.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub(super) struct Asker {
     pub digest: String,
     /// Each of its files, with its digest.
     pub inputs: Vec<(String, String)>,
+    /// Under what it runs.
+    pub terms: Terms,
     /// The workspace.
     pub workspace: String,
     /// Its call.
@@ -39,6 +42,7 @@ impl Asker {
             subject: format!("tool:{}/{what}", self.tool),
             digest: self.digest.clone(),
             inputs: self.inputs.clone(),
+            terms: self.terms.clone(),
             arguments,
             workspace: self.workspace.clone(),
         };
@@ -65,13 +69,20 @@ impl Asker {
 impl NetApproval for Asker {
     fn approve(&self, asked: broker::Asked) -> Boxed<'_, bool> {
         let command = format!("{} {}", asked.method, asked.url);
-        let arguments = Map::from_iter([("request".to_owned(), json!(command))]);
+        let body = asked.body.as_ref();
+        let digest = json!(body.map(|body| &body.digest));
+        let bound = [("request", json!(command)), ("body", digest)];
+        let arguments = bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         let question = Question::Command {
             tool: Some(self.tool.clone()),
             command,
             folder: String::new(),
+            image: None,
             effects: Vec::new(),
-            fed: asked.method != "GET" && asked.method != "HEAD",
+            fed: body.map(|body| {
+                let (count, digest) = (counted(body.bytes, "byte"), &body.digest[..16]);
+                format!("{count} that are not shown here (blake3 {digest}…)")
+            }),
             reason: asked.decision.reason.clone(),
             rule: asked.decision.rule.as_ref().map(|rule| rule.id.clone()),
         };

@@ -28,6 +28,7 @@ pub(super) fn asker(
         tool: prepared.definition.name.to_string(),
         digest: prepared.program.digest(),
         inputs: prepared.program.inputs(),
+        terms: prepared.scene.terms()?,
         workspace: path_text(prepared.scene.workspace.root())?.to_owned(),
         call: id.clone(),
     })
@@ -62,6 +63,7 @@ pub(super) async fn ask(
         .into_iter()
         .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())))
         .chain(prepared.program.command().map(|command| ("run", command)));
+    let Asker { digest, inputs, terms, workspace, .. } = asker(id, prepared, Arc::clone(&asking))?;
     let question = Question::Tool {
         tool: definition.name.to_string(),
         description: definition.description.clone(),
@@ -70,13 +72,14 @@ pub(super) async fn ask(
         risk: definition.risk.word(),
         estimates: definition.estimates().lines(),
         file: prepared.file.clone(),
+        folder: terms.cwd.clone(),
+        image: terms.image.clone(),
         policy: prepared.scene.policy.name().to_owned(),
         asks: asks.collect(),
     };
-    let Asker { digest, inputs, workspace, .. } = asker(id, prepared, Arc::clone(&asking))?;
     let arguments = prepared.args.as_object().cloned().unwrap_or_default();
     let subject = format!("tool:{}", definition.name);
-    let asked = Asked { subject, digest, inputs, arguments, workspace };
+    let asked = Asked { subject, digest, inputs, terms, arguments, workspace };
     let inquiry = Inquiry { question, asked, call: id.clone() };
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::approval::Asker;
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
-use crate::call::approval::Question;
+use crate::call::approval::{Fed, Question};
 use crate::call::record::Record;
 use crate::call::request::{Approval, Decided, Request};
 use crate::call::run::{Output, carry_out, refuse};
@@ -81,7 +81,7 @@ impl ToolExec {
         };
         if decided.asks() {
             let (question, arguments) =
-                Question::of_command(Some(&self.asker.tool), &decided, given.is_some());
+                Question::of_command(Some(&self.asker.tool), &decided, Fed::of(&given));
             let answer = tokio::select! {
                 answer = self.asker.ask("exec", question, arguments) => answer,
                 _ = cancel.asked() => return Err(ended()),

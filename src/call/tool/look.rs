@@ -117,6 +117,7 @@ impl Looker {
             tool: tool.name.to_string(),
             digest: compiled.digest.clone(),
             inputs: Vec::new(),
+            terms: scene.terms()?,
             workspace: path_text(own.workspace.root())?.to_owned(),
             call: CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
         };

@@ -17,9 +17,11 @@ use tokio::io::DuplexStream;
 use super::recorded::Recorded;
 use super::variables;
 use super::within::{Ran, Within};
+use crate::approvals::Terms;
 use crate::broker::{self, Authority, Events, Job};
 use crate::call::CallError;
 use crate::call::plan::{Setting, make_plan};
+use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
 use crate::engine::{CallId, Docker, Engine, runtime};
@@ -57,6 +59,17 @@ pub(super) struct Scene {
     pub config: Arc<Config>,
     /// Whether sandboxes that wait may be used.
     pub warmth: Warmth,
+}
+
+impl Scene {
+    /// What an approval is bound to of it.
+    pub(super) fn terms(&self) -> Result<Terms, CallError> {
+        Ok(Terms {
+            policy: self.policy.digest.to_hex().to_string(),
+            image: self.image.clone(),
+            cwd: path_text(self.workspace.cwd())?.to_owned(),
+        })
+    }
 }
 
 /// Runs one job to its end, or until its requests cannot be recorded any more. The policy's variables are

@@ -21,7 +21,7 @@ use super::outcome::{Judged, threw_by_itself};
 use super::prepare::Prepared;
 use super::run::{Front, assemble, broker, checked, redacted};
 use crate::broker::BrokerUsage;
-use crate::call::approval::Question;
+use crate::call::approval::{Fed, Question};
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
 use crate::call::place::place;
 use crate::call::record::Record;
@@ -99,7 +99,7 @@ async fn run(
     let record = Record::open(&scene.places)?;
     if decided.asks() {
         let (question, arguments) =
-            Question::of_command(Some(prepared.definition.name.as_str()), &decided, true);
+            Question::of_command(Some(prepared.definition.name.as_str()), &decided, Fed::Input);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
         let answer = tokio::select! {
             answer = asker.ask("exec", question, arguments) => answer,

@@ -34,7 +34,7 @@ pub(super) fn told(row: &Row) -> String {
             };
             format!("{} {}{how}", text("method"), text("object"))
         }
-        Kind::Approval => format!("{}: {}", text("answer"), text("about")),
+        Kind::Approval => format!("{}: {} ({})", text("answer"), text("subject"), text("id")),
         Kind::Gap => "the head was none of this ledger; see `runner audit verify`".to_owned(),
     }
 }

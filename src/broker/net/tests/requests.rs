@@ -1,8 +1,11 @@
 //! Plain requests: what arrives at the server, what comes back, what never leaves.
 
+use super::super::fetch::{Asked, NetApproval, Sent};
 use super::server::{Act, Server, answer, ok};
-use super::support::{approved, code, fetch, fetcher, get, header, request};
-use crate::broker::{Body, Code};
+use super::support::{Names, approved, code, fetch, fetcher, get, header, request, with};
+use crate::audit::Redactor;
+use crate::broker::{Body, Boxed, Code};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_request_arrives_as_asked_and_its_answer_comes_back() {
@@ -52,6 +55,39 @@ async fn what_no_rule_allows_is_never_dialled() {
         assert_eq!(code(&fetcher, url).await, Code::NetDenied, "{url}");
     }
     assert_eq!(server.seen().len(), 1);
+}
+
+/// Approves requests with this body, and no others.
+struct OneBody(Option<Sent>);
+
+impl NetApproval for OneBody {
+    fn approve(&self, asked: Asked) -> Boxed<'_, bool> {
+        let same = asked.body == self.0;
+        Box::pin(async move { same })
+    }
+}
+
+#[tokio::test]
+async fn who_approves_a_request_approves_its_body() {
+    let server = Server::start(|_| ok("x")).await;
+    let port = server.port();
+    let rules =
+        format!("  - {{ id: post, ask: \"POST http://a.test:{port}/**\", private: true }}\n");
+    let send = async |approves: &str, sends: Option<&str>| {
+        let digest = blake3::hash(approves.as_bytes()).to_hex().to_string();
+        let approval = Arc::new(OneBody(Some(Sent { bytes: approves.len(), digest })));
+        let names = Names::of(&[("a.test", &[&["127.0.0.1"]])]);
+        let fetcher = with(&rules, names, approval, Redactor::new());
+        let mut asked = request("POST", &format!("http://a.test:{port}/x"));
+        asked.body = sends.map(|body| Body::of(body.as_bytes().to_vec()));
+        fetch(&fetcher, asked).await
+    };
+    assert_eq!(send("pay 1", Some("pay 1")).await.unwrap().text(), "x");
+    for other in [Some("pay 9"), Some(""), None] {
+        assert_eq!(send("pay 1", other).await.unwrap_err().code, Code::ApprovalNeeded);
+    }
+    let seen = server.seen();
+    assert_eq!((seen.len(), seen[0].body.as_slice()), (1, &b"pay 1"[..]));
 }
 
 #[tokio::test]
