@@ -86,6 +86,8 @@ impl<'a> Call<'a> {
 
     /// Runs until the last word was said.
     pub fn run(&mut self) -> Result<(), LinkError> {
+        // A single program runs as soon as it is started.
+        self.announce()?;
         // What came together with `Start` was read with it.
         self.take_frames()?;
         loop {

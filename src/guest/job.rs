@@ -96,7 +96,8 @@ impl Job {
         let mut any = false;
         for process in &mut self.running {
             process.read_report();
-            any |= process.report.is_none() && process.failure.is_empty();
+            any |=
+                process.report.is_none() && process.failure.is_empty() && process.ended.is_none();
         }
         any
     }
@@ -216,14 +217,10 @@ impl Job {
                 }
                 Voice::Command => Ending::Exited { status: CANNOT_START },
             };
-            self.running.push(Process {
-                pid: 0,
-                report: None,
-                failure: Vec::new(),
-                ended: Some(ending),
-            });
-            self.settle();
+            self.running.push(Process::failed(ending));
         }
+        // What could not be started has ended.
+        self.settle();
     }
 
     /// Starts all commands of a pipeline.
@@ -255,8 +252,20 @@ impl Job {
                 voice: self.voice,
             };
             let streams = [input, output, stderr.try_clone()?];
-            let launched = stage::launch(&orders, streams, self.port.take())?;
-            self.running.push(Process::new(launched));
+            let name = orders.name();
+            let launched = match (self.voice, self.port.take()) {
+                // The one program of a call, and the first process of its sandbox.
+                (Voice::Guest, None) => stage::launch_alone(orders, streams),
+                (Voice::Guest | Voice::Command, port) => stage::launch(&orders, streams, port),
+            };
+            match (self.voice, launched) {
+                (_, Ok(launched)) => self.running.push(Process::new(launched)),
+                (Voice::Guest, Err(error)) => {
+                    let failure = Failure { program: name, errno: number(&error) };
+                    self.running.push(Process::failed(not_started(failure)));
+                }
+                (Voice::Command, Err(error)) => return Err(error),
+            }
             input = next;
         }
         Ok(())
@@ -265,7 +274,12 @@ impl Job {
 
 impl Process {
     fn new(launched: Launched) -> Self {
-        Self { pid: launched.pid, report: Some(launched.report), failure: Vec::new(), ended: None }
+        Self { pid: launched.pid, report: launched.report, failure: Vec::new(), ended: None }
+    }
+
+    /// One that never was.
+    fn failed(ending: Ending) -> Self {
+        Self { pid: 0, report: None, failure: Vec::new(), ended: Some(ending) }
     }
 
     /// Reads what there is; the end of the report closes it.
@@ -286,13 +300,18 @@ impl Process {
         self.read_report();
         let failure = serde_json::from_slice::<Failure>(&self.failure).ok();
         self.ended = Some(match (failure, reaped.status, reaped.signal) {
-            (Some(Failure { program, errno: libc::ENOENT | libc::ENOTDIR }), ..) => {
-                Ending::NotFound { program }
-            }
-            (Some(Failure { program, errno }), ..) => Ending::NotExecutable { program, errno },
+            (Some(failure), ..) => not_started(failure),
             (None, Some(status), _) => Ending::Exited { status },
             (None, None, signal) => Ending::Signalled { signal: signal.unwrap_or(0) },
         });
+    }
+}
+
+/// The end of a command that could not be started.
+fn not_started(Failure { program, errno }: Failure) -> Ending {
+    match errno {
+        libc::ENOENT | libc::ENOTDIR => Ending::NotFound { program },
+        _ => Ending::NotExecutable { program, errno },
     }
 }
 

@@ -5,7 +5,9 @@ use std::ffi::{CString, c_char, c_int};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// Turns the C convention of -1 into an error.
@@ -282,6 +284,17 @@ pub fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
     // SAFETY: both lists end with null and point to C strings that live through the call.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     io::Error::last_os_error()
+}
+
+/// Has the child of a command become something else by itself. `become_it` returns only if that failed, which is what
+/// the spawn then tells.
+pub fn before_exec(
+    command: &mut Command,
+    mut become_it: impl FnMut() -> io::Error + Send + Sync + 'static,
+) {
+    // SAFETY: the guest has one thread, so the child of a fork may do all that the guest may: no lock is held by a
+    // thread that is not there.
+    unsafe { command.pre_exec(move || Err(become_it())) };
 }
 
 /// What this process may do with a file.
