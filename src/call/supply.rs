@@ -41,7 +41,8 @@ fn class(setting: &Setting<'_>) -> Class {
     }
 }
 
-/// Starts a call's watchdog: before the plan, which makes folders that must go with us.
+/// A call's watchdog: started before a plan that makes folders, which must go with us; else when there is something
+/// to watch.
 pub(super) fn watchdog(
     id: &CallId,
     setting: &Setting<'_>,
@@ -49,8 +50,15 @@ pub(super) fn watchdog(
     pool: Option<config::Pool>,
 ) -> Result<Watchdog, CallError> {
     let ledger = keep(setting, pool)?;
-    Watchdog::start(&run::this_program(), engine.endpoint(), id, Some(&ledger))
-        .map_err(|error| CallError::Local("start the watchdog", error))
+    let program = run::this_program();
+    let mut watchdog = Watchdog::later(&program, engine.endpoint(), id, Some(&ledger));
+    if let Some(state) = &setting.places.state {
+        watchdog.settle(state);
+    }
+    if class(setting) == Class::Write {
+        watchdog.awake().map_err(|error| CallError::Local("start the watchdog", error))?;
+    }
+    Ok(watchdog)
 }
 
 /// Lets folders that the plan makes be put away where a sandbox may wait with them; the ledger that they stand in.

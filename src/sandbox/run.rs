@@ -47,6 +47,9 @@ const LIFE_SLACK: Duration = Duration::from_secs(180);
 /// How long removing may take before it is left to the watchdog.
 const REMOVE_WAIT: Duration = Duration::from_secs(5);
 
+/// What is tried, in errors.
+const WATCH: &str = "start the watchdog";
+
 /// A call that is decided and planned.
 pub struct Call {
     /// Its id.
@@ -99,7 +102,7 @@ pub async fn run(
 ) -> Result<Outcome, RunError> {
     let ledger = call.plan.claim.ledger();
     let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
-        .map_err(|source| RunError::Local { operation: "start the watchdog", source })?;
+        .map_err(|source| RunError::Local { operation: WATCH, source })?;
     run_watched(engine, call, Supply::Fresh, streams, cancel, watchdog).await
 }
 
@@ -152,6 +155,8 @@ async fn prove(
         }
         watchdog.refill(order);
     }
+    // From here on containers are made, also while the engine is looked at.
+    watchdog.awake().map_err(|source| RunError::Local { operation: WATCH, source })?;
     let sweeping = tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { sweep(engine.as_ref()).await }
@@ -306,7 +311,7 @@ impl Proved {
     /// # Errors
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
-        let Self { engine, call, watchdog, woken } = self;
+        let Self { engine, call, mut watchdog, woken } = self;
         let Woken { id, mut wire, seen, mut phases, image_digest, waited } = woken;
         let limits = call.plan.limits;
         let sent_at = Instant::now();
@@ -329,9 +334,17 @@ impl Proved {
             },
             deadline: sent_at + wall + HOST_SLACK,
         };
-        let pumped = match wire.queue(&start) {
-            Ok(()) => pump(wire, traffic, cancel).await,
+        let sent = match wire.queue(&start) {
+            Ok(()) => wire.flush().await,
             Err(error) => Err(error.into()),
+        };
+        // The guest works now, and ends with us; its watchdog may take the time to start.
+        let watched = sent.and_then(|()| {
+            watchdog.awake().map_err(|source| RunError::Local { operation: WATCH, source })
+        });
+        let pumped = match watched {
+            Ok(()) => pump(wire, traffic, cancel).await,
+            Err(error) => Err(error),
         };
         let pumped = match pumped {
             Ok(pumped) => pumped,

@@ -7,7 +7,7 @@
 //! gone.
 //!
 //! It is also who makes the next waiting sandbox, behind the call's back: once the call has ended, or goes on for
-//! longer than a moment.
+//! longer than a moment; and who writes the log of the records back, last of all.
 //!
 //! ```text
 //! host                                   watchdog
@@ -16,6 +16,7 @@
 //!  | -- made: the sandbox was made -----> |
 //!  | -- took: one that waited is ours --> |
 //!  | -- refill: one more like this -----> |
+//!  | -- settle: where the records are --> |
 //!  | -- ended: the guest told its end --> |
 //!  | -- close (or death) ---------------> |  ended: refills, looks a little later
 //!                                         |  asked alone: looks until it appears, for a while
@@ -25,7 +26,7 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::claims;
 use crate::engine::{CallId, Docker, Engine, EngineError, sweep};
 use crate::pool::{Order, refill};
+use crate::store::Store;
 
 /// The first argument of a watchdog: not an option that a person would type.
 pub const ARGUMENT: &str = "--internal-watchdog";
@@ -62,13 +64,26 @@ enum Word {
     Made,
     Took(String),
     Refill(Box<Order>),
+    Settle(PathBuf),
     Ended,
 }
 
 /// Our end of a watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
-    pipe: PipeWriter,
+    state: State,
+    /// Whether there is something that must be ended if we die.
+    needed: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It hears us.
+    Awake(PipeWriter),
+    /// It is started when it is needed, and is told these words then.
+    Asleep(Box<Command>, Vec<u8>),
+    /// It could not be started.
+    Missing,
 }
 
 impl Watchdog {
@@ -83,9 +98,18 @@ impl Watchdog {
         call: &CallId,
         ledger: Option<&Path>,
     ) -> io::Result<Self> {
-        let (reader, pipe) = io::pipe()?;
-        // Its end is not awaited: it outlives us.
-        let _child = Command::new(program)
+        let mut watchdog = Self::later(program, endpoint, call, ledger);
+        watchdog.awake()?;
+        Ok(watchdog)
+    }
+
+    /// One that is started by [`awake`](Self::awake): before anything is made, or, for a sandbox that waited, once the
+    /// command was sent. Until then such a sandbox ends itself if we die: its guest sees the end of its input, or its
+    /// time to live. Starting a process costs a millisecond, which a call can spend while its command runs.
+    #[must_use]
+    pub fn later(program: &Path, endpoint: &str, call: &CallId, ledger: Option<&Path>) -> Self {
+        let mut command = Command::new(program);
+        command
             .arg(ARGUMENT)
             .arg(endpoint)
             .arg(call.as_str())
@@ -96,14 +120,31 @@ impl Watchdog {
             // Away from the terminal's signals, the caller's pipes and the caller's folder.
             .process_group(0)
             .current_dir("/")
-            .stdin(Stdio::from(reader))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        Ok(Self { pipe })
+            .stderr(Stdio::null());
+        Self { state: State::Asleep(Box::new(command), Vec::new()), needed: false }
     }
 
-    /// Says that the daemon is about to be asked for the sandbox.
+    /// Starts it, if it is not awake.
+    ///
+    /// # Errors
+    /// It cannot be started; then what it should watch must end.
+    pub fn awake(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.state, State::Missing) {
+            State::Awake(pipe) => self.state = State::Awake(pipe),
+            State::Asleep(mut command, words) => {
+                let (reader, mut pipe) = io::pipe()?;
+                // Its end is not awaited: it outlives us.
+                let _child = command.stdin(Stdio::from(reader)).spawn()?;
+                pipe.write_all(&words)?;
+                self.state = State::Awake(pipe);
+            }
+            State::Missing => return Err(io::ErrorKind::NotFound.into()),
+        }
+        Ok(())
+    }
+
+    /// Says that the daemon is about to be asked for the sandbox. It must be awake by then.
     pub fn asked(&mut self) {
         self.say(&Word::Asked);
     }
@@ -115,6 +156,7 @@ impl Watchdog {
 
     /// Says that a sandbox that waited, with this label, is the call's now.
     pub fn took(&mut self, label: &str) {
+        self.needed = true;
         self.say(&Word::Took(label.to_owned()));
     }
 
@@ -123,16 +165,36 @@ impl Watchdog {
         self.say(&Word::Refill(Box::new(order.clone())));
     }
 
+    /// Says where the call's records are: their log is written back when nobody waits for it.
+    pub fn settle(&mut self, state: &Path) {
+        self.say(&Word::Settle(state.to_owned()));
+    }
+
     /// Says that the guest told its end and the sandbox is about to be gone.
     pub fn ended(mut self) {
         self.say(&Word::Ended);
     }
 
     fn say(&mut self, word: &Word) {
-        // If it is dead, the next sweep does its work.
         let Ok(mut line) = serde_json::to_vec(word) else { return };
         line.push(b'\n');
-        let _ = self.pipe.write_all(&line);
+        match &mut self.state {
+            State::Awake(pipe) => {
+                // If it is dead, the next sweep does its work.
+                let _ = pipe.write_all(&line);
+            }
+            State::Asleep(_, words) => words.extend(line),
+            State::Missing => {}
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // A call that was given up with a sandbox in its hands: somebody must see to its end.
+        if self.needed {
+            let _ = self.awake();
+        }
     }
 }
 
@@ -165,6 +227,8 @@ struct Heard {
     made: bool,
     ended: bool,
     order: Option<(Box<Order>, Instant)>,
+    /// Where the records are.
+    records: Option<PathBuf>,
 }
 
 impl Heard {
@@ -176,6 +240,7 @@ impl Heard {
                 self.labels.extend(CallId::new(&label));
             }
             Word::Refill(order) => self.order = Some((order, Instant::now())),
+            Word::Settle(state) => self.records = Some(state),
             Word::Ended => self.ended = true,
         }
     }
@@ -184,8 +249,14 @@ impl Heard {
 fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let words = listen();
-    let mut heard =
-        Heard { labels: vec![call], asked: false, made: false, ended: false, order: None };
+    let mut heard = Heard {
+        labels: vec![call],
+        asked: false,
+        made: false,
+        ended: false,
+        order: None,
+        records: None,
+    };
     // Until the host is gone: every word, and a refill once it is time for it.
     loop {
         let left = heard.order.as_ref().map(|(_, since)| {
@@ -205,6 +276,10 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> 
         make(&runtime, endpoint, &mut heard);
     }
     bury(&runtime, endpoint, &heard, ledger)?;
+    // What is not written back now is by the next one. A folder that is gone by now is not made anew.
+    if let Some(state) = heard.records.filter(|state| Store::is_in(state)) {
+        let _ = Store::open(Some(&state)).and_then(|store| store.settle());
+    }
     ledger.map_or(Ok(()), claims::clean)
 }
 
@@ -299,6 +374,7 @@ mod tests {
             made: false,
             ended: false,
             order: None,
+            records: None,
         };
         heard.take(Word::Took(taken.to_string()));
         // It did not wake: one is made for the call, with the call's own label.
