@@ -1,5 +1,7 @@
 //! One call's records: nothing runs whose start was not written, and what ran has an end.
 
+use std::path::PathBuf;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -18,6 +20,21 @@ pub(crate) struct Record {
     id: CallId,
     process: Owner,
     begun: Instant,
+}
+
+/// A call of which nothing is recorded yet.
+pub(crate) struct Unrecorded {
+    id: CallId,
+    process: Owner,
+    state: Option<PathBuf>,
+}
+
+/// A call whose start is being written, by another thread: the store takes a moment to open, and a plan takes one to
+/// make. Nothing may run before [`written`](Self::written).
+pub(crate) struct Starting {
+    id: CallId,
+    thread: Option<JoinHandle<Result<Record, CallError>>>,
+    record: Option<Record>,
 }
 
 /// How a call ended.
@@ -44,16 +61,67 @@ impl End {
     }
 }
 
-impl Record {
-    /// A new call. What died earlier is found on the way.
-    pub fn open(places: &Places) -> Result<Self, CallError> {
+impl Unrecorded {
+    /// A new call.
+    pub fn new(places: &Places) -> Result<Self, CallError> {
         let local = |what| move |error| CallError::Local(what, error);
-        let store = Store::open(places.state.as_deref())?;
-        let id = CallId::fresh().map_err(local("make an id"))?;
-        let process = Owner::this().map_err(local("look at this process"))?;
-        let ledger = Ledger::new(store);
+        Ok(Self {
+            id: CallId::fresh().map_err(local("make an id"))?,
+            process: Owner::this().map_err(local("look at this process"))?,
+            state: places.state.clone(),
+        })
+    }
+
+    /// The call's id.
+    pub fn id(&self) -> &CallId {
+        &self.id
+    }
+
+    /// Opens its records. What died earlier is found on the way.
+    pub fn open(self) -> Result<Record, CallError> {
+        let ledger = Ledger::new(Store::open(self.state.as_deref())?);
         ledger.find_aborted()?;
-        Ok(Self { ledger, id, process, begun: Instant::now() })
+        Ok(Record { ledger, id: self.id, process: self.process, begun: Instant::now() })
+    }
+
+    /// It starts now, unless that cannot be recorded.
+    pub fn start(self, started: Started) -> Starting {
+        let id = self.id.clone();
+        let thread = std::thread::spawn(move || {
+            let mut record = self.open()?;
+            record.start(&started)?;
+            Ok(record)
+        });
+        Starting { id, thread: Some(thread), record: None }
+    }
+}
+
+impl Starting {
+    /// The call's id.
+    pub fn id(&self) -> &CallId {
+        &self.id
+    }
+
+    /// Waits until the start is written. An error is told once.
+    pub fn written(&mut self) -> Result<(), CallError> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let broken = || std::io::Error::other("the thread that writes it has died");
+        let record = thread.join().map_err(|_| CallError::Local("record the call", broken()))?;
+        self.record = Some(record?);
+        Ok(())
+    }
+
+    /// The records, for the end; `None` if the start could not be written, which was told.
+    pub fn finish(mut self) -> Result<Option<Record>, CallError> {
+        self.written()?;
+        Ok(self.record)
+    }
+}
+
+impl Record {
+    /// The records of a new call.
+    pub fn open(places: &Places) -> Result<Self, CallError> {
+        Unrecorded::new(places)?.open()
     }
 
     /// The call's id.

@@ -10,7 +10,7 @@ use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, put};
 use super::error::CallError;
 use super::place::place_of_command;
 use super::plan::{Setting, make_plan};
-use super::record::{End, Record};
+use super::record::{End, Record, Starting, Unrecorded};
 use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
 use super::supply;
@@ -41,8 +41,8 @@ pub enum Output {
 
 /// Whether a decided call may go on.
 pub(super) enum Gate {
-    /// It may; this is its record.
-    Open(Box<Record>),
+    /// It may; nothing of it is recorded yet.
+    Open(Unrecorded),
     /// It may not, and that is recorded.
     Shut(Box<CallResult>),
 }
@@ -67,14 +67,14 @@ pub fn run(
     output: Output,
     asking: Option<Arc<Asking>>,
 ) -> Result<CallResult, CallError> {
-    let record = match gate(decided, output.fed(), asking)? {
-        Gate::Open(record) => *record,
+    let call = match gate(decided, output.fed(), asking)? {
+        Gate::Open(call) => call,
         Gate::Shut(result) => return Ok(*result),
     };
     let result = in_event_loop(async {
         let mut cancel =
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        carry_out(record, decided, output, &mut cancel, None).await
+        carry_out(call, decided, output, &mut cancel, None).await
     });
     crate::sys::default_signals();
     result
@@ -86,12 +86,12 @@ pub(super) fn gate(
     fed: Fed,
     asking: Option<Arc<Asking>>,
 ) -> Result<Gate, CallError> {
-    let mut record = Record::open(&decided.places)?;
+    let call = Unrecorded::new(&decided.places)?;
     if let Some(asking) = asking.filter(|_| decided.asks()) {
         let asked = in_event_loop(async {
             let mut cancel =
                 Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-            let inquiry = inquiry(decided, fed, record.id().clone())?;
+            let inquiry = inquiry(decided, fed, call.id().clone())?;
             tokio::select! {
                 answer = put(asking, inquiry) => Ok(answer?),
                 cause = cancel.asked() => Err(CallError::Queue(QueueError::Cancelled(cause))),
@@ -101,20 +101,20 @@ pub(super) fn gate(
         match asked {
             Ok(Answer::Yes) => decided.approval = Approval::Given,
             Ok(Answer::No(why)) => {
-                return Ok(Gate::Shut(Box::new(refuse(record, decided, None, Some(&why))?)));
+                return Ok(Gate::Shut(Box::new(refuse(call.open()?, decided, None, Some(&why))?)));
             }
             Err(error) => {
                 let refused = started(decided, None)?;
                 let (code, message) = (error.code(), error.to_string());
-                record.refused(&refused.refused(Verdict::Deny, code, message))?;
+                call.open()?.refused(&refused.refused(Verdict::Deny, code, message))?;
                 return Err(error);
             }
         }
     }
     if !decided.is_allowed() {
-        return Ok(Gate::Shut(Box::new(refuse(record, decided, None, None)?)));
+        return Ok(Gate::Shut(Box::new(refuse(call.open()?, decided, None, None)?)));
     }
-    Ok(Gate::Open(Box::new(record)))
+    Ok(Gate::Open(call))
 }
 
 /// The question whether a command may run.
@@ -169,15 +169,18 @@ pub(super) fn refuse(
 /// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked
 /// for it, if it was not a person.
 pub(super) async fn carry_out(
-    mut record: Record,
+    call: Unrecorded,
     decided: &Decided,
     output: Output,
     cancel: &mut Cancel,
     parent: Option<&CallId>,
 ) -> Result<CallResult, CallError> {
-    record.start(&started(decided, parent)?)?;
-    let id = record.id().clone();
-    let result = in_turn(&id, decided, output, cancel).await;
+    let mut starting = call.start(started(decided, parent)?);
+    let id = starting.id().clone();
+    let result = in_turn(&mut starting, decided, output, cancel).await;
+    let Some(mut record) = starting.finish()? else {
+        return result;
+    };
     let end = match &result {
         Ok(result) => End {
             ending: result.ending.clone(),
@@ -276,26 +279,27 @@ pub(super) fn setting(decided: &Decided) -> Setting<'_> {
 
 /// Runs it in its turn, and tells how long it waited for that.
 async fn in_turn(
-    id: &CallId,
+    starting: &mut Starting,
     decided: &Decided,
     mut output: Output,
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
     let place = place_of_command(decided, &mut output, cancel).await?;
-    let mut result = in_sandbox(id, decided, output, cancel).await?;
+    let mut result = in_sandbox(starting, decided, output, cancel).await?;
     place.tell(&mut result.metadata);
     Ok(result)
 }
 
 async fn in_sandbox(
-    id: &CallId,
+    starting: &mut Starting,
     decided: &Decided,
     output: Output,
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
+    let id = starting.id().clone();
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
-    let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
+    let watchdog = supply::watchdog(&id, &setting, engine.as_ref(), pool)?;
     let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
     let (streams, [keeps_out, keeps_err]) = match output {
@@ -305,6 +309,7 @@ async fn in_sandbox(
         }
         Output::Spoken(streams) => (streams, [false, true]),
     };
+    starting.written()?;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
     let outcome =
         run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog).await;

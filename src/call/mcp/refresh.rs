@@ -114,14 +114,14 @@ impl Servers {
             warmth: Warmth::Pool,
         };
         let mut decided = decide(&it.server, policy, site)?;
-        let record = match gate(&mut decided, Fed::Input, asking)? {
-            Gate::Open(record) => *record,
+        let call = match gate(&mut decided, Fed::Input, asking)? {
+            Gate::Open(call) => call,
             Gate::Shut(result) => return Ok(Refresh::Refused(result)),
         };
         let spoken = in_event_loop(async {
             let mut cancel =
                 Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-            converse(record, &decided, None, &mut cancel, None, async |client| {
+            converse(call, &decided, None, &mut cancel, None, async |client| {
                 let peer = client.greet().await?.clone();
                 Ok((peer, client.tools().await?))
             })

@@ -12,7 +12,7 @@ use tokio::io::DuplexStream;
 use tokio::time::timeout;
 
 use crate::call::CallError;
-use crate::call::record::Record;
+use crate::call::record::Unrecorded;
 use crate::call::request::{Command, Decided, Request};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
@@ -88,7 +88,7 @@ pub(in crate::call) fn decide(
 
 /// Runs a server that may run, and talks with it. When the talk is over, so is the sandbox.
 pub(in crate::call) async fn converse<T>(
-    record: Record,
+    call: Unrecorded,
     decided: &Decided,
     stderr: Sink,
     cancel: &mut Cancel,
@@ -105,7 +105,7 @@ pub(in crate::call) async fn converse<T>(
         keep: Keep::Limit,
     };
     let (canceller, mut ended) = Cancel::pair();
-    let run = carry_out(record, decided, Output::Spoken(streams), &mut ended, parent);
+    let run = carry_out(call, decided, Output::Spoken(streams), &mut ended, parent);
     let talking = async {
         let mut client = Client::new(output, input);
         let said = talk(&mut client).await;

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::approval::Asker;
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
 use crate::call::approval::{Fed, Question};
-use crate::call::record::Record;
+use crate::call::record::{Record, Unrecorded};
 use crate::call::request::{Approval, Decided, Request};
 use crate::call::run::{Output, carry_out, refuse};
 use crate::call::supply::Warmth;
@@ -100,9 +100,9 @@ impl ToolExec {
                 "the rule says `where: host`, and commands of tools run in sandboxes only",
             ));
         }
-        let record = Record::open(&self.places).map_err(broken)?;
+        let call = Unrecorded::new(&self.places).map_err(broken)?;
         let (output, parent) = (Output::Kept(given), Some(&self.asker.call));
-        let result = carry_out(record, &decided, output, &mut cancel, parent).await;
+        let result = carry_out(call, &decided, output, &mut cancel, parent).await;
         reply(result.map_err(broken)?, begun.elapsed())
     }
 

@@ -24,7 +24,7 @@ use crate::broker::BrokerUsage;
 use crate::call::approval::{Fed, Question};
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
 use crate::call::place::place;
-use crate::call::record::Record;
+use crate::call::record::{Record, Unrecorded};
 use crate::call::request::{Approval, Decided};
 use crate::call::result::{ErrorObject, Stream};
 use crate::call::run::{in_event_loop, refuse};
@@ -96,7 +96,7 @@ async fn run(
         warmth: scene.warmth,
     };
     let mut decided = decide(&from.server, Arc::clone(policy), site)?;
-    let record = Record::open(&scene.places)?;
+    let call = Unrecorded::new(&scene.places)?;
     if decided.asks() {
         let (question, arguments) =
             Question::of_command(Some(prepared.definition.name.as_str()), &decided, Fed::Input);
@@ -112,7 +112,7 @@ async fn run(
         match answer {
             Ok(()) => decided.approval = Approval::Given,
             Err(refusal) => {
-                let mut came = refused(record, &decided, id, from)?;
+                let mut came = refused(call.open()?, &decided, id, from)?;
                 if let Some(error) = &mut came.judged.error {
                     error.suggestion = refusal.suggestion;
                 }
@@ -121,7 +121,7 @@ async fn run(
         }
     }
     if !decided.is_allowed() {
-        return Ok((refused(record, &decided, id, from)?, place));
+        return Ok((refused(call.open()?, &decided, id, from)?, place));
     }
     let talk = async |client: &mut crate::call::mcp::Talker| {
         let peer = client.greet().await?.clone();
@@ -132,7 +132,7 @@ async fn run(
         let answer = client.call(&from.offered.name, &prepared.args).await?;
         Ok((peer, Said::Answer(answer)))
     };
-    let spoken = converse(record, &decided, streams.stderr, &mut cancel, Some(id), talk).await?;
+    let spoken = converse(call, &decided, streams.stderr, &mut cancel, Some(id), talk).await?;
     Ok((judge(from, spoken), place))
 }
 
