@@ -10,7 +10,11 @@ use super::report::{Report, Row, Unit};
 use super::sample::timed;
 use crate::pool::Class;
 
-/// Measures one of each class that waits.
+/// How many of a command's wait while they are measured: engines share a shim's code between all that run, so one
+/// alone would be charged with all of it. A full pool has more.
+const COMMANDS: usize = 4;
+
+/// Measures one of each class that waits, as the mean of those.
 pub fn waiting(
     place: &Place,
     report: &mut Report,
@@ -22,8 +26,10 @@ pub fn waiting(
         return Ok(());
     }
     let folder = place.workspace();
+    let commands = COMMANDS.to_string();
+    let name = format!("a command's sandbox that waits, of {COMMANDS}");
     for (class, name, words) in [
-        (Class::Read, "a command's sandbox that waits", &["exec", "--", "true"][..]),
+        (Class::Read, name.as_str(), &["pool", "warm", commands.as_str()][..]),
         (Class::Tool, "a tool's sandbox that waits", &["tool", "run", "once", "--yes"]),
     ] {
         timed(&mut place.runner(&folder, words))?;
@@ -31,15 +37,22 @@ pub fn waiting(
         // Node settles down after its start.
         std::thread::sleep(std::time::Duration::from_secs(1));
         let entries = place.pool().entries();
-        let Some(entry) = entries.iter().find(|entry| entry.class == class) else { continue };
-        let inspect = ["inspect", "--format", "{{.State.Pid}}", &entry.sandbox];
-        let (_, pid) = timed(Command::new("docker").args(inspect))?;
-        let pid = String::from_utf8_lossy(&pid).trim().parse().unwrap_or(0);
-        match of_sandbox(pid) {
-            Some(bytes) => {
-                report.add(Row::one(name, bytes as f64 / f64::from(1 << 20), Unit::MiB, 1));
+        let of_class = entries.iter().filter(|entry| entry.class == class);
+        let shares: Option<Vec<u64>> = of_class
+            .map(|entry| {
+                let inspect = ["inspect", "--format", "{{.State.Pid}}", &entry.sandbox];
+                let (_, pid) = timed(Command::new("docker").args(inspect)).ok()?;
+                of_sandbox(String::from_utf8_lossy(&pid).trim().parse().ok()?)
+            })
+            .collect();
+        match shares.as_deref() {
+            Some(shares @ [_, ..]) => {
+                let mean = shares.iter().sum::<u64>() as f64 / shares.len() as f64;
+                report.add(Row::one(name, mean / f64::from(1 << 20), Unit::MiB, 1));
             }
-            None => report.left_out(&format!("memory of {name}: its processes cannot be read")),
+            Some([]) | None => {
+                report.left_out(&format!("memory of {name}: its processes cannot be read"));
+            }
         }
     }
     Ok(())
