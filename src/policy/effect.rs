@@ -108,6 +108,8 @@ pub enum Place {
     Exact(String),
     /// This and everything below.
     Tree(String),
+    /// Things below this, which itself stays what it is.
+    Below(String),
     /// What a pattern matches.
     Glob(String),
     /// Every name that begins with this.
@@ -122,7 +124,7 @@ impl Place {
     pub fn show(&self) -> String {
         match self {
             Self::Exact(path) | Self::Glob(path) => path.clone(),
-            Self::Tree(path) => format!("{}/**", path.trim_end_matches('/')),
+            Self::Tree(path) | Self::Below(path) => format!("{}/**", path.trim_end_matches('/')),
             Self::Prefix(path) => format!("{path}*"),
             Self::Any => "files that are not known before it runs".to_owned(),
         }

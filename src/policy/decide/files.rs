@@ -97,6 +97,7 @@ fn stands_for(policy: &Effective, workspace: &str, of: &Place) -> Vec<String> {
     match of {
         Place::Exact(path) => vec![path.clone()],
         Place::Tree(path) => vec![path.clone(), paths::join(path, "x")],
+        Place::Below(path) => vec![paths::join(path, "x")],
         Place::Glob(pattern) => glob(policy, pattern),
         Place::Prefix(path) => {
             vec![path.strip_suffix('/').unwrap_or(path).to_owned(), format!("{path}x")]

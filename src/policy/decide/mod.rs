@@ -231,7 +231,7 @@ fn shown(effect: &Effect, workspace: &str) -> (&'static str, String) {
         };
         match place {
             Place::Exact(path) | Place::Glob(path) => short(path),
-            Place::Tree(path) => match short(path).as_str() {
+            Place::Tree(path) | Place::Below(path) => match short(path).as_str() {
                 "." => "**".to_owned(),
                 path => format!("{path}/**"),
             },

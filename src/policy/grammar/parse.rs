@@ -457,8 +457,9 @@ fn does(text: &str, at: At, report: &mut Report<'_>) -> Option<Does> {
         ("read-tree", path_text) if !path_text.is_empty() => path(Access::Read, Shape::Tree),
         ("write", path_text) if !path_text.is_empty() => path(Access::Write, Shape::Exact),
         ("write-tree", path_text) if !path_text.is_empty() => path(Access::Write, Shape::Tree),
+        ("write-below", path_text) if !path_text.is_empty() => path(Access::Write, Shape::Below),
         _ => {
-            report.add("bad_effect", at, format!("`{text}` is no effect"), "none, code, system, net, unknown, `read PATH`, `read-tree PATH`, `write PATH`, `write-tree PATH`, `method NAME` or `any KIND`; `?` is a path that is not known".to_owned());
+            report.add("bad_effect", at, format!("`{text}` is no effect"), "none, code, system, net, unknown, `read PATH`, `read-tree PATH`, `write PATH`, `write-tree PATH`, `write-below PATH`, `method NAME` or `any KIND`; `?` is a path that is not known".to_owned());
             None
         }
     }

@@ -93,6 +93,8 @@ pub enum Shape {
     OrStdout,
     /// This and everything below.
     Tree,
+    /// Things below this, which itself stays what it is: what git does in its folder.
+    Below,
     /// A pattern of the program's own (git pathspec).
     Glob,
     /// Names that begin with this.

@@ -266,6 +266,7 @@ impl Emit {
         match shape {
             Shape::Exact | Shape::OrStdout => Place::Exact(full),
             Shape::Tree => Place::Tree(full),
+            Shape::Below => Place::Below(full),
             Shape::Prefix if path.ends_with('/') => Place::Prefix(format!("{full}/")),
             Shape::Prefix => Place::Prefix(full),
             Shape::Template if path.contains(['{', '[', '#', '%', '*', '?']) => Place::Any,
