@@ -204,6 +204,8 @@ table! {
         "no_match" No "What should be changed is not there." "Read the file, and copy what is there."
         "ambiguous_match" No "What should be changed is there more than once." "Add more of what stands around it, or say `first` or `all`."
         "bad_pattern" No "A regular expression cannot be used." "Read what the message says of its place."
+        "bad_manifest" No "A manifest of a project cannot be read." "Mend it at the place that the message names."
+        "command_failed" No "A command that the tool needs did not go well." "Read what it said in the message."
         "tool_error" No "The tool threw an error." "Read its message and `details`."
         "tool_failed" No "The tool threw an error without a code." "Read its message and stack."
         "uncaught_exception" No "The tool threw outside of `execute`." "Catch it where it happens."

@@ -1,5 +1,6 @@
 //! The broker against real files, over a stream, as the runtime would speak to it.
 
+mod client;
 mod files;
 mod links;
 mod powers;

@@ -34,7 +34,17 @@ macro_rules! built_in {
 }
 
 built_in! {
+    analyze_dependencies,
+    bash_execution,
     file_operations,
+    file_search,
+    git,
+    git_commit,
+    npm_install,
+    parse_typescript,
+    rest_api_call,
+    type_check,
+    validate_json,
 }
 
 /// The one with this name.

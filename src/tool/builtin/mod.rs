@@ -8,8 +8,19 @@
 //!
 //! Each tool is a file, and beside it stands its definition, in the form of every YAML tool, without `code`.
 
+mod analyze_dependencies;
+mod bash_execution;
+mod command;
 mod file_operations;
+mod file_search;
+mod git;
+mod git_commit;
 mod list;
+mod npm_install;
+mod parse_typescript;
 mod problem;
+mod rest_api_call;
+mod type_check;
+mod validate_json;
 
 pub use list::{ALL, BuiltIn, find};

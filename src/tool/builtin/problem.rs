@@ -17,6 +17,12 @@ pub(super) enum Problem {
     NotText,
     /// It is larger than is worked on.
     TooLarge,
+    /// A command that has to go well did not.
+    Command,
+    /// A manifest is none.
+    Manifest,
+    /// Something that it needs is not there.
+    Missing,
 }
 
 impl Problem {
@@ -29,6 +35,9 @@ impl Problem {
             Self::Pattern => "bad_pattern",
             Self::NotText => "not_text",
             Self::TooLarge => "too_large",
+            Self::Command => "command_failed",
+            Self::Manifest => "bad_manifest",
+            Self::Missing => "precondition_failed",
         }
     }
 

@@ -15,26 +15,30 @@ use super::confine::{confine, die_with_parent};
 use super::folder::{Folder, Identity};
 use super::job::{Answer, Confinement, Done, Job};
 use super::limits::{ANSWER_BYTES, JOB_BYTES, STACK};
+use super::outline::{self, Said, Text};
 use crate::sys;
 
 /// The first argument of a compiler: not an option that a person would type.
 pub const ARGUMENT: &str = "--internal-compile";
 
+/// The same for one that only parses.
+pub const PARSE: &str = "--internal-parse";
+
 /// The whole life of a compiler, if these are the words of one.
 #[must_use]
 pub fn main(words: &[OsString]) -> Option<ExitCode> {
-    let [_, argument, folder, dev, ino] = words else {
-        return None;
+    let told = match words {
+        [_, argument] if argument == PARSE => tell(&parsed()),
+        [_, argument, folder, dev, ino] if argument == ARGUMENT => {
+            let number = |word: &OsString| word.to_str().and_then(|word| word.parse().ok());
+            tell(&match number(dev).zip(number(ino)) {
+                Some((dev, ino)) => answer(Path::new(folder), Identity { dev, ino }),
+                None => Answer::Folder("no identity was given".to_owned()),
+            })
+        }
+        _ => return None,
     };
-    if argument != ARGUMENT {
-        return None;
-    }
-    let number = |word: &OsString| word.to_str().and_then(|word| word.parse().ok());
-    let answer = match number(dev).zip(number(ino)) {
-        Some((dev, ino)) => answer(Path::new(folder), Identity { dev, ino }),
-        None => Answer::Folder("no identity was given".to_owned()),
-    };
-    Some(match tell(&answer) {
+    Some(match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })
@@ -52,10 +56,15 @@ fn answer(folder: &Path, expected: Identity) -> Answer {
         Ok(_) => return Answer::Folder("another folder is there now".to_owned()),
         Err(error) => return Answer::Folder(error.to_string()),
     };
-    let confinement = match confine(folder.handle()) {
+    let confinement = match confine(Some(folder.handle())) {
         Ok(confinement) => confinement,
         Err(error) => return Answer::Unconfined(error.to_string()),
     };
+    aside(move || work(folder, confinement)).unwrap_or_else(Answer::Broken)
+}
+
+/// Does the work whose confinement is in force.
+fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     // From here on, and not before, foreign bytes are read.
     std::panic::set_hook(Box::new(|info| {
         // The parent keeps the beginning of it.
@@ -63,15 +72,37 @@ fn answer(folder: &Path, expected: Identity) -> Answer {
         std::process::abort();
     }));
     // A thread of our own: the stack of the first one is as large as our caller likes it.
-    let work = thread::Builder::new()
-        .name("compile".to_owned())
-        .stack_size(STACK)
-        .spawn(move || work(folder, confinement));
+    let work = thread::Builder::new().name("compile".to_owned()).stack_size(STACK).spawn(work);
     match work.map(thread::JoinHandle::join) {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(_)) => Answer::Broken("the compiler panicked".to_owned()),
-        Err(error) => Answer::Broken(format!("the compiler cannot start a thread: {error}")),
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err("the compiler panicked".to_owned()),
+        Err(error) => Err(format!("the compiler cannot start a thread: {error}")),
     }
+}
+
+/// The same life for a text that is only parsed: no folder, nothing to read but the job.
+fn parsed() -> Said {
+    if let Err(error) = sys::close_descriptors() {
+        return Said::Unconfined(format!("closing inherited descriptors: {error}"));
+    }
+    let confined = die_with_parent().and_then(|()| confine(None));
+    let confinement = match confined {
+        Ok(confinement) => confinement,
+        Err(error) => return Said::Unconfined(error.to_string()),
+    };
+    let work = move || match job::<Text>() {
+        Ok(text) => outline::read(&text, confinement),
+        Err(why) => Said::Broken(why),
+    };
+    aside(work).unwrap_or_else(Said::Broken)
+}
+
+/// Reads the job.
+fn job<T: serde::de::DeserializeOwned>() -> Result<T, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("the job cannot be read: {error}");
+    let mut text = Vec::new();
+    io::stdin().take(JOB_BYTES).read_to_end(&mut text).map_err(|error| wrong(&error))?;
+    serde_json::from_slice(&text).map_err(|error| wrong(&error))
 }
 
 fn work(folder: Folder, confinement: Confinement) -> Answer {
@@ -81,15 +112,10 @@ fn work(folder: Folder, confinement: Confinement) -> Answer {
     if let Err(error) = pool {
         return Answer::Broken(format!("the compiler cannot start: {error}"));
     }
-    let mut text = Vec::new();
-    if let Err(error) = io::stdin().take(JOB_BYTES).read_to_end(&mut text) {
-        return Answer::Broken(format!("the job cannot be read: {error}"));
-    }
-    let job: Job = match serde_json::from_slice(&text) {
+    let job: Job = match job() {
         Ok(job) => job,
-        Err(error) => return Answer::Broken(format!("the job cannot be read: {error}")),
+        Err(why) => return Answer::Broken(why),
     };
-    drop(text);
     let started = Instant::now();
     match bundle(folder, &job) {
         Ok(Bundled { code, exports, files }) => {
@@ -101,9 +127,10 @@ fn work(folder: Folder, confinement: Confinement) -> Answer {
     }
 }
 
-fn tell(answer: &Answer) -> io::Result<()> {
+fn tell(answer: &impl serde::Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(answer)?;
     if text.len() > ANSWER_BYTES {
+        // Both kinds of answer say it in the same form.
         text = serde_json::to_vec(&Answer::Broken("the answer is too long".to_owned()))?;
     }
     let mut out = io::stdout().lock();

@@ -72,11 +72,11 @@ pub fn die_with_parent() -> Result<(), ConfineError> {
     if getppid() == parent { Ok(()) } else { Err(ConfineError::Orphan) }
 }
 
-/// Limits this process and denies it everything but reading below `folder`.
+/// Limits this process and denies it everything but reading below `folder`, if there is one.
 ///
 /// # Errors
 /// Anything could not be enforced: nothing foreign may be read then.
-pub fn confine(folder: BorrowedFd<'_>) -> Result<Confinement, ConfineError> {
+pub fn confine(folder: Option<BorrowedFd<'_>>) -> Result<Confinement, ConfineError> {
     rustix::thread::set_no_new_privs(true)
         .map_err(|errno| ConfineError::Call("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))?;
     limit(Resource::Core, 0, "setrlimit(core)")?;
@@ -106,9 +106,9 @@ fn limit(resource: Resource, figure: u64, what: &'static str) -> Result<(), Conf
     setrlimit(resource, limit).map_err(|errno| ConfineError::Call(what, errno.into()))
 }
 
-fn deny(folder: BorrowedFd<'_>) -> Result<RestrictionStatus, RulesetError> {
+fn deny(folder: Option<BorrowedFd<'_>>) -> Result<RestrictionStatus, RulesetError> {
     let may = AccessFs::ReadFile | AccessFs::ReadDir;
-    Ruleset::default()
+    let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED))?
         .set_compatibility(CompatLevel::BestEffort)
@@ -116,9 +116,11 @@ fn deny(folder: BorrowedFd<'_>) -> Result<RestrictionStatus, RulesetError> {
         .handle_access(AccessNet::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
         .create()?
-        .set_compatibility(CompatLevel::HardRequirement)
-        .add_rule(PathBeneath::new(folder, may))?
-        .restrict_self()
+        .set_compatibility(CompatLevel::HardRequirement);
+    match folder {
+        Some(folder) => rules.add_rule(PathBeneath::new(folder, may))?.restrict_self(),
+        None => rules.restrict_self(),
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +167,7 @@ mod tests {
         fs::write(inside.join("gone"), "x").unwrap();
         let folder = Folder::open(&inside).unwrap();
         let (status, after) = std::thread::spawn(move || {
-            let status = deny(folder.handle()).unwrap();
+            let status = deny(Some(folder.handle())).unwrap();
             (status, attempts(&inside, address))
         })
         .join()

@@ -72,7 +72,7 @@ pub struct Observation {
 }
 
 /// What the kernel enforced on the compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confinement {
     /// The version of Landlock in force.

@@ -32,6 +32,7 @@
 //! | `cache` | results by content, in files of the state folder |
 //! | `child`, `confine` | the child: what it may do, and its life |
 //! | `bundle`, `files`, `plugin`, `map`, `report` | rolldown and what we put around it |
+//! | `outline` | a text's imports, exports and errors, parsed in a child that may read nothing |
 //! | `folder`, `limits` | a tool's folder as a handle; all figures |
 
 mod bundle;
@@ -46,6 +47,7 @@ mod folder;
 mod job;
 mod limits;
 mod map;
+mod outline;
 mod plugin;
 mod process;
 mod report;
@@ -55,4 +57,5 @@ pub use compiled::{Changed, Compiled, Difference, Input, Origin};
 pub use compiler::Compiler;
 pub use error::CompileError;
 pub use job::Confinement;
+pub use outline::{Export, Fault, Import, Outline, TEXT_BYTES, Text, outline};
 pub use source::{Language, Part, Place, Source};

@@ -1,5 +1,6 @@
 //! Starting a compiler, giving it its job, and telling how it ended.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,12 +10,15 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::child::ARGUMENT;
+use super::child::{ARGUMENT, PARSE};
 use super::error::CompileError;
 use super::folder::Folder;
 use super::job::{Answer, Job};
 use super::limits::{ANSWER_BYTES, LAST_WORDS, STACK, WALL};
+use super::outline::{Said, Text};
 
 /// The signal of the limit on processor time.
 const SIGXCPU: i32 = 24;
@@ -27,9 +31,37 @@ const SIGKILL: i32 = 9;
 /// # Errors
 /// It could not be started or talked to, or it ended without an answer.
 pub fn run(program: &Path, folder: &Folder, job: &Job) -> Result<Answer, CompileError> {
+    let identity = folder.identity();
+    let absolute = std::path::absolute(folder.path())
+        .map_err(|source| CompileError::Process { what: "start", source })?;
+    let words = [
+        ARGUMENT.into(),
+        // It leaves our working directory.
+        absolute.into_os_string(),
+        identity.dev.to_string().into(),
+        identity.ino.to_string().into(),
+    ];
+    asked(program, &words, &job.shown, job)
+}
+
+/// Has a text parsed.
+///
+/// # Errors
+/// As for a job.
+pub fn parse(program: &Path, shown: &str, text: &Text) -> Result<Said, CompileError> {
+    asked(program, &[PARSE.into()], shown, text)
+}
+
+/// Starts a child with these words, gives it its job and hears its answer.
+fn asked<A: DeserializeOwned>(
+    program: &Path,
+    words: &[OsString],
+    shown: &str,
+    job: &impl Serialize,
+) -> Result<A, CompileError> {
     let process = |what| move |source| CompileError::Process { what, source };
     let text = serde_json::to_vec(job).map_err(|error| process("ask")(error.into()))?;
-    let mut child = Running(start(program, folder).map_err(process("start"))?);
+    let mut child = Running(start(program, words).map_err(process("start"))?);
     let exchange = Exchange::new(&mut child.0, &text).and_then(Exchange::run);
     // Whatever came of it, nothing of it stays.
     let killed = !matches!(exchange, Ok(Heard { complete: true, .. }));
@@ -41,10 +73,10 @@ pub fn run(program: &Path, folder: &Folder, job: &Job) -> Result<Answer, Compile
     if killed {
         return Err(match heard.out.len() > ANSWER_BYTES {
             true => CompileError::Crashed {
-                file: job.shown.clone(),
+                file: shown.to_owned(),
                 how: "its answer is too long".to_owned(),
             },
-            false => CompileError::Timeout { file: job.shown.clone() },
+            false => CompileError::Timeout { file: shown.to_owned() },
         });
     }
     if status.success()
@@ -52,17 +84,12 @@ pub fn run(program: &Path, folder: &Folder, job: &Job) -> Result<Answer, Compile
     {
         return Ok(answer);
     }
-    Err(ending(&job.shown, status, &heard.err))
+    Err(ending(shown, status, &heard.err))
 }
 
-fn start(program: &Path, folder: &Folder) -> io::Result<Child> {
-    let identity = folder.identity();
+fn start(program: &Path, words: &[OsString]) -> io::Result<Child> {
     Command::new(program)
-        .arg(ARGUMENT)
-        // It leaves our working directory.
-        .arg(std::path::absolute(folder.path())?)
-        .arg(identity.dev.to_string())
-        .arg(identity.ino.to_string())
+        .args(words)
         .env_clear()
         // Its threads have stacks that count.
         .env("RUST_MIN_STACK", STACK.to_string())

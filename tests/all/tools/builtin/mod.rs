@@ -1,7 +1,16 @@
 //! The tools that are part of the program, through the real command line. Those that run no command need no engine.
 
+mod analyze_dependencies;
+mod bash_execution;
 mod file_operations;
+mod file_search;
+mod git;
+mod npm_install;
+mod parse_typescript;
 mod registry;
+mod rest_api_call;
+mod type_check;
+mod validate_json;
 
 use std::fs;
 

@@ -9,10 +9,40 @@ use crate::tools::{told, write_yaml};
 
 const CODE: &str = "export async function execute(args: any) { return args; }";
 
+/// Every one of them, with its tier.
+const ALL: [(&str, &str); 11] = [
+    ("analyze_dependencies", "read_only"),
+    ("bash_execution", "execute"),
+    ("file_operations", "write"),
+    ("file_search", "read_only"),
+    ("git", "execute"),
+    ("git_commit", "execute"),
+    ("npm_install", "execute"),
+    ("parse_typescript", "read_only"),
+    ("rest_api_call", "external_api"),
+    ("type_check", "execute"),
+    ("validate_json", "read_only"),
+];
+
 #[test]
 fn they_are_listed_as_built_in_and_ready() {
     let home = home();
     let list = home.run(["--json", "tool", "list"]).json();
+    let tools = list["tools"].as_array().unwrap().iter();
+    let built_in: Vec<_> = tools
+        .filter(|it| it["form"] == "builtin")
+        .map(|it| {
+            assert_eq!(
+                (&it["source"], &it["state"]),
+                (&json!("built-in"), &json!("ready")),
+                "{it}"
+            );
+            (it["name"].as_str().unwrap(), it["securityTier"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(built_in, ALL);
+    let info = home.run(["tool", "info", "git"]).out;
+    assert!(info.contains("asked for commit, checkout"), "{info}");
     let row = list["tools"].as_array().unwrap().iter().find(|it| it["name"] == "file_operations");
     let row = row.unwrap();
     assert_eq!((&row["source"], &row["state"]), (&json!("built-in"), &json!("ready")));

@@ -1,0 +1,70 @@
+//! `bash_execution`: a shell line or an argv, judged by the policy's own reader of shell lines, in a sandbox.
+
+use std::collections::BTreeMap;
+
+use runner_policy::variables::is_name;
+use runner_policy::word::quoted;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::command::ended;
+use super::problem::Problem;
+use crate::broker::client::{Call, Exec, Thrown};
+
+/// The arguments. Defaults are those of the schema, which has filled them in.
+#[derive(Deserialize)]
+struct Args {
+    command: String,
+    args: Option<Vec<String>>,
+    cwd: String,
+    env: BTreeMap<String, String>,
+    stdin: Option<String>,
+    timeout: u64,
+}
+
+/// Runs it.
+pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
+    let args: Args = serde_json::from_value(call.args)
+        .map_err(|error| Problem::Arguments.says(error.to_string()))?;
+    if let Some(name) = args.env.keys().find(|name| !is_name(name)) {
+        return Err(Problem::Arguments.says(format!("`{name}` is no name of a variable")));
+    }
+    let variables: Vec<(String, String)> = args.env.into_iter().collect();
+    let (argv, line) = match args.args {
+        Some(more) => (std::iter::once(args.command).chain(more).collect(), None),
+        None => (Vec::new(), Some(with(&variables, &args.command))),
+    };
+    let exec = Exec {
+        argv: &argv,
+        line: line.as_deref(),
+        cwd: Some(&args.cwd),
+        // A line sets its variables itself.
+        env: if line.is_some() { &[] } else { &variables },
+        timeout: Some(args.timeout),
+        stdin: args.stdin.as_ref().map(String::as_bytes),
+    };
+    Ok(ended(&call.client.exec(exec).await?))
+}
+
+/// A line with variables for all of its commands, which the policy judges with it.
+fn with(variables: &[(String, String)], line: &str) -> String {
+    if variables.is_empty() {
+        return line.to_owned();
+    }
+    let set = variables.iter().map(|(name, value)| format!("{name}={}", quoted(value)));
+    format!("export {} && {line}", set.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_cannot_become_commands() {
+        let variables = [("A".to_owned(), "x; rm -rf $(ls) '".to_owned())];
+        let line = with(&variables, "ls | wc");
+        let words = runner_policy::word::quoted("x; rm -rf $(ls) '");
+        assert_eq!(line, format!("export A={words} && ls | wc"));
+        assert_eq!(with(&[], "ls"), "ls");
+    }
+}
