@@ -11,7 +11,7 @@ use globset::GlobBuilder;
 use crate::finding::At;
 use crate::glob::Glob;
 
-/// Never writable, whatever a policy says: our own files, git's configuration and hooks (of worktrees
+/// Never writable, whatever a policy says: our own files, git's configuration, hooks and unfinished rebases (of worktrees
 /// and submodules too), and files that shells and editors run when they start.
 pub const PROTECTED: &[&str] = &[
     "**/.runner",
@@ -26,6 +26,10 @@ pub const PROTECTED: &[&str] = &[
     "**/.git/gitdir",
     "**/.git/info/attributes",
     "**/.git/objects/info/alternates",
+    "**/.git/{rebase-merge,rebase-apply,sequencer}",
+    "**/.git/{rebase-merge,rebase-apply,sequencer}/**",
+    "**/.git/worktrees/*/{rebase-merge,rebase-apply,sequencer}",
+    "**/.git/worktrees/*/{rebase-merge,rebase-apply,sequencer}/**",
     "**/.git/worktrees/*/config.worktree",
     "**/.git/worktrees/*/{gitdir,commondir}",
     "**/.git/modules/**/config",

@@ -15,7 +15,7 @@ use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
 use super::gitdirs;
-use super::grants::{FileGrants, Writes};
+use super::grants::{Code, FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
 use super::mounts::{Missing, MountError, Surroundings, WorkspaceMounts, plan_mounts};
 use super::plan::{
@@ -86,6 +86,15 @@ pub struct ImageFacts {
     /// them; they get a scratch folder instead.
     pub volumes: Vec<PathBuf>,
 }
+
+/// Git's variables that are stronger than a repository's configuration: no hooks, no watcher of files.
+const GIT_RUNS_NOTHING: [(&str, &str); 5] = [
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_0", "/dev/null"),
+    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_1", "false"),
+];
 
 /// Where programs look for shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -360,6 +369,12 @@ fn environment(
         ("GIT_OPTIONAL_LOCKS", "0"),
     ] {
         env.insert(name.into(), value.into());
+    }
+    if request.grants.code == Code::NotGranted {
+        // A repository's configuration can lead git to programs of the workspace.
+        for (name, value) in GIT_RUNS_NOTHING {
+            env.insert(name.into(), value.into());
+        }
     }
     env.extend(toolchains.env.clone());
     for (name, value) in &request.env {

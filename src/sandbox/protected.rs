@@ -67,6 +67,10 @@ const GIT: &[&str] = &[
     "worktrees",
     "info/attributes",
     "objects/info/alternates",
+    // What an unfinished rebase or sequence does next: its lines can be commands.
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
 ];
 
 /// How the path is protected, if it exists.
@@ -195,7 +199,9 @@ mod tests {
         let root: Vec<PathBuf> = in_root().collect();
         for pattern in paths::PROTECTED {
             let sample = pattern.replace("**/", "").replace("/**", "/x").replace('*', "x");
-            let sample = sample.replace("{gitdir,commondir}", "gitdir");
+            let sample = sample
+                .replace("{gitdir,commondir}", "gitdir")
+                .replace("{rebase-merge,rebase-apply,sequencer}", "sequencer");
             assert_ne!(guard(Path::new(&sample)), Guard::Open, "{pattern}");
             let first = Path::new(&sample).iter().next().unwrap();
             assert!(root.iter().any(|name| name == first), "{pattern}");

@@ -97,16 +97,32 @@ fn git_commits_and_cannot_be_led_elsewhere(on: On) {
     let ran = case.sh(
         on.write(ALL),
         "echo x >> src/a && git commit -qam second && git log --oneline | wc -l; \
-         mkdir src/evil; printf '../src/evil' > .git/commondir; mkdir -p .git/modules/x; echo evil > .git/config.worktree",
+         mkdir src/evil; printf '../src/evil' > .git/commondir; mkdir -p .git/modules/x; echo evil > .git/config.worktree; \
+         mkdir .git/rebase-merge .git/sequencer; echo 'exec evil' > .git/rebase-merge/git-rebase-todo",
     );
     assert_eq!(ran.out.trim(), "2", "{}", ran.err);
-    for name in ["commondir", "config.worktree", "modules"] {
+    for name in ["commondir", "config.worktree", "modules", "rebase-merge", "sequencer"] {
         assert!(!case.exists(&format!(".git/{name}")), "{name}");
     }
-    assert_eq!(ran.appeared.len(), 3, "{:?}", ran.appeared);
+    assert_eq!(ran.appeared.len(), 5, "{:?}", ran.appeared);
     git(&case.root, &["log", "--oneline"]);
 }
 attack!(4, "mounts", git_commits_and_cannot_be_led_elsewhere);
+
+fn an_unfinished_rebase_gets_no_commands(on: On) {
+    let case = repository(&["src/a"]);
+    let todo = ".git/rebase-merge/git-rebase-todo";
+    std::fs::create_dir(case.root.join(".git/rebase-merge")).unwrap();
+    std::fs::write(case.root.join(todo), "pick 1\n").unwrap();
+    case.give_away();
+    let script = format!(
+        "echo 'exec evil' >> {todo}; rm -rf .git/rebase-merge; mv .git/rebase-merge .git/x; echo control > .git/free"
+    );
+    case.sh(on.write(ALL), &script);
+    assert_eq!(case.text(todo), "pick 1\n");
+    assert_eq!(case.text(".git/free"), "control\n", "the control");
+}
+attack!(4, "mounts", an_unfinished_rebase_gets_no_commands);
 
 fn a_linked_worktree_works_and_protects_the_shared_folder(on: On) {
     let case = repository(&["src/a"]);

@@ -171,3 +171,32 @@ fn words_cannot_become_options_or_patterns() {
         offline(&home, "git", &json!({ "operation": "diff", "paths": [".env"] }), &[]);
     assert_eq!(told(&denied).0, "denied", "{denied:#}");
 }
+
+#[test]
+fn hooks_of_the_workspace_run_only_where_code_is_granted() {
+    if !containers() {
+        return;
+    }
+    let home = repository();
+    let hooked = CHANGE.replace("name: change", "name: hooked");
+    let code = "  - { id: script, allow: [\"sh commit.sh\"], effects: [read, write, code] }\n";
+    home.user_policy("hooked", &format!("{hooked}{code}"));
+    put(&home, "commit.sh", "git commit -qm m a.txt\n");
+    // As husky does: the repository's configuration leads git to files that anybody who writes can change.
+    home.git(&["config", "core.hooksPath", ".husky"]);
+    put(
+        &home,
+        ".husky/post-index-change",
+        "#!/bin/sh\ntouch \"$(git rev-parse --show-toplevel)/ran\"\n",
+    );
+    let hook = home.path("project/.husky/post-index-change");
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let commits: [(&[&str], bool); 2] =
+        [(&["git", "commit", "-qm", "m", "a.txt"], false), (&["sh", "commit.sh"], true)];
+    for (command, runs) in commits {
+        put(&home, "a.txt", command[0]);
+        let ran = home.run([&["exec", "--policy", "hooked", "--"], command].concat());
+        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+        assert_eq!(home.path("project/ran").exists(), runs, "{command:?}");
+    }
+}
