@@ -56,7 +56,7 @@ pub(super) fn text(path: &str, bytes: Vec<u8>) -> Result<String, Thrown> {
 /// A regular expression that takes linear time and bounded memory, whoever wrote it.
 pub(super) fn pattern(text: &str, ignore_case: bool) -> Result<regex::Regex, Thrown> {
     /// Memory of a compiled pattern, and of its cache.
-    const SIZE: usize = 4 << 20;
+    const SIZE: usize = 1 << 20;
     regex::RegexBuilder::new(text)
         .case_insensitive(ignore_case)
         .multi_line(true)

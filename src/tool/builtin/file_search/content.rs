@@ -14,7 +14,7 @@ use crate::tool::builtin::problem::Problem;
 /// Characters of a line that are shown.
 const LINE_MAX: usize = 500;
 /// Memory of a compiled pattern, and of its cache.
-const PATTERN_SIZE: usize = 4 << 20;
+const PATTERN_SIZE: usize = 1 << 20;
 
 /// What is looked for.
 #[derive(Clone)]

@@ -7,8 +7,10 @@ use crate::broker::client::{Client, Thrown};
 
 /// Most `.gitignore` files that are read.
 const FILES_MAX: usize = 50;
-/// Bytes of one that are read, and how many lines.
-const BYTES_MAX: usize = 256 << 10;
+/// Bytes of one that are read.
+const BYTES_MAX: usize = 64 << 10;
+/// Lines of one that count. Each can cost as much as a path is long, for every path.
+const LINES_MAX: usize = 1_000;
 
 /// The rules of a folder and all below it.
 #[derive(Default)]
@@ -46,7 +48,7 @@ impl Ignored {
 
     fn add(&mut self, folder: &str, text: &str) {
         let mut builder = GitignoreBuilder::new("");
-        for line in text.lines() {
+        for line in text.lines().take(LINES_MAX) {
             // A line that is no pattern ignores nothing, as in git.
             let _ = builder.add_line(None, line);
         }

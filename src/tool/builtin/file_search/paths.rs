@@ -63,14 +63,16 @@ impl Wanted {
             self.folder_by_folder(client, start, &mut found).await?;
         } else {
             found.truncated = answer.truncated;
-            self.keep(&mut found, start, "", answer.paths);
+            self.keep(&mut found, start, "", answer.paths).await;
         }
         found.paths.sort();
         Ok(found)
     }
 
-    fn keep(&self, found: &mut Found, start: &str, below: &str, paths: Vec<String>) {
+    async fn keep(&self, found: &mut Found, start: &str, below: &str, paths: Vec<String>) {
         for path in paths {
+            // A repository's own patterns can be slow: the call's clock is heard between two paths.
+            tokio::task::yield_now().await;
             let path = join(below, &path);
             match self.wants(start, &path, false) {
                 Ok(true) => found.paths.push(join(start, &path)),
@@ -99,7 +101,7 @@ impl Wanted {
             let answer = client.glob("**", whole).await?;
             asked += 1;
             if !answer.truncated {
-                self.keep(found, start, &below, answer.paths);
+                self.keep(found, start, &below, answer.paths).await;
                 continue;
             }
             let seen = client.glob("*", whole).await?;
@@ -119,7 +121,7 @@ impl Wanted {
                 }
             }
             folders.extend(deeper.into_iter().rev());
-            self.keep(found, start, &below, files);
+            self.keep(found, start, &below, files).await;
         }
         Ok(())
     }

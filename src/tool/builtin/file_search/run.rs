@@ -206,6 +206,9 @@ async fn look(client: &Client, path: String, query: &Query, most: usize) -> Resu
     if contents.more {
         return Ok(Looked::TooLarge);
     }
-    let hits = query.search(&contents.bytes, most)?;
+    // In a thread: the call's clock and whoever cancels it are heard meanwhile, and nobody waits for it after that.
+    let query = query.clone();
+    let searched = tokio::task::spawn_blocking(move || query.search(&contents.bytes, most)).await;
+    let hits = searched.map_err(|error| Thrown::new("tool_failed", error.to_string()))??;
     Ok(Looked::Into(path, hits))
 }
