@@ -153,6 +153,12 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
 /// How a call ran, as its end records it: the requests have records of their own.
 fn detail(metadata: &Value, requests: u64) -> Value {
     let mut detail = metadata.clone();
+    // What a server sent is the caller's, as values are; the ledger keeps how much it was.
+    if let Some(attachments) = detail["mcp"].get_mut("attachments") {
+        let bytes = attachments.to_string().len();
+        let count = attachments.as_array().map_or(0, Vec::len);
+        *attachments = json!({ "count": count, "bytes": bytes });
+    }
     if let Some(broker) = detail["broker"].as_object_mut() {
         broker.remove("requests");
         broker["usage"]["recorded"] = requests.into();
