@@ -7,7 +7,7 @@ use super::error::BenchError;
 use super::place::Place;
 use super::report::{Report, Row};
 use super::sample::Samples;
-use crate::call::{Command, Request, Warmth};
+use crate::call::{Command, Request, Variables, Warmth};
 use crate::policies::Choice;
 use crate::sandbox::run::this_program;
 use crate::tool::compile::{Compiler, Origin, Source};
@@ -35,6 +35,7 @@ pub fn decision(report: &mut Report) -> Result<(), BenchError> {
         image: None,
         tighten: Vec::new(),
         warmth: Warmth::Cold,
+        variables: Variables::Told,
     };
     let decided = request.decide()?;
     let mut samples = Samples::default();

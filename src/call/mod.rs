@@ -26,7 +26,7 @@ mod warm;
 
 pub use approval::{Always, Approver, Asking, Question, Reply, Unapproved};
 pub use error::CallError;
-pub use request::{Approval, Command, Decided, Request};
+pub use request::{Approval, Command, Decided, Request, Variables};
 pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};
 pub use run::{DryRun, Output, dry_run, run};
 pub use supply::Warmth;

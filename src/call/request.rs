@@ -61,6 +61,18 @@ pub struct Request {
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.
     pub warmth: Warmth,
+    /// Whether the values of its leading variables may be told.
+    pub variables: Variables,
+}
+
+/// Whether values of variables before a command are for records and questions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Variables {
+    /// They are part of what was typed.
+    #[default]
+    Told,
+    /// They are settings, and may be secrets: only their names are told.
+    Hidden,
 }
 
 /// Whether somebody has approved what a policy asks about.
@@ -146,12 +158,26 @@ impl Request {
     pub fn shown(&self) -> String {
         match &self.command {
             Command::Line(line) => line.clone(),
-            Command::Argv(argv) => argv
-                .iter()
-                .map(|word| quoted(&word.to_string_lossy()))
-                .collect::<Vec<_>>()
-                .join(" "),
+            Command::Argv(argv) => {
+                self.told(argv).iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            }
         }
+    }
+
+    /// The words that may be told, as text.
+    fn told(&self, argv: &[OsString]) -> Vec<String> {
+        let mut leading = self.variables == Variables::Hidden;
+        let told = argv.iter().enumerate().map(|(at, word)| {
+            let word = word.to_string_lossy();
+            match word.split_once('=') {
+                Some((name, _)) if leading && at > 0 => format!("{name}=***"),
+                _ => {
+                    leading &= at == 0 && word == "env";
+                    word.into_owned()
+                }
+            }
+        });
+        told.collect()
     }
 
     /// The words for what an approval is bound to: also those are told apart that are no text.
@@ -169,9 +195,7 @@ impl Request {
     pub fn argv_text(&self) -> Option<Vec<String>> {
         match &self.command {
             Command::Line(_) => None,
-            Command::Argv(argv) => {
-                Some(argv.iter().map(|word| word.to_string_lossy().into_owned()).collect())
-            }
+            Command::Argv(argv) => Some(self.told(argv)),
         }
     }
 }
@@ -291,6 +315,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn values_of_settings_are_not_told() {
+        let env = [("PAT".to_owned(), "x=y".to_owned())];
+        let argv = ["node".to_owned(), "a=b".to_owned()];
+        let request = |variables| Request {
+            command: Command::with_variables(argv.clone(), env.iter().map(|(a, b)| (a, b))),
+            cwd: None,
+            policy: Choice::default(),
+            image: None,
+            tighten: Vec::new(),
+            warmth: Warmth::default(),
+            variables,
+        };
+        assert_eq!(request(Variables::Told).shown(), "env PAT=x=y node a=b");
+        let hidden = request(Variables::Hidden);
+        assert_eq!(hidden.argv_text().unwrap(), ["env", "PAT=***", "node", "a=b"]);
+        assert!(hidden.argv_bound().to_string().contains("x=y"), "it is still this call");
+    }
+
+    #[test]
     fn words_that_are_no_text_are_told_apart() {
         use std::os::unix::ffi::OsStringExt as _;
         let bound = |bytes: &[u8]| {
@@ -302,6 +345,7 @@ mod tests {
                 image: None,
                 tighten: Vec::new(),
                 warmth: Warmth::default(),
+                variables: Variables::Told,
             };
             (request.shown(), request.argv_bound())
         };

@@ -19,7 +19,7 @@ use super::visible::visible;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::{
-    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Warmth,
+    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Variables, Warmth,
 };
 use crate::error::Error;
 use crate::exit::Ending;
@@ -129,6 +129,7 @@ impl Args {
             image: self.image,
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
+            variables: Variables::Told,
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
-use crate::call::{self, CallError, Request, Warmed, Warmth};
+use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::config;
 use crate::engine::{Docker, now};
 use crate::error::Error;
@@ -126,6 +126,7 @@ fn warm(args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
         image: None,
         tighten: Vec::new(),
         warmth: Warmth::Pool,
+        variables: Variables::Told,
     };
     let decided = request.decide()?;
     if !decided.is_allowed() {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::call::CallError;
 use crate::call::record::Unrecorded;
-use crate::call::request::{Command, Decided, Request};
+use crate::call::request::{Command, Decided, Request, Variables};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
@@ -80,6 +80,7 @@ pub(in crate::call) fn decide(
         image,
         tighten,
         warmth,
+        variables: Variables::Hidden,
     };
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let workspace = Workspace::open_at(&root, &root, home.as_deref())?;

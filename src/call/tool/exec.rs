@@ -12,7 +12,7 @@ use super::approval::Asker;
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
 use crate::call::approval::{Fed, Question};
 use crate::call::record::{Record, Unrecorded};
-use crate::call::request::{Approval, Decided, Request};
+use crate::call::request::{Approval, Decided, Request, Variables};
 use crate::call::run::{Output, carry_out, refuse};
 use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
@@ -67,6 +67,7 @@ impl ToolExec {
                 .chain(self.tighten.iter().copied())
                 .collect(),
             warmth: self.warmth,
+            variables: Variables::Told,
         };
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let workspace = Workspace::open_at(&self.root, &cwd, home.as_deref())
