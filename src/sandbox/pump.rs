@@ -26,6 +26,9 @@ use crate::engine::{Attached, Chunk};
 /// No input is read while this much waits to be sent.
 const WAITING_MAX: usize = 128 << 10;
 
+/// What a socket takes without anybody reading: a fraction of its buffer.
+const SHORT: usize = 16 << 10;
+
 /// How much of a guest's standard error is kept to explain its end.
 const NOISE_MAX: usize = 4 << 10;
 
@@ -72,6 +75,14 @@ impl Wire {
         self.attached.input.flush().await.map_err(lost)?;
         self.waiting.clear();
         Ok(())
+    }
+
+    /// Writes what is queued if the engine's socket takes it at once. What is longer, and what fails, is left to the
+    /// traffic, which watches the clock and hears the guest's last words.
+    pub async fn flush_if_short(&mut self) {
+        if self.waiting.len() <= SHORT {
+            let _ = self.flush().await;
+        }
     }
 
     /// The guest's report, which is its first message.

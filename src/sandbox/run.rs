@@ -335,8 +335,11 @@ impl Proved {
             deadline: sent_at + wall + HOST_SLACK,
         };
         let sent = match wire.queue(&start) {
-            Ok(()) => wire.flush().await,
-            Err(error) => Err(error.into()),
+            Ok(()) => {
+                wire.flush_if_short().await;
+                Ok(())
+            }
+            Err(error) => Err(RunError::from(error)),
         };
         // The guest works now, and ends with us; its watchdog may take the time to start.
         let watched = sent.and_then(|()| {

@@ -163,9 +163,12 @@ impl Store {
                 return Ok(());
             }
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-            // Whoever writes first after that waits for the log's new head: it is us.
-            let version = user_version(&self.connection)?;
-            self.connection.pragma_update(None, "user_version", version)
+            // Whoever writes first after that waits for the log's new head: it is us. A newer program may be changing
+            // the schema: what is read stays true until it is written.
+            let transaction = self.writing()?;
+            let version = user_version(&transaction)?;
+            transaction.pragma_update(None, "user_version", version)?;
+            transaction.commit()
         };
         settle().map_err(|error| self.failed("write back the log of", error))
     }
