@@ -152,14 +152,7 @@ impl Seal {
     pub(super) fn advance(&self, stretch: Stretch, known: Known) -> Result<(), StoreError> {
         let path = self.folder.join(HEAD);
         let write = || {
-            let file = std::fs::OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-                .open(&path)?;
+            let file = crate::sys::shared_file(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;
             match read(&file)? {
                 Head::Signed(newest, public)

@@ -2,8 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -41,20 +39,6 @@ impl Place {
         phases.insert("queued".to_owned(), json!(ms(queued)));
         phases.insert("total".to_owned(), json!(ms(total / 1e3 + queued)));
     }
-}
-
-/// Opens a file that is locked, making it if it is missing. Each opening is a holder of its own, also within
-/// one process; no program that this one starts inherits it.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
 }
 
 /// Whether somebody else holds a lock.

@@ -11,10 +11,11 @@ use rustix::fs::FlockOperation;
 use tokio::io::AsyncWriteExt as _;
 
 use super::error::QueueError;
-use super::place::{Place, Taken, open, try_lock, wait_for};
+use super::place::{Place, Taken, try_lock, wait_for};
 use crate::config;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::streams::Sink;
+use crate::sys::shared_file;
 use crate::tool::ToolName;
 
 /// How often the one who is next looks for a free slot. It is one process a queue, and a look costs microseconds.
@@ -212,10 +213,10 @@ impl Queue {
     /// Opens a file of the queue; the first call of all makes the folder.
     fn open(&self, name: &str) -> Result<File, QueueError> {
         let path = self.folder.join(name);
-        let opened = match open(&path) {
+        let opened = match shared_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-                made.and_then(|()| open(&path))
+                made.and_then(|()| shared_file(&path))
             }
             opened => opened,
         };

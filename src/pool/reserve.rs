@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -15,6 +14,7 @@ use super::entry::{Class, Entry, Pool, PoolError};
 use super::key::{Key, Lane};
 use crate::config;
 use crate::engine::CallId;
+use crate::sys::shared_file;
 
 /// Places of sandboxes that are being made are files with this ending.
 const ENDING: &str = "making";
@@ -122,7 +122,7 @@ impl Pool {
     fn place(&self, label: &CallId, class: Class, epoch: u64) -> Result<Place, PoolError> {
         let path = self.folder()?.join(format!("{label}.{ENDING}"));
         let make = || {
-            let mut file = open(&path)?;
+            let mut file = shared_file(&path)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             file.write_all(class.word().as_bytes())?;
             Ok(file)
@@ -175,7 +175,7 @@ struct Lock {
 
 impl Lock {
     fn take(path: &Path) -> io::Result<Self> {
-        let mut file = open(path)?;
+        let mut file = shared_file(path)?;
         while let Err(error) = flock(&file, FlockOperation::LockExclusive) {
             if error != Errno::INTR {
                 return Err(error.into());
@@ -192,16 +192,6 @@ impl Lock {
         self.file.seek(SeekFrom::Start(0))?;
         write!(self.file, "{}", self.epoch)
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
 }
 
 /// Whether the machine has little memory left. What cannot be read counts as enough: the kernel ends waiting

@@ -19,7 +19,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use rustix::io::Errno;
 
 use super::plan::Identity;
 use super::{folders, quarantine};
+use crate::sys::shared_file;
 
 /// The folder of all ledgers.
 pub(super) const FOLDER: &str = "claims";
@@ -110,7 +111,7 @@ impl Claim {
             records.extend(path.as_os_str().as_bytes());
             records.push(0);
         }
-        let mut ledger = open(&self.ledger)?;
+        let mut ledger = shared_file(&self.ledger)?;
         ledger.seek(SeekFrom::End(0))?;
         ledger.write_all(&records)
     }
@@ -119,7 +120,7 @@ impl Claim {
 impl Making {
     fn begin(ledger: &Path) -> io::Result<Self> {
         let mutex = lock_mutex(ledger)?;
-        let held = open(ledger)?;
+        let held = shared_file(ledger)?;
         flock(&held, FlockOperation::LockShared)?;
         Ok(Self { mutex, claim: Claim { ledger: ledger.to_owned(), held: Some(held) } })
     }
@@ -214,7 +215,7 @@ pub fn clean(ledger: &Path) -> io::Result<()> {
         return Ok(());
     }
     let _mutex = lock_mutex(ledger)?;
-    let mut file = open(ledger)?;
+    let mut file = shared_file(ledger)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Ok(()),
@@ -236,20 +237,10 @@ pub fn clean(ledger: &Path) -> io::Result<()> {
     file.set_len(0)
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
-
 fn lock_mutex(ledger: &Path) -> io::Result<File> {
     let mut path = ledger.as_os_str().to_owned();
     path.push(".lock");
-    let mutex = open(Path::new(&path))?;
+    let mutex = shared_file(Path::new(&path))?;
     loop {
         match flock(&mutex, FlockOperation::LockExclusive) {
             Err(Errno::INTR) => {}

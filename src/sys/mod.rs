@@ -6,10 +6,12 @@ mod clock;
 mod fd;
 mod harden;
 mod random;
+mod shared_file;
 mod signal;
 
 pub use clock::clocks;
 pub use fd::{StatusFdError, claim_status_fd, close_descriptors};
 pub use harden::{HardenError, harden};
 pub use random::random;
+pub use shared_file::shared_file;
 pub use signal::default_signals;
