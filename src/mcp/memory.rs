@@ -84,9 +84,7 @@ pub fn remembered(
     if servers.is_empty() {
         return Vec::new();
     }
-    let state = places.state.as_deref();
-    let there = state.is_some_and(|state| state.join("store.db").is_file());
-    let store = there.then(|| Store::open(state).ok()).flatten();
+    let store = Store::existing(places.state.as_deref()).ok().flatten();
     // Several servers may name one policy, and reading one is the dearest part of this.
     let mut policies = BTreeMap::new();
     servers

@@ -277,8 +277,8 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> 
     }
     bury(&runtime, endpoint, &heard, ledger)?;
     // What is not written back now is by the next one. A folder that is gone by now is not made anew.
-    if let Some(state) = heard.records.filter(|state| Store::is_in(state)) {
-        let _ = Store::open(Some(&state)).and_then(|store| store.settle());
+    if let Ok(Some(store)) = Store::existing(heard.records.as_deref()) {
+        let _ = store.settle();
     }
     ledger.map_or(Ok(()), claims::clean)
 }

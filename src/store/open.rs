@@ -117,10 +117,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether there is one in this folder.
-    #[must_use]
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(FILE).is_file()
+    /// The one in this folder, for who only looks: where nothing was ever recorded, nothing is made.
+    ///
+    /// # Errors
+    /// There is one, and it cannot be used.
+    pub fn existing(state: Option<&Path>) -> Result<Option<Self>, StoreError> {
+        match state {
+            Some(folder) if folder.join(FILE).is_file() => Self::open(state).map(Some),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The connection, for the parts that keep their rows here.

@@ -22,8 +22,7 @@ impl<'p> Memory<'p> {
     #[must_use]
     pub fn open(places: &'p Places) -> Self {
         let state = places.state.as_deref();
-        let there = state.is_some_and(|state| state.join("store.db").is_file());
-        let store = there.then(|| Store::open(state).ok()).flatten();
+        let store = Store::existing(state).ok().flatten();
         Self { places, compiler: Compiler::new(&this_program(), state), store }
     }
 

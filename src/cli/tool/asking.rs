@@ -11,6 +11,21 @@ use crate::error::Failure as _;
 use crate::policies::Choice;
 use crate::tool::{Definition, Switch, Tool};
 
+/// As typed.
+#[derive(Debug, clap::Args)]
+pub struct Under {
+    /// The policy under which a module is asked what it is [default: readonly]
+    #[arg(long, short = 'p', value_name = "POLICY")]
+    policy: Option<Choice>,
+}
+
+impl Under {
+    /// The one that was meant.
+    pub fn policy(self) -> Choice {
+        self.policy.unwrap_or_default()
+    }
+}
+
 /// Asks modules, and keeps what went wrong.
 pub(super) struct Asking {
     cwd: Option<PathBuf>,

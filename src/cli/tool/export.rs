@@ -1,12 +1,11 @@
 //! `runner tool export`: the tools that can be used, in the words of a model's interface.
 
-use super::asking::Asking;
+use super::asking::{Asking, Under};
 use super::place;
 use crate::call::tool::{State, entries};
 use crate::cli::printer::{Format, OutputError, Printer};
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
 use crate::tool::{ExportFormat, ToolName, export};
 
 /// As typed.
@@ -21,9 +20,8 @@ pub struct Args {
     /// For whom
     #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value = "json")]
     format: ExportFormat,
-    /// The policy under which a module is asked what it is [default: readonly]
-    #[arg(long, short = 'p', value_name = "POLICY")]
-    policy: Option<Choice>,
+    #[command(flatten)]
+    under: Under,
     #[command(flatten)]
     place: place::Args,
 }
@@ -34,7 +32,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     for name in &args.names {
         place.library.tool(name)?;
     }
-    let asking = Asking::new(cwd, args.policy.unwrap_or_default());
+    let asking = Asking::new(cwd, args.under.policy());
     let named = |name: &ToolName| args.names.contains(name);
     let entries = entries(&place.library, |tool| asking.ask(tool, named(&tool.name)));
     let wanted = entries.iter().filter(|entry| match args.names.is_empty() {

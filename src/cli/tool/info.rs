@@ -1,5 +1,6 @@
 //! `runner tool info`: one tool, whole.
 
+use super::asking::Under;
 use super::place;
 use super::view::View;
 use crate::call::CallError;
@@ -8,7 +9,6 @@ use crate::cli::printer::{Format, Printer};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::limits::{Gate, Standing};
-use crate::policies::Choice;
 use crate::store::Store;
 use crate::tool::{Counts, Definition, Tokens, Tool, ToolName};
 
@@ -21,9 +21,8 @@ pub struct Args {
     /// The tool, by name
     #[arg(value_name = "NAME")]
     name: ToolName,
-    /// The policy under which a module is asked what it is [default: readonly]
-    #[arg(long, short = 'p', value_name = "POLICY")]
-    policy: Option<Choice>,
+    #[command(flatten)]
+    under: Under,
     #[command(flatten)]
     place: place::Args,
 }
@@ -37,7 +36,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     if let Some(definition) = tool.definition()? {
         show(tool, definition, &counts, circuit, printer)?;
     } else {
-        let looker = Looker::new(cwd.as_deref(), &args.policy.unwrap_or_default())?;
+        let looker = Looker::new(cwd.as_deref(), &args.under.policy())?;
         if let Some(definition) = looker.look(tool)? {
             show(tool, &definition, &counts, circuit, printer)?;
         }
@@ -48,10 +47,9 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
 /// Whether it is called, or failed too often for that. Who was never called has no records.
 fn circuit(place: &place::Place, name: &ToolName) -> Result<Option<Standing>, Error> {
     let state = place.places.state.as_deref();
-    let Some(state) = state.filter(|it| it.join("store.db").exists()) else {
+    let Some(store) = Store::existing(state).map_err(CallError::from)? else {
         return Ok(None);
     };
-    let store = Store::open(Some(state)).map_err(CallError::from)?;
     let limits = place.config.limits(name);
     Ok(Some(Gate::new(&store, name, limits).standing().map_err(CallError::from)?))
 }

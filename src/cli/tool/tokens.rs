@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::asking::Asking;
+use super::asking::{Asking, Under};
 use super::list::share;
 use super::place;
 use crate::call::tool::{State, entries};
@@ -12,7 +12,6 @@ use crate::cli::style;
 use crate::config::Figure;
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
 use crate::tool::{Counts, Origin, Tokens};
 
 /// As typed.
@@ -24,9 +23,8 @@ pub struct Args {
     /// Also tools that cannot be used now
     #[arg(long)]
     all: bool,
-    /// The policy under which a module is asked what it is [default: readonly]
-    #[arg(long, short = 'p', value_name = "POLICY")]
-    policy: Option<Choice>,
+    #[command(flatten)]
+    under: Under,
     #[command(flatten)]
     place: place::Args,
 }
@@ -48,7 +46,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
     let place = args.place.resolve()?;
     let window = place.config.figure(Figure::ContextWindow).value;
-    let asking = Asking::new(cwd, args.policy.unwrap_or_default());
+    let asking = Asking::new(cwd, args.under.policy());
     let shown = |state: State| args.all || matches!(state, State::Ready | State::Unavailable);
     let entries = entries(&place.library, |tool| asking.ask(tool, args.all));
     let mut counts = Counts::remembered(place.places.state.as_deref());
