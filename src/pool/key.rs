@@ -4,11 +4,13 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use runner_policy::limits::Limits;
 use runner_wire::Start;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
 use crate::engine::docker;
+use crate::sandbox::container_limits;
 use crate::sandbox::plan::SandboxPlan;
 
 /// Changes whenever what a key is made from does.
@@ -60,7 +62,8 @@ struct LaneFacts<'a> {
     class: Class,
     image: &'a crate::sandbox::plan::Image,
     runtime: Option<&'a crate::sandbox::plan::Runtime>,
-    limits: serde_json::Value,
+    #[serde(serialize_with = "container_limits::serialize")]
+    limits: &'a Limits,
 }
 
 impl Wanted<'_> {
@@ -92,7 +95,6 @@ impl Wanted<'_> {
     /// The lane.
     #[must_use]
     pub fn lane(&self) -> Option<Lane> {
-        let plan = serde_json::to_value(self.plan).ok()?;
         let facts = LaneFacts {
             engine: self.engine,
             workspace: self.workspace(),
@@ -100,7 +102,7 @@ impl Wanted<'_> {
             class: self.class,
             image: &self.plan.image,
             runtime: self.plan.runtime.as_ref(),
-            limits: plan["limits"].clone(),
+            limits: &self.plan.limits,
         };
         digest(&facts).map(Lane)
     }

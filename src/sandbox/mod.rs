@@ -9,7 +9,7 @@
 mod binding;
 pub mod cancel;
 pub mod claims;
-mod container_limits;
+pub(crate) mod container_limits;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;

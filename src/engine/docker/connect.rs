@@ -8,6 +8,7 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bollard::{API_DEFAULT_VERSION, ClientVersion};
@@ -17,6 +18,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::cache::{self, Age};
 use crate::engine::error::EngineError;
+use crate::engine::traits::Facts;
 
 /// The oldest protocol: Docker 20.10.
 pub const API_MIN: &str = "1.41";
@@ -52,6 +54,8 @@ pub struct Docker {
     pub(super) endpoint: String,
     pub(super) api: String,
     pub(super) version: String,
+    /// What it is, once it was asked: a call wants to know more than once.
+    pub(super) facts: Arc<OnceLock<Facts>>,
 }
 
 impl fmt::Debug for Docker {
@@ -119,6 +123,7 @@ impl Docker {
             endpoint: endpoint.to_owned(),
             api: api.to_string(),
             version: pong.version,
+            facts: Arc::default(),
         })
     }
 

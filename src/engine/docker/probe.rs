@@ -20,6 +20,15 @@ const NONCE_TARGET: &str = "/nonce";
 
 impl Docker {
     pub(super) async fn facts(&self) -> Result<Facts, EngineError> {
+        if let Some(known) = self.facts.get() {
+            return Ok(known.clone());
+        }
+        let facts = self.look_facts_up().await?;
+        Ok(self.facts.get_or_init(|| facts).clone())
+    }
+
+    /// As they are remembered, else as the daemon tells them.
+    async fn look_facts_up(&self) -> Result<Facts, EngineError> {
         const WHAT: &str = "facts";
         if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, WHAT, Age::Any)) {
             return Ok(facts);
