@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::approval::Asker;
 use super::describe;
 use super::exec::ToolExec;
-use super::prepare::{compile, figures};
+use super::prepare::compile;
 use super::sandbox::Scene;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
@@ -41,7 +41,7 @@ impl Looker {
         let config = Arc::new(config::load(&places)?);
         let policy = load(policy, &places, Trust::Required)?.policy;
         let scene = Scene {
-            limits: figures(&policy),
+            limits: policy.tightest_limits(),
             policy: Arc::new(policy),
             workspace: Arc::new(workspace),
             places,
@@ -97,7 +97,7 @@ impl Looker {
         let compiled = compile(tool, &own.places)?;
         let policy = definition.permissions.narrow(&own.policy);
         let scene = Scene {
-            limits: figures(&policy),
+            limits: policy.tightest_limits(),
             policy: Arc::new(policy),
             workspace: Arc::clone(&own.workspace),
             places: own.places.clone(),

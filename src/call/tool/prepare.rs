@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runner_policy::Effective;
-use runner_policy::limits::{Limit, Limits};
+use runner_policy::limits::Limit;
 use serde_json::Value;
 
 use super::describe::describe;
@@ -88,7 +87,7 @@ impl ToolRequest {
         let tool = take(Library::find_for(&places, &self.tools, &config, &self.name), &self.name)?;
         tool.switched_on().map_err(ToolCallError::from)?;
         let scene = Scene {
-            limits: figures(&policy),
+            limits: policy.tightest_limits(),
             policy: Arc::new(policy),
             workspace: Arc::new(workspace),
             places,
@@ -115,7 +114,7 @@ impl ToolRequest {
             }
         };
         let mut longest = prepared.scene.limits;
-        prepared.scene.limits = figures(&narrowed);
+        prepared.scene.limits = narrowed.tightest_limits();
         let configured = config.limits(name).max_execution_time;
         let wall = configured.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         for (limit, figure) in self.tighten.iter().copied().chain(wall.map(|it| (Limit::Wall, it)))
@@ -246,9 +245,4 @@ pub(super) fn source(tool: &Tool, places: &Places) -> Result<Source, CallError> 
         }
     };
     Ok(Source { folder, file, shown: tool.file.clone(), document: tool.text.clone(), part })
-}
-
-/// The figures of a policy and of all that it stays within: the tightest of each.
-pub(super) fn figures(policy: &Effective) -> Limits {
-    policy.within.iter().map(figures).fold(policy.limits(&[]), |own, other| own.tightest(&other))
 }
