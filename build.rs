@@ -1,9 +1,9 @@
-//! Builds the guest as a static executable, checks every policy of `policies/`, embeds both, and names the runtime
-//! of tools.
+//! Builds the guest as a static executable and the compiler of tools, checks every policy of `policies/`, embeds all of
+//! them, and names the runtime of tools.
 //!
-//! It runs again whenever the guest, the wire, or what they are built from changes, and asks cargo
-//! each time, so an embedded guest is never older than its source. The build has a target folder of
-//! its own below `OUT_DIR`: the outer cargo holds the lock of the common one.
+//! It runs again whenever the guest, the wire, the compiler, or what they are built from changes, and asks cargo
+//! each time, so what is embedded is never older than its source. Each build has a target folder of its own: the
+//! outer cargo holds the lock of the common one.
 
 use std::env;
 use std::error::Error;
@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     name_the_runtime(&root)?;
     name_the_recipe(&root)?;
     name_the_built_ins(&root)?;
-    embed_guest(&root, &out)
+    embed_guest(&root, &out)?;
+    embed_compiler(&root, &out)
 }
 
 fn variable(name: &str) -> Result<String, String> {
@@ -186,42 +187,78 @@ fn embed_guest(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     }
     let target = format!("{}-unknown-linux-gnu", variable("CARGO_CFG_TARGET_ARCH")?);
     let folder = out.join("guest");
-    let mut cargo = Command::new(variable("CARGO")?);
-    // What the outer cargo, clippy or a coverage tool set for the host must not reach the guest.
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        let foreign = name.starts_with("CARGO_") || name.starts_with("RUST") || name == "CFLAGS";
-        let kept = matches!(
-            name.as_str(),
-            "CARGO_HOME" | "CARGO_NET_OFFLINE" | "RUSTUP_HOME" | "RUSTUP_TOOLCHAIN" | "RUSTC"
-        ) || name.starts_with("CARGO_REGISTRIES_")
-            || name.starts_with("CARGO_SOURCE_");
-        if foreign && !kept {
-            cargo.env_remove(name);
-        }
-    }
+    let mut cargo = inner_cargo(root, "runner-guest", "guest", &folder)?;
     // Only with an explicit target do the flags spare build scripts and macros.
-    cargo
-        .current_dir(root)
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .args(["build", "--package", "runner-guest", "--profile", "guest"])
-        .args(["--target", &target])
-        .arg("--target-dir")
-        .arg(&folder);
-    if root.join("Cargo.lock").exists() {
-        cargo.arg("--locked");
-    }
-    let output = cargo.output()?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("the guest cannot be built:\n{why}").into());
-    }
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static").args(["--target", &target]);
+    run(cargo, "the guest")?;
     let guest = fs::read(folder.join(target).join("guest").join("runner-guest"))?;
     if contains(&guest, b"/ld-linux") {
         return Err("the guest is not static: no sandbox could start it".into());
     }
     fs::write(out.join("runner-guest"), &guest)?;
     println!("cargo::rustc-env=RUNNER_GUEST_DIGEST={}", blake3::hash(&guest).to_hex());
+    Ok(())
+}
+
+/// Builds the compiler of tools and leaves it, and its digest, where `src/tool/compile/program.rs` includes them.
+///
+/// It takes minutes the first time. So all profiles of the host share one, which is built like a release: a debug
+/// build compiles tools with the very program that is shipped.
+fn embed_compiler(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=src/compiler");
+    // OUT_DIR is TARGET/PROFILE/build/PACKAGE/out.
+    let target = out.ancestors().nth(4).ok_or("OUT_DIR is in no target folder")?;
+    let folder = target.join("compiler");
+    let mut cargo = inner_cargo(root, "runner-compiler", "compiler", &folder)?;
+    cargo.args(["--features", "bundler"]);
+    run(cargo, "the compiler of tools")?;
+    let compiler = fs::read(folder.join("compiler").join("runner-compiler"))?;
+    fs::write(out.join("runner-compiler"), &compiler)?;
+    println!("cargo::rustc-env=RUNNER_COMPILER_DIGEST={}", blake3::hash(&compiler).to_hex());
+    Ok(())
+}
+
+/// A cargo that builds one package of ours with a profile of its own.
+fn inner_cargo(
+    root: &Path,
+    package: &str,
+    profile: &str,
+    folder: &Path,
+) -> Result<Command, Box<dyn Error>> {
+    let mut cargo = Command::new(variable("CARGO")?);
+    // What the outer cargo, clippy or a coverage tool set for the host must not reach what is embedded.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let foreign = name.starts_with("CARGO_") || name.starts_with("RUST") || name == "CFLAGS";
+        let kept = matches!(
+            name.as_str(),
+            // With the flags of make the two share the machine's processors.
+            "CARGO_HOME"
+                | "CARGO_MAKEFLAGS"
+                | "CARGO_NET_OFFLINE"
+                | "RUSTUP_HOME"
+                | "RUSTUP_TOOLCHAIN"
+                | "RUSTC"
+        ) || name.starts_with("CARGO_REGISTRIES_")
+            || name.starts_with("CARGO_SOURCE_");
+        if foreign && !kept {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(root).args(["build", "--package", package, "--profile", profile]);
+    cargo.arg("--target-dir").arg(folder);
+    if root.join("Cargo.lock").exists() {
+        cargo.arg("--locked");
+    }
+    Ok(cargo)
+}
+
+fn run(mut cargo: Command, what: &str) -> Result<(), Box<dyn Error>> {
+    let output = cargo.output()?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{what} cannot be built:\n{why}").into());
+    }
     Ok(())
 }
 

@@ -4,13 +4,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use runner::sandbox::{survey, watchdog};
-use runner::tool::compile::child as compiler;
 use runner::{cli, sys};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match sys::harden() {
-        Ok(()) => match watchdog::main(&words).or_else(|| compiler::main(&words)) {
+        Ok(()) => match watchdog::main(&words) {
             Some(code) => return code,
             None => cli::run(&words),
         },

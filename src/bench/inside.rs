@@ -9,7 +9,6 @@ use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Request, Variables, Warmth};
 use crate::policies::Choice;
-use crate::sandbox::run::this_program;
 use crate::tool::compile::{Compiler, Origin, Source};
 
 /// Decisions in one sample.
@@ -64,7 +63,7 @@ pub fn compile(place: &Place, extent: Extent, report: &mut Report) -> Result<(),
     };
     let source = Source::module(&file, "small.tool.ts").map_err(failed)?;
     // Without a folder for state nothing is kept, so each time is the first.
-    let compiler = Compiler::new(&this_program(), None);
+    let compiler = Compiler::new(None);
     let (mut inside, mut whole) = (Samples::default(), Samples::default());
     for _ in 0..extent.rounds() {
         let begun = Instant::now();

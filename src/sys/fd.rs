@@ -1,9 +1,9 @@
 //! Descriptors that the caller hands over by number.
 
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use std::{fmt, io};
+use std::fmt;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Why a descriptor cannot carry the status line.
@@ -51,30 +51,6 @@ pub fn claim_status_fd(fd: RawFd) -> Result<OwnedFd, StatusFdError> {
         return Err(StatusFdError::NotWritable(fd));
     }
     rustix::io::fcntl_dupfd_cloexec(borrowed, 3).map_err(|_: Errno| StatusFdError::NotOpen(fd))
-}
-
-/// Closes every descriptor but the standard streams: what a caller left open is a way around every path check.
-///
-/// Call it in a process that has opened nothing yet and has one thread: whatever is open has no owner then.
-///
-/// # Errors
-/// The kernel's list of open descriptors cannot be read.
-pub fn close_descriptors() -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let listing = openat(CWD, "/proc/self/fd", flags, Mode::empty())?;
-    let own = listing.as_raw_fd();
-    let mut open = Vec::new();
-    for entry in Dir::new(listing)? {
-        open.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<RawFd>().ok()));
-    }
-    for fd in open.into_iter().filter(|fd| *fd > 2 && *fd != own) {
-        #[expect(unsafe_code, reason = "inherited descriptors have no owner in this program")]
-        // SAFETY: the number is from the kernel's list of what is open; nobody else in this process owns it, as the caller promises.
-        unsafe {
-            rustix::io::close(fd);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod shared_file;
 mod signal;
 
 pub use clock::clocks;
-pub use fd::{StatusFdError, claim_status_fd, close_descriptors};
+pub use fd::{StatusFdError, claim_status_fd};
 pub use harden::{HardenError, harden};
 pub use random::random;
 pub use shared_file::shared_file;

@@ -5,7 +5,6 @@
 use super::describe;
 use super::prepare::source;
 use crate::policies::Places;
-use crate::sandbox::run::this_program;
 use crate::store::Store;
 use crate::tool::compile::Compiler;
 use crate::tool::{Definition, Tool};
@@ -23,7 +22,7 @@ impl<'p> Memory<'p> {
     pub fn open(places: &'p Places) -> Self {
         let state = places.state.as_deref();
         let store = Store::existing(state).ok().flatten();
-        Self { places, compiler: Compiler::new(&this_program(), state), store }
+        Self { places, compiler: Compiler::new(state), store }
     }
 
     /// What a module said.

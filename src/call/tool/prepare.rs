@@ -16,7 +16,6 @@ use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config};
 use crate::policies::{Choice, Places, Trust, load};
-use crate::sandbox::run::this_program;
 use crate::sandbox::workspace::Workspace;
 use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
 use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, ToolName, arguments};
@@ -216,7 +215,7 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
 /// The module of a tool.
 pub(super) fn compile(tool: &Tool, places: &Places) -> Result<Compiled, CallError> {
     let source = source(tool, places)?;
-    let compiler = Compiler::new(&this_program(), places.state.as_deref());
+    let compiler = Compiler::new(places.state.as_deref());
     Ok(compiler.compile(&source).map_err(ToolCallError::from)?)
 }
 

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::problem::{Problem, text};
 use crate::broker::client::{Call, Thrown};
 use crate::error::Failure as _;
-use crate::sandbox::run::this_program;
 use crate::tool::compile::{TEXT_BYTES, Text, outline};
 
 /// The arguments. That one is given is the schema's matter.
@@ -47,7 +46,7 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
         return Err(too_large("the code"));
     }
     let job = Text { text: code, ending };
-    let asked = tokio::task::spawn_blocking(move || outline(&this_program(), &shown, &job)).await;
+    let asked = tokio::task::spawn_blocking(move || outline(&shown, &job)).await;
     let asked = asked.map_err(|error| Thrown::new("tool_failed", error.to_string()))?;
     let read = asked.map_err(|error| {
         let thrown = Thrown::new(error.code(), error.to_string());

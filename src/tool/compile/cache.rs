@@ -14,23 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::folder::digest;
-use super::job::Done;
-use super::limits::{ANSWER_BYTES, CACHE_BYTES, CACHE_ENTRIES};
-use super::source::{Part, Source};
+use runner_compiler::folder::digest;
+use runner_compiler::job::Done;
+use runner_compiler::limits::{ANSWER_BYTES, CACHE_BYTES, CACHE_ENTRIES};
 
-/// The compiler: rolldown, and our own part in what comes out. Any change of these is another compiler.
-const COMPILER: [&str; 9] = [
-    "rolldown 1.2.0",
-    env!("CARGO_PKG_VERSION"),
-    include_str!("bundle.rs"),
-    include_str!("files.rs"),
-    include_str!("folder.rs"),
-    include_str!("job.rs"),
-    include_str!("limits.rs"),
-    include_str!("map.rs"),
-    include_str!("plugin.rs"),
-];
+use super::program;
+use super::source::{Part, Source};
 
 /// Length of a digest in hex.
 const DIGEST: usize = 64;
@@ -53,9 +42,8 @@ impl Key {
         let mut add = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
         };
-        for part in COMPILER {
-            add(part.as_bytes());
-        }
+        // Another compiler makes other modules.
+        add(program::DIGEST.as_bytes());
         add(source.folder.as_os_str().as_encoded_bytes());
         for part in [&source.file, &source.shown, &source.document] {
             add(part.as_bytes());
@@ -170,9 +158,8 @@ fn touch(file: &File, meta: &fs::Metadata) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::compile::folder::{Follow, Seen};
-    use crate::tool::compile::job::{Confinement, Observation};
-    use crate::tool::compile::source::{Language, Place};
+    use runner_compiler::folder::{Follow, Seen};
+    use runner_compiler::job::{Confinement, Language, Observation, Place};
 
     fn done(code: &str) -> Done {
         Done {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::folder::{Folder, Follow, Seen, digest};
-use super::job::{Confinement, Observation};
-use super::limits::{FILE_BYTES, TOTAL_BYTES};
+use runner_compiler::folder::{Folder, Follow, Seen, digest};
+use runner_compiler::job::{Confinement, Observation};
+use runner_compiler::limits::{FILE_BYTES, TOTAL_BYTES};
+
 use super::source::Source;
 
 /// One module, ready for Node.

@@ -1,31 +1,38 @@
 //! Compiling a tool: remembered if everything is as it was, else in a child process.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use runner_compiler::folder::Folder;
+use runner_compiler::job::{Answer, Done, Job, Observation, Told};
+use runner_compiler::limits::{CODE_BYTES, EXCERPT, PATHS};
+use runner_compiler::outline::{Outline, Said, Text};
 use runner_policy::finding::{At, Finding, did_you_mean};
 
 use super::cache::{Cache, Key};
 use super::compiled::{Compiled, Origin, digest_of, inputs, own, verify};
 use super::error::CompileError;
-use super::folder::Folder;
-use super::job::{Answer, Done, Job, Observation, Told};
-use super::limits::{CODE_BYTES, PATHS};
 use super::process;
-use super::report::EXCERPT;
+use super::program::Program;
 use super::source::Source;
 
 /// Compiles tools.
 #[derive(Debug, Clone)]
 pub struct Compiler {
-    program: PathBuf,
+    program: Program,
     cache: Cache,
 }
 
 impl Compiler {
-    /// One that starts `program` (this program) as its child, and remembers results below the state folder if there is one.
+    /// One that remembers results below the state folder if there is one.
     #[must_use]
-    pub fn new(program: &Path, state: Option<&Path>) -> Self {
-        Self { program: program.to_owned(), cache: Cache::new(state) }
+    pub fn new(state: Option<&Path>) -> Self {
+        Self { program: Program::Own, cache: Cache::new(state) }
+    }
+
+    /// The same with another program in the place of our own.
+    #[must_use]
+    pub fn with(program: &Path, state: Option<&Path>) -> Self {
+        Self { program: Program::At(program.to_owned()), cache: Cache::new(state) }
     }
 
     /// Compiles a tool. It blocks until the result is there.
@@ -94,6 +101,18 @@ impl Compiler {
             }
             Answer::Broken(how) => Err(CompileError::Crashed { file: source.shown.clone(), how }),
         }
+    }
+}
+
+/// What is in a text. It blocks until the answer is there.
+///
+/// # Errors
+/// See [`CompileError`].
+pub fn outline(shown: &str, text: &Text) -> Result<Outline, CompileError> {
+    match process::parse(&Program::Own, shown, text)? {
+        Said::Outline(outline) => Ok(*outline),
+        Said::Unconfined(why) => Err(CompileError::Unconfined { why }),
+        Said::Broken(how) => Err(CompileError::Crashed { file: shown.to_owned(), how }),
     }
 }
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use runner_policy::finding::Finding;
 
 use super::compiled::Changed;
-use super::limits::{ADDRESS_SPACE, CPU_SECONDS, WALL};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
+use runner_compiler::limits::{ADDRESS_SPACE, CPU_SECONDS, WALL};
 
 /// Why a tool was not compiled.
 #[derive(Debug)]

@@ -12,7 +12,7 @@
 //! can check: every file that the answer names is read again here, below the same handle.
 //!
 //! ```text
-//! compile()                                     child: this program with ARGUMENT
+//! compile()                                     child: the compiler of src/compiler
 //!  | folder opened, its identity taken            |
 //!  | cache: every input and absence as it was? --> done, nothing is started
 //!  | -- spawn(folder, device, inode) -----------> | closes descriptors, dies with its parent
@@ -28,34 +28,22 @@
 //! | part | duty |
 //! | --- | --- |
 //! | `source`, `compiled`, `error` | what goes in, what comes out |
-//! | `compiler`, `process`, `job` | our side: look it up, start the child, believe what can be checked |
+//! | `compiler`, `process`, `program` | our side: look it up, start the child, believe what can be checked |
 //! | `cache` | results by content, in files of the state folder |
-//! | `child`, `confine` | the child: what it may do, and its life |
-//! | `bundle`, `files`, `plugin`, `map`, `report` | rolldown and what we put around it |
-//! | `outline` | a text's imports, exports and errors, parsed in a child that may read nothing |
-//! | `folder`, `limits` | a tool's folder as a handle; all figures |
+//!
+//! The child and the talk with it are the crate in `src/compiler`.
 
-mod bundle;
 mod cache;
-pub mod child;
 mod compiled;
 mod compiler;
-mod confine;
 mod error;
-mod files;
-mod folder;
-mod job;
-mod limits;
-mod map;
-mod outline;
-mod plugin;
 mod process;
-mod report;
+pub mod program;
 mod source;
 
 pub use compiled::{Changed, Compiled, Difference, Input, Origin};
-pub use compiler::Compiler;
+pub use compiler::{Compiler, outline};
 pub use error::CompileError;
-pub use job::Confinement;
-pub use outline::{Export, Fault, Import, Outline, TEXT_BYTES, Text, outline};
-pub use source::{Language, Part, Place, Source};
+pub use runner_compiler::job::{Confinement, Language, Place};
+pub use runner_compiler::outline::{Export, Fault, Import, Outline, TEXT_BYTES, Text};
+pub use source::{Part, Source};

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
@@ -13,12 +12,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::child::{ARGUMENT, PARSE};
+use runner_compiler::folder::Folder;
+use runner_compiler::job::{Answer, Job};
+use runner_compiler::limits::{ANSWER_BYTES, LAST_WORDS, STACK, WALL};
+use runner_compiler::outline::{Said, Text};
+use runner_compiler::{BUNDLE, PARSE};
+
 use super::error::CompileError;
-use super::folder::Folder;
-use super::job::{Answer, Job};
-use super::limits::{ANSWER_BYTES, LAST_WORDS, STACK, WALL};
-use super::outline::{Said, Text};
+use super::program::Program;
 
 /// The signal of the limit on processor time.
 const SIGXCPU: i32 = 24;
@@ -30,12 +31,12 @@ const SIGKILL: i32 = 9;
 ///
 /// # Errors
 /// It could not be started or talked to, or it ended without an answer.
-pub fn run(program: &Path, folder: &Folder, job: &Job) -> Result<Answer, CompileError> {
+pub fn run(program: &Program, folder: &Folder, job: &Job) -> Result<Answer, CompileError> {
     let identity = folder.identity();
     let absolute = std::path::absolute(folder.path())
         .map_err(|source| CompileError::Process { what: "start", source })?;
     let words = [
-        ARGUMENT.into(),
+        BUNDLE.into(),
         // It leaves our working directory.
         absolute.into_os_string(),
         identity.dev.to_string().into(),
@@ -48,13 +49,13 @@ pub fn run(program: &Path, folder: &Folder, job: &Job) -> Result<Answer, Compile
 ///
 /// # Errors
 /// As for a job.
-pub fn parse(program: &Path, shown: &str, text: &Text) -> Result<Said, CompileError> {
+pub fn parse(program: &Program, shown: &str, text: &Text) -> Result<Said, CompileError> {
     asked(program, &[PARSE.into()], shown, text)
 }
 
 /// Starts a child with these words, gives it its job and hears its answer.
 fn asked<A: DeserializeOwned>(
-    program: &Path,
+    program: &Program,
     words: &[OsString],
     shown: &str,
     job: &impl Serialize,
@@ -87,8 +88,8 @@ fn asked<A: DeserializeOwned>(
     Err(ending(shown, status, &heard.err))
 }
 
-fn start(program: &Path, words: &[OsString]) -> io::Result<Child> {
-    Command::new(program)
+fn start(program: &Program, words: &[OsString]) -> io::Result<Child> {
+    Command::new(program.path()?)
         .args(words)
         .env_clear()
         // Its threads have stacks that count.

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use runner_compiler::folder::Folder;
+use runner_compiler::job::{Language, Place};
+use runner_compiler::limits::FILE_BYTES;
 
 use super::error::CompileError;
-use super::folder::Folder;
-use super::limits::FILE_BYTES;
 
 /// A tool's source, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,38 +39,6 @@ pub enum Part {
         /// Where it stands in the file.
         place: Place,
     },
-}
-
-/// Where code stands in a YAML file: each line of code is a line of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// The line of the first line of code, from 1.
-    pub line: u32,
-    /// How many characters of the file stand before each line of code.
-    pub indent: u32,
-}
-
-/// What source is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Language {
-    /// TypeScript.
-    TypeScript,
-    /// JavaScript.
-    JavaScript,
-}
-
-impl Language {
-    /// What a file of this name is written in.
-    #[must_use]
-    pub fn of_file(name: &str) -> Option<Self> {
-        match Path::new(name).extension()?.to_str()? {
-            "ts" | "mts" | "cts" => Some(Self::TypeScript),
-            "js" | "mjs" | "cjs" => Some(Self::JavaScript),
-            _ => None,
-        }
-    }
 }
 
 impl Source {

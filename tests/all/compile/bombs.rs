@@ -78,7 +78,7 @@ fn instead(script: &str) -> CompileError {
     let program = bench.outside("program");
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    Compiler::new(&program, None).compile(&bench.source("a.tool.ts")).unwrap_err()
+    Compiler::with(&program, None).compile(&bench.source("a.tool.ts")).unwrap_err()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_child_that_dies_is_an_error_that_says_how() {
     assert!(hint.contains("Landlock") && hint.contains("Linux 5.13"), "{hint}");
     let bench = Bench::new();
     bench.write("a.tool.ts", "export const execute = 1");
-    let nowhere = Compiler::new(std::path::Path::new("/nowhere"), None);
+    let nowhere = Compiler::with(std::path::Path::new("/nowhere"), None);
     assert_eq!(nowhere.compile(&bench.source("a.tool.ts")).unwrap_err().code(), "compiler_process");
 }
 

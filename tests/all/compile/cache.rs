@@ -33,7 +33,7 @@ fn a_second_time_starts_nothing() {
     let first = compile(&bench, &bench.remembering());
     assert!(!remembered(&first));
     // A compiler whose program cannot be started can still remember.
-    let nothing = Compiler::new(std::path::Path::new("/nowhere"), Some(&bench.outside("state")));
+    let nothing = Compiler::with(std::path::Path::new("/nowhere"), Some(&bench.outside("state")));
     let second = compile(&bench, &nothing);
     assert!(remembered(&second));
     assert_eq!(

@@ -1,15 +1,35 @@
 //! A tool's folder with something outside it, and a Node to run what comes out.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
-use runner::tool::compile::{CompileError, Compiled, Compiler, Language, Part, Place, Source};
+use runner::tool::compile::{
+    CompileError, Compiled, Compiler, Language, Part, Place, Source, program,
+};
 
 use crate::support::Ran;
 
 /// What must never be in a bundle.
 pub const SECRET: &str = "the-content-of-the-secret";
+
+/// The compiler's own executable, as a file that can be started without us.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("runner-compiler-{}", &program::DIGEST[..16]));
+        // Tests run side by side, each in a process of its own: all or nothing is seen.
+        let made = tempfile::NamedTempFile::new_in(folder).expect("a file");
+        fs::write(made.path(), program::BYTES).expect("written");
+        fs::set_permissions(made.path(), fs::Permissions::from_mode(0o755)).expect("executable");
+        // Closed before it can be started.
+        made.into_temp_path().persist(&path).expect("in place");
+        path
+    })
+}
 
 /// A folder `tool` of a tool, and beside it what does not belong to the tool.
 pub struct Bench {
@@ -53,12 +73,12 @@ impl Bench {
 
     /// The compiler of a caller who remembers nothing.
     pub fn compiler() -> Compiler {
-        Compiler::new(Path::new(env!("CARGO_BIN_EXE_runner")), None)
+        Compiler::new(None)
     }
 
     /// A compiler that remembers.
     pub fn remembering(&self) -> Compiler {
-        Compiler::new(Path::new(env!("CARGO_BIN_EXE_runner")), Some(&self.outside("state")))
+        Compiler::new(Some(&self.outside("state")))
     }
 
     /// The source in a file of the tool, shown as `tools/NAME`.

@@ -1,132 +1,23 @@
-//! What a text imports and exports, and what is wrong with it: read by the parser alone, in a child that may read nothing
-//! at all but its job.
-//!
-//! Trust boundary: as for compiling. The child confines itself before it reads a foreign byte, and its answer is
-//! bounded and read strictly.
+//! What a text imports and exports, and what is wrong with it: read by the parser alone, in a process that may read
+//! nothing at all but its job.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use oxc_allocator::Allocator;
 use oxc_parser::Parser;
 use oxc_span::{SourceType, Span};
 use oxc_syntax::module_record::{ExportExportName, ImportImportName};
-use serde::{Deserialize, Serialize};
+use runner_compiler::job::Confinement;
+use runner_compiler::limits::FINDINGS;
+use runner_compiler::outline::{Export, Fault, Import, Outline, Said, Text};
 
-use super::error::CompileError;
-use super::job::Confinement;
-use super::limits::FINDINGS;
-use super::process;
-
-/// Longest text that is parsed.
-pub const TEXT_BYTES: usize = 4 << 20;
 /// Most entries of one list.
 const ENTRIES: usize = 2_000;
 /// Longest name, address or message that is kept.
 const NAME_CHARS: usize = 500;
 
-/// What to parse.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Text {
-    /// The text.
-    pub text: String,
-    /// The ending of its file's name, without the dot, which says in what it is written.
-    pub ending: String,
-}
-
-/// What became of it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Said {
-    /// What is in it.
-    Outline(Box<Outline>),
-    /// The process could not be confined, and read nothing.
-    Unconfined(String),
-    /// Something else went wrong.
-    Broken(String),
-}
-
-/// What is in a text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Outline {
-    /// What it imports.
-    pub imports: Vec<Import>,
-    /// What it exports.
-    pub exports: Vec<Export>,
-    /// What is wrong with it.
-    pub errors: Vec<Fault>,
-    /// Whether lists were cut.
-    pub truncated: bool,
-    /// What confined the parser.
-    pub confinement: Confinement,
-}
-
-/// One import.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Import {
-    /// From where.
-    pub module: String,
-    /// What: a name, `default`, `*`; nothing for one that only runs.
-    pub name: Option<String>,
-    /// As what.
-    pub local: Option<String>,
-    /// Whether it is about types alone.
-    pub type_only: bool,
-    /// Whether it happens when it is reached: `import(…)`.
-    pub dynamic: bool,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1.
-    pub column: u32,
-}
-
-/// One export.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Export {
-    /// Under which name; `*` for all of another module.
-    pub name: String,
-    /// From where, if it is another module's.
-    pub from: Option<String>,
-    /// Whether it is about types alone.
-    pub type_only: bool,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1.
-    pub column: u32,
-}
-
-/// One error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Fault {
-    /// What is wrong.
-    pub message: String,
-    /// What to do.
-    pub help: Option<String>,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1.
-    pub column: u32,
-}
-
-/// Has a text read by a child of `program`, which is this program. It blocks until the answer is there.
-///
-/// # Errors
-/// See [`CompileError`].
-pub fn outline(program: &Path, shown: &str, text: &Text) -> Result<Outline, CompileError> {
-    match process::parse(program, shown, text)? {
-        Said::Outline(outline) => Ok(*outline),
-        Said::Unconfined(why) => Err(CompileError::Unconfined { why }),
-        Said::Broken(how) => Err(CompileError::Crashed { file: shown.to_owned(), how }),
-    }
-}
-
-/// Reads a text, in the child.
-pub(super) fn read(text: &Text, confinement: Confinement) -> Said {
+/// Reads a text.
+pub fn read(text: &Text, confinement: Confinement) -> Said {
     let Ok(kind) = SourceType::from_extension(&text.ending) else {
         return Said::Broken(format!("`.{}` is no ending of a module", cut(&text.ending)));
     };

@@ -42,6 +42,9 @@ pub const LAST_WORDS: usize = 4096;
 /// Most findings kept of one tool. Nobody mends more at once.
 pub const FINDINGS: usize = 100;
 
+/// Longest excerpt kept of a line, in characters.
+pub const EXCERPT: usize = 200;
+
 /// Bytes of all remembered results together.
 pub const CACHE_BYTES: u64 = 128 << 20;
 

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oxc_resolver::{FileMetadata, FileSystem as ResolverFiles, ResolveError};
 use rolldown_fs::FileSystem;
 
-use super::folder::{Folder, Follow, Seen, digest};
-use super::job::Observation;
-use super::limits::{FILE_BYTES, PATHS, TOTAL_BYTES};
+use runner_compiler::folder::{Folder, Follow, Seen, digest};
+use runner_compiler::job::Observation;
+use runner_compiler::limits::{FILE_BYTES, PATHS, TOTAL_BYTES};
 
 /// The root. A relative link that leaves the real folder by its name and comes back must not find it by chance.
 pub const ROOT: &str = "/.runner-tool";

@@ -2,8 +2,7 @@
 
 use rolldown_sourcemap::{SourceMap, SourceMapBuilder};
 
-use super::job::Job;
-use super::source::Place;
+use runner_compiler::job::Job;
 
 /// What stands for code that no author wrote.
 const HELPERS: &str = "runner:helpers";
@@ -80,18 +79,10 @@ fn url(name: &str) -> String {
     text
 }
 
-impl Place {
-    /// Line and column, both from 0, in the file.
-    pub(super) fn in_file(self, line: u32, column: u32) -> (u32, u32) {
-        let first = self.line.saturating_sub(1);
-        (line.saturating_add(first), column.saturating_add(self.indent))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::compile::source::Language;
+    use runner_compiler::job::Language;
 
     fn job(file: &str, shown: &str) -> Job {
         Job {
@@ -118,10 +109,5 @@ mod tests {
         assert_eq!(url("a b/50%#?.ts"), "a b/50%25%23%3F.ts");
         assert_eq!(url("c:d.ts"), "./c:d.ts");
         assert_eq!(url("/abs/c:d#%.ts"), "/abs/c:d#%.ts");
-    }
-
-    #[test]
-    fn code_has_its_place_in_the_file() {
-        assert_eq!(Place { line: 10, indent: 2 }.in_file(0, 0), (9, 2));
     }
 }

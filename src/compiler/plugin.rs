@@ -15,8 +15,9 @@ use rolldown_plugin::{
     HookResolveIdReturn, HookUsage, Plugin, PluginContext, SharedLoadPluginContext,
 };
 
-use super::files::{Files, ROOT};
-use super::source::Language;
+use runner_compiler::job::Language;
+
+use crate::files::{Files, ROOT};
 
 /// The runtime's own `zod`, inside a sandbox.
 pub const ZOD: &str = "file:///.runner-guest/runtime/zod.mjs";

@@ -7,14 +7,12 @@ use std::path::Path;
 use rolldown_error::{BuildDiagnostic, DiagnosticOptions, EventKind};
 use runner_policy::finding::{At, did_you_mean};
 
-use super::files::{Files, ROOT};
-use super::job::{CODES, Job, Told};
-use super::limits::FINDINGS;
-use super::map::shown_name;
-use super::plugin::{Refused, Trouble};
+use runner_compiler::job::{CODES, Job, Told};
+use runner_compiler::limits::{EXCERPT, FINDINGS};
 
-/// Longest excerpt kept, in characters.
-pub const EXCERPT: usize = 200;
+use crate::files::{Files, ROOT};
+use crate::map::shown_name;
+use crate::plugin::{Refused, Trouble};
 
 /// Longest message kept, in characters.
 const MESSAGE: usize = 400;

@@ -1,7 +1,24 @@
-//! The life of a compiler: this program, started again by [`Compiler`](super::Compiler).
+//! The compiler of tools: started by the host program with a folder, given one job, ended with one answer.
 //!
-//! It confines itself before it reads its job, and ends with one answer. A panic aborts it: half a compiler must not go on
-//! waiting for the other half.
+//! Duty: bundle a tool with rolldown, or parse a text. Trust boundary: source is foreign bytes, and a parser is where
+//! they first reach our own code. So this process confines itself before it reads its job: it can read one folder, for
+//! a while, with so much memory, and do nothing else. A panic aborts it: half a compiler must not go on waiting
+//! for the other half.
+//!
+//! | part | duty |
+//! | --- | --- |
+//! | `confine`, `descriptors` | what the process may do, and what it must not have |
+//! | `bundle`, `files`, `plugin`, `map`, `report` | rolldown and what we put around it |
+//! | `parse` | a text's imports, exports and errors |
+
+mod bundle;
+mod confine;
+mod descriptors;
+mod files;
+mod map;
+mod parse;
+mod plugin;
+mod report;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -10,42 +27,36 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
-use super::bundle::{Bundled, bundle};
-use super::confine::{confine, die_with_parent};
-use super::folder::{Folder, Identity};
-use super::job::{Answer, Confinement, Done, Job};
-use super::limits::{ANSWER_BYTES, JOB_BYTES, STACK};
-use super::outline::{self, Said, Text};
-use crate::sys;
+use runner_compiler::folder::{Folder, Identity};
+use runner_compiler::job::{Answer, Confinement, Done, Job};
+use runner_compiler::limits::{ANSWER_BYTES, JOB_BYTES, STACK};
+use runner_compiler::outline::{Said, Text};
+use runner_compiler::{BUNDLE, PARSE};
 
-/// The first argument of a compiler: not an option that a person would type.
-pub const ARGUMENT: &str = "--internal-compile";
+use bundle::{Bundled, bundle};
+use confine::{confine, die_with_parent};
 
-/// The same for one that only parses.
-pub const PARSE: &str = "--internal-parse";
-
-/// The whole life of a compiler, if these are the words of one.
-#[must_use]
-pub fn main(words: &[OsString]) -> Option<ExitCode> {
-    let told = match words {
-        [_, argument] if argument == PARSE => tell(&parsed()),
-        [_, argument, folder, dev, ino] if argument == ARGUMENT => {
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let told = match words.as_slice() {
+        [_, word] if word == PARSE => tell(&parsed()),
+        [_, word, folder, dev, ino] if word == BUNDLE => {
             let number = |word: &OsString| word.to_str().and_then(|word| word.parse().ok());
             tell(&match number(dev).zip(number(ino)) {
                 Some((dev, ino)) => answer(Path::new(folder), Identity { dev, ino }),
                 None => Answer::Folder("no identity was given".to_owned()),
             })
         }
-        _ => return None,
+        _ => tell(&Answer::Broken("these are no words of a compiler".to_owned())),
     };
-    Some(match told {
+    match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
-    })
+    }
 }
 
 fn answer(folder: &Path, expected: Identity) -> Answer {
-    if let Err(error) = sys::close_descriptors() {
+    if let Err(error) = descriptors::close() {
         return Answer::Unconfined(format!("closing inherited descriptors: {error}"));
     }
     if let Err(error) = die_with_parent() {
@@ -82,7 +93,7 @@ fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result
 
 /// The same life for a text that is only parsed: no folder, nothing to read but the job.
 fn parsed() -> Said {
-    if let Err(error) = sys::close_descriptors() {
+    if let Err(error) = descriptors::close() {
         return Said::Unconfined(format!("closing inherited descriptors: {error}"));
     }
     let confined = die_with_parent().and_then(|()| confine(None));
@@ -91,7 +102,7 @@ fn parsed() -> Said {
         Err(error) => return Said::Unconfined(error.to_string()),
     };
     let work = move || match job::<Text>() {
-        Ok(text) => outline::read(&text, confinement),
+        Ok(text) => parse::read(&text, confinement),
         Err(why) => Said::Broken(why),
     };
     aside(work).unwrap_or_else(Said::Broken)

@@ -3,11 +3,12 @@
 //! The answer comes from a process that has read foreign bytes: unknown fields are errors, sizes are capped before it is
 //! read, and what it says about files is checked.
 
+use std::path::Path;
+
 use runner_policy::finding::{At, Finding};
 use serde::{Deserialize, Serialize};
 
-use super::folder::{Follow, Seen};
-use super::source::{Language, Place};
+use crate::folder::{Follow, Seen};
 
 /// What to compile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,47 @@ pub struct Job {
     pub language: Language,
     /// Where it stands in the file, if it is not all of it.
     pub place: Option<Place>,
+}
+
+/// Where code stands in a YAML file: each line of code is a line of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The line of the first line of code, from 1.
+    pub line: u32,
+    /// How many characters of the file stand before each line of code.
+    pub indent: u32,
+}
+
+impl Place {
+    /// Line and column, both from 0, in the file.
+    #[must_use]
+    pub fn in_file(self, line: u32, column: u32) -> (u32, u32) {
+        let first = self.line.saturating_sub(1);
+        (line.saturating_add(first), column.saturating_add(self.indent))
+    }
+}
+
+/// What source is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// TypeScript.
+    TypeScript,
+    /// JavaScript.
+    JavaScript,
+}
+
+impl Language {
+    /// What a file of this name is written in.
+    #[must_use]
+    pub fn of_file(name: &str) -> Option<Self> {
+        match Path::new(name).extension()?.to_str()? {
+            "ts" | "mts" | "cts" => Some(Self::TypeScript),
+            "js" | "mjs" | "cjs" => Some(Self::JavaScript),
+            _ => None,
+        }
+    }
 }
 
 /// What became of a job.
@@ -120,5 +162,15 @@ impl From<Told> for Finding {
             help: told.help,
             excerpt: told.excerpt,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_has_its_place_in_the_file() {
+        assert_eq!(Place { line: 10, indent: 2 }.in_file(0, 0), (9, 2));
     }
 }

@@ -14,13 +14,14 @@ use rolldown_common::{Output, OutputChunk};
 use rolldown_error::{BuildDiagnostic, BuildResult, EventKind};
 use rolldown_resolver::Resolver;
 
-use super::files::{Files, ROOT};
-use super::folder::Folder;
-use super::job::{Job, Told};
-use super::limits::CODE_BYTES;
-use super::map;
-use super::plugin::{Tool, Trouble};
-use super::report::Reporter;
+use runner_compiler::folder::Folder;
+use runner_compiler::job::{Job, Told};
+use runner_compiler::limits::CODE_BYTES;
+
+use crate::files::{Files, ROOT};
+use crate::map;
+use crate::plugin::{Tool, Trouble};
+use crate::report::Reporter;
 
 /// What syntax is lowered to. Sandboxes have Node 20; naming its predecessor, which differs in one thing that matters
 /// here (a flag of regular expressions), makes rolldown lower JavaScript files too and not TypeScript alone.

@@ -13,12 +13,12 @@ use landlock::{
     RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
     Scope,
 };
+use runner_compiler::job::Confinement;
+use runner_compiler::limits::{ADDRESS_SPACE, CPU_SECONDS, DESCRIPTORS};
 use rustix::process::{
-    Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit,
+    DumpableBehavior, Resource, Rlimit, Signal, getppid, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit,
 };
-
-use super::job::Confinement;
-use super::limits::{ADDRESS_SPACE, CPU_SECONDS, DESCRIPTORS};
 
 /// What every kernel with Landlock can deny.
 const REQUIRED: ABI = ABI::V1;
@@ -77,6 +77,8 @@ pub fn die_with_parent() -> Result<(), ConfineError> {
 /// # Errors
 /// Anything could not be enforced: nothing foreign may be read then.
 pub fn confine(folder: Option<BorrowedFd<'_>>) -> Result<Confinement, ConfineError> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|errno| ConfineError::Call("prctl(PR_SET_DUMPABLE)", errno.into()))?;
     rustix::thread::set_no_new_privs(true)
         .map_err(|errno| ConfineError::Call("prctl(PR_SET_NO_NEW_PRIVS)", errno.into()))?;
     limit(Resource::Core, 0, "setrlimit(core)")?;
@@ -132,7 +134,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::tool::compile::folder::Folder;
+    use runner_compiler::folder::Folder;
 
     /// What each attempt comes to: whether it was done.
     fn attempts(inside: &Path, address: std::net::SocketAddr) -> [bool; 9] {
