@@ -56,7 +56,7 @@ pub struct PlanRequest<'a> {
     /// The caller's home directory.
     pub home: Option<&'a Path>,
     /// A variable of the caller's environment.
-    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
     /// A folder of the caller's for covers and synthetic files.
     pub materials: &'a Path,
     /// A folder of the caller's own for what surveys remember, if they may. It lies in no workspace.
@@ -196,41 +196,21 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         folder: materials.cover(MaskKind::Folder)?,
     };
     let synthetic = synthetic_files(request, &user, &materials)?;
-    let toolchains = match request.image {
-        Image::Host => toolchain::find(&toolchain::Caller {
-            home: request.home,
-            variable: request.variable,
-            workspace: workspace.root(),
-            user: owner_of_writes(request, &user),
-            only: match request.view {
-                View::Workspace => None,
-                View::Program(name) => Some(name),
-            },
-        }),
-        Image::Reference(_) => Toolchains::default(),
-    };
+    // The host's programs and the workspace are looked at side by side.
+    let (toolchains, git, own) = std::thread::scope(|scope| {
+        let toolchains = scope.spawn(|| toolchains(request, &user));
+        let git = match request.view {
+            View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
+            View::Program(_) => gitdirs::GitDirs::default(),
+        };
+        let own = own_mounts(request, &user);
+        let toolchains =
+            toolchains.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (toolchains, git, own)
+    });
+    // Folders that were made go with their claim if what follows fails.
+    let own = own?;
     let env = environment(request, &toolchains)?;
-    let git = match request.view {
-        View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
-        View::Program(_) => gitdirs::GitDirs::default(),
-    };
-
-    // Last of what can fail: it may make folders.
-    let own = match request.view {
-        View::Workspace => plan_mounts(
-            workspace,
-            &request.grants,
-            request.missing,
-            owner_of_writes(request, &user),
-            Surroundings {
-                claims: &request.materials.join(super::claims::FOLDER),
-                // A description leaves nothing behind.
-                memory: request.memory.filter(|_| request.missing == Missing::Make),
-                unscanned: request.unscanned,
-            },
-        )?,
-        View::Program(_) => WorkspaceMounts::default(),
-    };
 
     let mut masks = Vec::new();
     for (path, hidden) in &own.hidden {
@@ -290,6 +270,45 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         notes,
         user,
     })
+}
+
+/// The host's programs, where the image is the host's.
+fn toolchains(request: &PlanRequest<'_>, user: &UserChoice) -> Toolchains {
+    match request.image {
+        Image::Host => toolchain::find(&toolchain::Caller {
+            home: request.home,
+            variable: request.variable,
+            workspace: request.workspace.root(),
+            user: owner_of_writes(request, user),
+            only: match request.view {
+                View::Workspace => None,
+                View::Program(name) => Some(name),
+            },
+        }),
+        Image::Reference(_) => Toolchains::default(),
+    }
+}
+
+/// The mounts of the workspace, where it is seen. It may make folders.
+fn own_mounts(
+    request: &PlanRequest<'_>,
+    user: &UserChoice,
+) -> Result<WorkspaceMounts, MountError> {
+    match request.view {
+        View::Workspace => plan_mounts(
+            request.workspace,
+            &request.grants,
+            request.missing,
+            owner_of_writes(request, user),
+            Surroundings {
+                claims: &request.materials.join(super::claims::FOLDER),
+                // A description leaves nothing behind.
+                memory: request.memory.filter(|_| request.missing == Missing::Make),
+                unscanned: request.unscanned,
+            },
+        ),
+        View::Program(_) => Ok(WorkspaceMounts::default()),
+    }
 }
 
 struct Covers {

@@ -25,7 +25,7 @@ pub struct Caller<'a> {
     /// The home directory.
     pub home: Option<&'a Path>,
     /// A variable of the caller's environment.
-    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
     /// The workspace: nothing in it counts as a toolchain.
     pub workspace: &'a Path,
     /// Who the command runs as; a toolchain that is closed to them is of no use.
