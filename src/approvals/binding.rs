@@ -120,14 +120,15 @@ impl Binding {
         if self.terms == asked.terms { Covers::Yes } else { Covers::No }
     }
 
-    /// The first file that is not what it was, that is new, or that is gone.
+    /// The first file that is not what it was; else one that is new, or gone: who names other files has changed itself.
     fn changed(&self, asked: &Asked) -> Option<String> {
         let now: BTreeMap<_, _> = asked.inputs.iter().cloned().collect();
         let before: BTreeMap<_, _> = self.inputs.iter().cloned().collect();
         let differs = |path: &&String| now.get(*path) != before.get(*path);
-        let all = before.keys().chain(now.keys());
+        let stayed = before.keys().filter(|path| now.contains_key(*path));
         // The tool's own file if nothing else differs: the code that was made of them does.
-        all.clone().find(differs).or_else(|| asked.inputs.first().map(|(path, _)| path)).cloned()
+        let own = asked.inputs.first().map(|(path, _)| path);
+        stayed.chain(before.keys()).chain(now.keys()).find(differs).or(own).cloned()
     }
 }
 
@@ -225,6 +226,8 @@ mod tests {
             (&[("t.yml", "1"), ("lib.ts", "2"), ("new.ts", "4")], "new.ts"),
             (&[("t.yml", "1")], "lib.ts"),
             (&[("t.yml", "9"), ("lib.ts", "2")], "t.yml"),
+            (&[("t.yml", "9")], "t.yml"),
+            (&[("t.yml", "9"), ("a.ts", "4")], "t.yml"),
         ] {
             let mut now = asked(json!({}), "e", inputs);
             // Its permissions may have changed with it.

@@ -176,23 +176,41 @@ impl Book {
             if named {
                 check_named(&it, &covers)?;
             }
-            let here = it.scope != Scope::Session || self.is_session_of(&it);
-            let alive = it.ends > now() && here;
-            match (it.state, covers) {
-                (State::Granted, Covers::Yes) if alive && self.use_it(&it, call)? => {
-                    return Ok(Found::Granted(it.id));
-                }
-                (State::Granted, Covers::Changed { file }) if alive => {
+            match covers {
+                _ if !self.holds(&it) => {}
+                Covers::Yes if self.use_it(&it, call)? => return Ok(Found::Granted(it.id)),
+                Covers::Changed { file } => {
                     self.become_(&it, State::Void, call)?;
                     changed.get_or_insert(file);
                 }
-                _ => {}
+                Covers::Yes | Covers::No => {}
             }
         }
         match changed {
             Some(file) => Err(ApprovalError::Changed { subject: asked.subject.clone(), file }),
             None => Ok(Found::Nothing),
         }
+    }
+
+    /// Voids every answer that lets a subject run in a workspace, now that it is not what was approved; what each
+    /// was about.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn void(
+        &self,
+        subject: &str,
+        workspace: &str,
+        call: &CallId,
+    ) -> Result<Vec<Binding>, ApprovalError> {
+        let rows = ApprovalRows::new(self.ledger.store()).list(Some((subject, workspace)))?;
+        let mut voided = Vec::new();
+        for it in rows.into_iter().filter_map(waiting).filter(|it| self.holds(it)) {
+            if self.become_(&it, State::Void, call)? {
+                voided.push(it.binding);
+            }
+        }
+        Ok(voided)
     }
 
     /// Writes a question down that nobody is there to answer. The same question is written once.
@@ -320,6 +338,12 @@ impl Book {
         let about = (asked.subject.as_str(), asked.workspace.as_str());
         let rows = ApprovalRows::new(self.ledger.store()).list(Some(about))?;
         Ok(rows.into_iter().filter_map(waiting).collect())
+    }
+
+    /// Whether it is a yes that holds here and now.
+    fn holds(&self, it: &Waiting) -> bool {
+        let here = it.scope != Scope::Session || self.is_session_of(it);
+        it.state == State::Granted && it.ends > now() && here
     }
 
     /// Whether an answer for a session is one for this session.

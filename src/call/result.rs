@@ -4,10 +4,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use runner_policy::decide::{Decision, Explanation, RuleRef};
 use runner_policy::limits::Limits;
+use runner_wire::{Bytes, Ran};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::run::DryRun;
+use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::error::{Error, Failure, Retry};
 use crate::exit::{Ending, Status};
@@ -297,6 +299,7 @@ pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> 
             "stderr_bytes": usage.written.stderr,
         })
     });
+    let programs = outcome.and_then(|outcome| outcome.programs.as_ref());
     json!({
         "duration_ms": outcome.map(|outcome| phases(&outcome.phases)),
         "warm": outcome.map(|outcome| outcome.waited.is_some()),
@@ -306,12 +309,21 @@ pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> 
         "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
         "isolation": plan.isolation,
         "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": format!("{:?}", plan.user.why) },
+        "programs": programs.map(|programs| programs.ran.iter().map(program).collect::<Vec<_>>()),
+        "programs_left_out": programs.map(|programs| programs.left_out),
         "limits": plan.limits,
         "limits_met": outcome.map(|outcome| outcome.hits.iter().map(|hit| format!("{hit:?}").to_lowercase()).collect::<Vec<_>>()),
         "usage": usage,
         "protections": protections(plan),
         "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
     })
+}
+
+/// A program that ran. Both are words of the command, which may hold a secret, or come from them.
+fn program(ran: &Ran) -> Value {
+    let redactor = Redactor::new();
+    let shown = |bytes: &Bytes| redactor.text(&bytes.as_os().to_string_lossy()).into_owned();
+    json!({ "name": shown(&ran.name), "path": shown(&ran.path) })
 }
 
 /// Milliseconds by phase, to a tenth of a microsecond.

@@ -10,10 +10,11 @@ use super::usage::UsageError;
 use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Places;
-use crate::undo::{self, Doing};
+use crate::undo::{self, Doing, Undone};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -34,23 +35,27 @@ pub struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
+    // An undo has no project: what is kept is a matter of the user's and the managed file.
+    let places = Places::from_env(|name| std::env::var_os(name), None);
+    let bounds = config::load(&places)?.undo();
     let ledger = Ledger::new(open()?);
     ledger.find_aborted().map_err(CallError::from)?;
     match &args.call {
-        None if args.list => list(&ledger, printer),
+        None if args.list => list(&ledger, bounds, printer),
         None => {
             let why = "name a call; `runner undo --list` shows those there are".to_owned();
             Err(UsageError::Option { option: "CALL".to_owned(), why }.into())
         }
         Some(call) => {
             let doing = if args.dry_run { Doing::Look } else { Doing::Restore };
-            take_back(&ledger, &one(&ledger, call)?, doing, printer)
+            let undone = undo::run(&ledger, (&places, bounds), &one(&ledger, call)?, doing)?;
+            tell(&undone, printer)
         }
     }
 }
 
-fn list(ledger: &Ledger, printer: &mut Printer) -> Result<Ending, Error> {
-    let calls = undo::list(ledger)?;
+fn list(ledger: &Ledger, bounds: config::Undo, printer: &mut Printer) -> Result<Ending, Error> {
+    let calls = undo::list(ledger, bounds)?;
     match printer.format() {
         Format::Json => printer.json(&json!({ "calls": calls }))?,
         Format::Text => {
@@ -72,16 +77,9 @@ fn list(ledger: &Ledger, printer: &mut Printer) -> Result<Ending, Error> {
     Ok(Ending::ok())
 }
 
-fn take_back(
-    ledger: &Ledger,
-    call: &str,
-    doing: Doing,
-    printer: &mut Printer,
-) -> Result<Ending, Error> {
-    let places = Places::from_env(|name| std::env::var_os(name), None);
-    let undone = undo::run(ledger, &places, call, doing)?;
+fn tell(undone: &Undone, printer: &mut Printer) -> Result<Ending, Error> {
     match printer.format() {
-        Format::Json => printer.json(&undone)?,
+        Format::Json => printer.json(undone)?,
         Format::Text => {
             for step in &undone.steps {
                 printer.data(format_args!(

@@ -85,6 +85,15 @@ pub struct Breaker {
     pub pause: Duration,
 }
 
+/// What is kept to undo changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undo {
+    /// Bytes of all calls together.
+    pub size: u64,
+    /// How long.
+    pub age: Duration,
+}
+
 /// How long questions wait and approvals hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Approvals {
@@ -177,6 +186,12 @@ impl Config {
             session: self.time(Figure::ApprovalSession),
             longest: self.time(Figure::ApprovalLongest),
         }
+    }
+
+    /// What is kept to undo changes.
+    #[must_use]
+    pub fn undo(&self) -> Undo {
+        Undo { size: self.figure(Figure::UndoSize).value, age: self.time(Figure::UndoAge) }
     }
 
     /// Folders of the workspace, from its root, that are not looked through for denied files.

@@ -2,6 +2,8 @@
 
 use runner_policy::limits::Unit as Plain;
 
+use super::layer::Layer;
+
 /// The figure that means "no bound". Nothing is looser.
 pub const NONE: u64 = u64::MAX;
 
@@ -26,6 +28,8 @@ pub enum Figure {
     ApprovalGrant,
     ApprovalSession,
     ApprovalLongest,
+    UndoSize,
+    UndoAge,
     ContextWindow,
 }
 
@@ -74,6 +78,8 @@ pub struct Row {
     pub default: u64,
     /// Which way is tighter.
     pub tighter: Tighter,
+    /// The least trusted layer that may set it.
+    pub from: Layer,
     /// What it is.
     pub about: &'static str,
 }
@@ -82,29 +88,32 @@ const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
 const DOLLAR: u64 = 1_000_000;
 
 /// Every figure. A test holds the README's copy of this table equal to it.
 #[rustfmt::skip]
-pub const TABLE: [Row; 18] = [
-    Row { figure: Figure::PoolSize,         key: "pool.size",              unit: Unit::CountFromZero, default: 8,           tighter: Tighter::Less,    about: "sandboxes that wait at most; 0 turns the pool off" },
-    Row { figure: Figure::PoolTtl,          key: "pool.ttl",               unit: Unit::Time,          default: 10 * MINUTE, tighter: Tighter::Less,    about: "how long a sandbox waits before it ends itself" },
-    Row { figure: Figure::PoolMemory,       key: "pool.memory",            unit: Unit::Bytes,         default: 512 * MIB,   tighter: Tighter::Less,    about: "memory that all waiting sandboxes take together at most" },
-    Row { figure: Figure::MaxExecutionTime, key: "maxExecutionTime",       unit: Unit::TimeOrNone,    default: NONE,        tighter: Tighter::Less,    about: "longest run of a tool; a policy's or a tool's own may be shorter" },
-    Row { figure: Figure::CallsPerMinute,   key: "limits.callsPerMinute",  unit: Unit::CountOrNone,   default: NONE,        tighter: Tighter::Less,    about: "calls of one tool in a minute" },
-    Row { figure: Figure::Concurrency,      key: "limits.concurrency",     unit: Unit::Count,         default: 10,          tighter: Tighter::Less,    about: "calls of one tool that run at once" },
-    Row { figure: Figure::Queue,            key: "limits.queue",           unit: Unit::CountFromZero, default: 100,         tighter: Tighter::Less,    about: "calls of one tool that wait for their turn" },
-    Row { figure: Figure::TotalTime,        key: "limits.totalTime",       unit: Unit::TimeOrNone,    default: NONE,        tighter: Tighter::Less,    about: "time of a call with its waiting and its retries" },
-    Row { figure: Figure::DailyCost,        key: "limits.dailyCost",       unit: Unit::Dollars,       default: 10 * DOLLAR, tighter: Tighter::Less,    about: "US dollars that all calls of a day may cost" },
-    Row { figure: Figure::BreakerErrors,    key: "limits.breaker.errors",  unit: Unit::Percent,       default: 50,          tighter: Tighter::Less,    about: "part of a tool's calls that fail at which it is not called any more" },
-    Row { figure: Figure::BreakerCalls,     key: "limits.breaker.calls",   unit: Unit::Count,         default: 10,          tighter: Tighter::Less,    about: "calls in the window before that part counts" },
-    Row { figure: Figure::BreakerWindow,    key: "limits.breaker.window",  unit: Unit::Time,          default: MINUTE,      tighter: Tighter::More,    about: "how far back calls are counted" },
-    Row { figure: Figure::BreakerPause,     key: "limits.breaker.pause",   unit: Unit::Time,          default: 30 * SECOND, tighter: Tighter::More,    about: "pause before one call is let through to try" },
-    Row { figure: Figure::ApprovalPending,  key: "approvals.pending",      unit: Unit::Time,          default: HOUR,        tighter: Tighter::Less,    about: "how long a question waits for its answer" },
-    Row { figure: Figure::ApprovalGrant,    key: "approvals.grant",        unit: Unit::Time,          default: HOUR,        tighter: Tighter::Less,    about: "how long an approval for a time holds if no time is said" },
-    Row { figure: Figure::ApprovalSession,  key: "approvals.session",      unit: Unit::Time,          default: 8 * HOUR,    tighter: Tighter::Less,    about: "how long an approval for the session holds at most" },
-    Row { figure: Figure::ApprovalLongest,  key: "approvals.longest",      unit: Unit::Time,          default: 24 * HOUR,   tighter: Tighter::Less,    about: "the longest time that an approval can be given for" },
-    Row { figure: Figure::ContextWindow,    key: "context.window",         unit: Unit::Count,         default: 200_000,     tighter: Tighter::Neither, about: "tokens of the context window that shares are shown of" },
+pub const TABLE: [Row; 20] = [
+    Row { figure: Figure::PoolSize,         key: "pool.size",              unit: Unit::CountFromZero, default: 8,           tighter: Tighter::Less,    from: Layer::Project, about: "sandboxes that wait at most; 0 turns the pool off" },
+    Row { figure: Figure::PoolTtl,          key: "pool.ttl",               unit: Unit::Time,          default: 10 * MINUTE, tighter: Tighter::Less,    from: Layer::Project, about: "how long a sandbox waits before it ends itself" },
+    Row { figure: Figure::PoolMemory,       key: "pool.memory",            unit: Unit::Bytes,         default: 512 * MIB,   tighter: Tighter::Less,    from: Layer::Project, about: "memory that all waiting sandboxes take together at most" },
+    Row { figure: Figure::MaxExecutionTime, key: "maxExecutionTime",       unit: Unit::TimeOrNone,    default: NONE,        tighter: Tighter::Less,    from: Layer::Project, about: "longest run of a tool; a policy's or a tool's own may be shorter" },
+    Row { figure: Figure::CallsPerMinute,   key: "limits.callsPerMinute",  unit: Unit::CountOrNone,   default: NONE,        tighter: Tighter::Less,    from: Layer::Project, about: "calls of one tool in a minute" },
+    Row { figure: Figure::Concurrency,      key: "limits.concurrency",     unit: Unit::Count,         default: 10,          tighter: Tighter::Less,    from: Layer::Project, about: "calls of one tool that run at once" },
+    Row { figure: Figure::Queue,            key: "limits.queue",           unit: Unit::CountFromZero, default: 100,         tighter: Tighter::Less,    from: Layer::Project, about: "calls of one tool that wait for their turn" },
+    Row { figure: Figure::TotalTime,        key: "limits.totalTime",       unit: Unit::TimeOrNone,    default: NONE,        tighter: Tighter::Less,    from: Layer::Project, about: "time of a call with its waiting and its retries" },
+    Row { figure: Figure::DailyCost,        key: "limits.dailyCost",       unit: Unit::Dollars,       default: 10 * DOLLAR, tighter: Tighter::Less,    from: Layer::Project, about: "US dollars that all calls of a day may cost" },
+    Row { figure: Figure::BreakerErrors,    key: "limits.breaker.errors",  unit: Unit::Percent,       default: 50,          tighter: Tighter::Less,    from: Layer::Project, about: "part of a tool's calls that fail at which it is not called any more" },
+    Row { figure: Figure::BreakerCalls,     key: "limits.breaker.calls",   unit: Unit::Count,         default: 10,          tighter: Tighter::Less,    from: Layer::Project, about: "calls in the window before that part counts" },
+    Row { figure: Figure::BreakerWindow,    key: "limits.breaker.window",  unit: Unit::Time,          default: MINUTE,      tighter: Tighter::More,    from: Layer::Project, about: "how far back calls are counted" },
+    Row { figure: Figure::BreakerPause,     key: "limits.breaker.pause",   unit: Unit::Time,          default: 30 * SECOND, tighter: Tighter::More,    from: Layer::Project, about: "pause before one call is let through to try" },
+    Row { figure: Figure::ApprovalPending,  key: "approvals.pending",      unit: Unit::Time,          default: HOUR,        tighter: Tighter::Less,    from: Layer::Project, about: "how long a question waits for its answer" },
+    Row { figure: Figure::ApprovalGrant,    key: "approvals.grant",        unit: Unit::Time,          default: HOUR,        tighter: Tighter::Less,    from: Layer::Project, about: "how long an approval for a time holds if no time is said" },
+    Row { figure: Figure::ApprovalSession,  key: "approvals.session",      unit: Unit::Time,          default: 8 * HOUR,    tighter: Tighter::Less,    from: Layer::Project, about: "how long an approval for the session holds at most" },
+    Row { figure: Figure::ApprovalLongest,  key: "approvals.longest",      unit: Unit::Time,          default: 24 * HOUR,   tighter: Tighter::Less,    from: Layer::Project, about: "the longest time that an approval can be given for" },
+    Row { figure: Figure::UndoSize,         key: "undo.size",              unit: Unit::Bytes,         default: 1024 * MIB,  tighter: Tighter::Less,    from: Layer::User,    about: "bytes that are kept to undo changes; then the oldest calls go" },
+    Row { figure: Figure::UndoAge,          key: "undo.age",               unit: Unit::Time,          default: 7 * DAY,     tighter: Tighter::Less,    from: Layer::User,    about: "how long they are kept" },
+    Row { figure: Figure::ContextWindow,    key: "context.window",         unit: Unit::Count,         default: 200_000,     tighter: Tighter::Neither, from: Layer::Project, about: "tokens of the context window that shares are shown of" },
 ];
 
 impl Figure {

@@ -34,7 +34,7 @@ mod server;
 mod settle;
 
 pub use edit::{EditError, switched};
-pub use effective::{Approvals, Breaker, Config, Limits, Pool, Sourced, ToolSettings};
+pub use effective::{Approvals, Breaker, Config, Limits, Pool, Sourced, ToolSettings, Undo};
 pub use error::ConfigError;
 pub use figure::{Figure, NONE, TABLE as FIGURES};
 pub use flag::{Flag, TABLE as FLAGS};

@@ -101,6 +101,7 @@ impl Reader<'_> {
     /// A figure, which a project may only make tighter than it is by default.
     fn figure(&mut self, figure: Figure, entry: &Entry) -> Option<(Figure, u64, At)> {
         let row = figure.row();
+        self.allowed(row.from, row.key, KEPT_FOR_ALL, entry)?;
         let text = self.report.figure(&entry.value)?;
         let value = match row.unit.parse(text) {
             Ok(value) => value,
@@ -247,6 +248,8 @@ impl Reader<'_> {
 }
 
 const OWN_FILE: &str = "set it in your own configuration; `runner config path` says where that is";
+const KEPT_FOR_ALL: &str =
+    "a project could take away what its tools, and those of others, can be undone from";
 const FOR_EVERYBODY: &str = "it binds everybody on this machine";
 
 fn joined(section: &str, word: &str) -> String {

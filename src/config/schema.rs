@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Figure, Unit};
 use super::key::{self, CEILING, Found, Leaf, OF_A_TOOL, TOOLS};
+use super::layer::Layer;
 use super::server;
 
 /// The JSON Schema.
@@ -96,7 +97,12 @@ fn figure(figure: Figure) -> Value {
         Unit::Percent => text("^([1-9][0-9]?|100)%$"),
         Unit::Dollars => or_none(json!({ "type": "number", "minimum": 0 })),
     };
-    about(&mut schema, &format!("{} (default: {})", row.about, row.unit.show(row.default)));
+    let whose = match row.from {
+        Layer::Project | Layer::Default => "",
+        Layer::User | Layer::Managed => "; not in a project's file",
+    };
+    let default = row.unit.show(row.default);
+    about(&mut schema, &format!("{} (default: {default}){whose}", row.about));
     schema
 }
 

@@ -246,6 +246,25 @@ fn a_user_cannot_set_what_binds_everybody() {
 }
 
 #[test]
+fn what_is_kept_to_undo_is_no_matter_of_a_project() {
+    for text in ["undo: { size: 1B }", "undo: { age: 1ms }"] {
+        assert_eq!(findings(Layer::Project, text)[0].0, "wrong_layer", "{text}: not even less");
+        assert_eq!(findings(Layer::User, text), [], "{text}");
+    }
+    for wrong in ["undo: { size: none }", "undo: { age: 0s }", "undo: { age: 7d }"] {
+        assert_eq!(findings(Layer::User, wrong)[0].0, "bad_figure", "{wrong}");
+    }
+    let fixture = Fixture::new();
+    fixture.put(Layer::User, "undo: { size: 2GiB, age: 24h }");
+    let kept = fixture.load().undo();
+    assert_eq!((kept.size, kept.age.as_secs()), (2 << 30, 24 * 3600));
+    if is_root() {
+        fixture.put(Layer::Managed, "ceiling: { undo: { size: 1MiB } }");
+        assert_eq!(fixture.load().undo().size, 1 << 20);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place_and_the_right_form() {
     for (text, expected) in [
         ("poool: { size: 1 }", ("unknown_key", 1, 1)),

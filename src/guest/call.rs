@@ -350,7 +350,7 @@ impl<'a> Call<'a> {
             (None, Some(ending)) => ending.clone(),
             (None, None) => Ending::Stopped { cause: Cause::Cancel },
         };
-        Exit { ending, hits, usage }
+        Exit { ending, hits, programs: self.work.job.programs().clone(), usage }
     }
 }
 

@@ -3,11 +3,12 @@
 //! Duty: start processes, follow their ends, and say when the work is done. It never waits: the loop
 //! tells it what ended. A single program is a line of one command whose failures go to the host.
 
-use crate::stage::{self, Failure, Launched, Orders, Voice, What};
+use crate::program::{Failure, Said};
+use crate::stage::{self, Launched, Orders, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
-    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Simple, Start, WireError, Word,
-    Work,
+    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Programs, Ran, Simple, Start,
+    WireError, Word, Work,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -34,12 +35,13 @@ pub struct Job {
     last: Ending,
     hits: Vec<LimitHit>,
     cpu_us: u64,
+    programs: Programs,
 }
 
 struct Process {
     pid: u32,
     report: Option<File>,
-    failure: Vec<u8>,
+    told: Vec<u8>,
     ended: Option<Ending>,
 }
 
@@ -62,6 +64,7 @@ impl Job {
             last: Ending::Exited { status: 0 },
             hits: Vec::new(),
             cpu_us: 0,
+            programs: Programs::default(),
             start,
         };
         match std::env::set_current_dir(job.start.cwd.as_os()) {
@@ -86,6 +89,11 @@ impl Job {
         (&self.hits, self.cpu_us)
     }
 
+    /// Which programs ran, of the pipelines that have ended.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
     /// Descriptors on which stages tell that they became their command.
     pub fn reports(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.running.iter().filter_map(|process| process.report.as_ref().map(AsRawFd::as_raw_fd))
@@ -96,8 +104,8 @@ impl Job {
         let mut any = false;
         for process in &mut self.running {
             process.read_report();
-            any |=
-                process.report.is_none() && process.failure.is_empty() && process.ended.is_none();
+            let failed = matches!(process.said(), Some(Said::Failed(_)));
+            any |= process.report.is_none() && !failed && process.ended.is_none();
         }
         any
     }
@@ -139,6 +147,9 @@ impl Job {
     fn settle(&mut self) {
         if self.running.is_empty() || self.running.iter().any(|process| process.ended.is_none()) {
             return;
+        }
+        for ran in self.running.iter().filter_map(Process::ran) {
+            self.programs.add(ran);
         }
         if let Some(ending) = self.running.pop().and_then(|process| process.ended) {
             self.finish(ending);
@@ -274,12 +285,26 @@ impl Job {
 
 impl Process {
     fn new(launched: Launched) -> Self {
-        Self { pid: launched.pid, report: launched.report, failure: Vec::new(), ended: None }
+        let Launched { pid, report } = launched;
+        Self { pid, report: Some(report), told: Vec::new(), ended: None }
     }
 
     /// One that never was.
     fn failed(ending: Ending) -> Self {
-        Self { pid: 0, report: None, failure: Vec::new(), ended: Some(ending) }
+        Self { pid: 0, report: None, told: Vec::new(), ended: Some(ending) }
+    }
+
+    /// What it told last, so far.
+    fn said(&self) -> Option<Said> {
+        Said::last(&self.told)
+    }
+
+    /// The program that it became.
+    fn ran(&self) -> Option<Ran> {
+        match self.said() {
+            Some(Said::Trying(ran)) => Some(ran),
+            Some(Said::NotIt | Said::Failed(_)) | None => None,
+        }
     }
 
     /// Reads what there is; the end of the report closes it.
@@ -288,7 +313,7 @@ impl Process {
         while let Some(report) = &mut self.report {
             match report.read(&mut buffer) {
                 Ok(0) => self.report = None,
-                Ok(count) => self.failure.extend_from_slice(&buffer[..count]),
+                Ok(count) => self.told.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.report = None,
@@ -298,11 +323,10 @@ impl Process {
 
     fn end(&mut self, reaped: &Reaped) {
         self.read_report();
-        let failure = serde_json::from_slice::<Failure>(&self.failure).ok();
-        self.ended = Some(match (failure, reaped.status, reaped.signal) {
-            (Some(failure), ..) => not_started(failure),
-            (None, Some(status), _) => Ending::Exited { status },
-            (None, None, signal) => Ending::Signalled { signal: signal.unwrap_or(0) },
+        self.ended = Some(match (self.said(), reaped.status, reaped.signal) {
+            (Some(Said::Failed(failure)), ..) => not_started(failure),
+            (_, Some(status), _) => Ending::Exited { status },
+            (_, None, signal) => Ending::Signalled { signal: signal.unwrap_or(0) },
         });
     }
 }

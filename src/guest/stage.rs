@@ -4,6 +4,7 @@
 //! between fork and exec of the guest, because a copy of the guest would carry the key, and because
 //! opening a file may block, which must not stop the guest.
 
+use crate::program::{self, Failure, Teller, bounded};
 use crate::sys::{self, Resource};
 use crate::{glob, test};
 use runner_wire::{Assignment, Builtin, Bytes, Redirect, RedirectTo, StartLimits, Word};
@@ -30,9 +31,6 @@ const OOM_SCORE: i32 = 1000;
 
 /// The kernel's file for it.
 const OOM_FILE: &str = "/proc/self/oom_score_adj";
-
-/// The longest name of a program that is told.
-const NAME_MAX: usize = 1024;
 
 /// Status of a program that is not there, as shells have it.
 const NOT_FOUND: u8 = 127;
@@ -69,10 +67,6 @@ impl Orders {
     }
 }
 
-fn bounded(name: &Bytes) -> Bytes {
-    Bytes(name.0.iter().copied().take(NAME_MAX).collect())
-}
-
 /// What a stage becomes.
 #[derive(Serialize, Deserialize)]
 pub enum What {
@@ -96,21 +90,12 @@ pub enum Voice {
     Command,
 }
 
-/// What a stage tells the guest when it could not become the command.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Failure {
-    /// The name of the program.
-    pub program: Bytes,
-    /// The kernel's number for why.
-    pub errno: i32,
-}
-
 /// A command that was started, or a stage that becomes one.
 pub struct Launched {
     /// Its process, which is also its process group.
     pub pid: u32,
-    /// Ends without a byte when the command runs, or carries a [`Failure`]. `None` if it runs already.
-    pub report: Option<File>,
+    /// What it says of itself, each in a line (see [`program::Said`]). Ends when the command runs, or has failed.
+    pub report: File,
 }
 
 /// Starts a program without a stage, and returns when it runs. Only for the first command of a sandbox, when no other
@@ -126,6 +111,8 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
     let argv = glob::expand_all(&words);
     let (env, limits, umask) = (orders.env, orders.limits, orders.umask);
     let [stdin, stdout, stderr] = streams;
+    let (report, writer) = io::pipe()?;
+    let mut teller = Teller::new(File::from(OwnedFd::from(writer)));
     // What runs is named below; this is never executed.
     let mut command = Command::new("/proc/self/exe");
     command
@@ -137,9 +124,10 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
     sys::before_exec(&mut command, move || {
         raise_oom_score();
         sys::set_umask(umask);
-        execute(program.clone(), argv.clone(), &env, &limits)
+        execute(program.clone(), argv.clone(), &env, &limits, &mut teller)
     });
-    Ok(Launched { pid: command.spawn()?.id(), report: None })
+    let pid = command.spawn()?.id();
+    Ok(Launched { pid, report: reading(report)? })
 }
 
 /// Starts a stage with these standard streams, and what becomes [`PORT`].
@@ -168,9 +156,14 @@ pub fn launch(
         .stderr(Stdio::from(stderr))
         .process_group(0)
         .spawn()?;
+    Ok(Launched { pid: child.id(), report: reading(report)? })
+}
+
+/// The guest's end of a report.
+fn reading(report: io::PipeReader) -> io::Result<File> {
     let report = File::from(OwnedFd::from(report));
     sys::set_nonblocking(report.as_fd())?;
-    Ok(Launched { pid: child.id(), report: Some(report) })
+    Ok(report)
 }
 
 /// The whole life of a stage that does not become a command.
@@ -193,12 +186,12 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut text = Vec::new();
     let read = File::from(orders).read_to_end(&mut text);
     match read.map_err(serde_json::Error::io).and_then(|_| serde_json::from_slice(&text)) {
-        Ok(orders) => become_command(orders, File::from(report)),
+        Ok(orders) => become_command(orders, Teller::new(File::from(report))),
         Err(_) => ExitCode::from(125),
     }
 }
 
-fn become_command(orders: Orders, mut report: File) -> ExitCode {
+fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
     raise_oom_score();
     sys::set_umask(orders.umask);
     for redirect in &orders.redirects {
@@ -211,7 +204,10 @@ fn become_command(orders: Orders, mut report: File) -> ExitCode {
         What::Run { words, program } => {
             let argv = glob::expand_all(&words);
             let name = argv.first().cloned().unwrap_or_default();
-            let error = execute(program, argv, &orders.env, &orders.limits);
+            // What this process tells is its own: a command of the same line may run already, and must not write it.
+            // Not before the redirections, which may name `/dev/stdout`. The program that it becomes is as any other.
+            let _ = sys::set_undumpable();
+            let error = execute(program, argv, &orders.env, &orders.limits, &mut teller);
             let status = if is_missing(&error) { NOT_FOUND } else { NOT_EXECUTABLE };
             match orders.voice {
                 Voice::Command => complain(&name.0, &error, status),
@@ -220,7 +216,7 @@ fn become_command(orders: Orders, mut report: File) -> ExitCode {
                         program: bounded(&name),
                         errno: error.raw_os_error().unwrap_or(libc::EINVAL),
                     };
-                    let _ = serde_json::to_writer(&mut report, &failure);
+                    teller.failed(failure);
                     ExitCode::from(status)
                 }
             }
@@ -314,16 +310,14 @@ fn execute(
     argv: Vec<Bytes>,
     env: &[(Bytes, Bytes)],
     limits: &StartLimits,
+    teller: &mut Teller,
 ) -> io::Error {
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
     let Some(name) = argv.first().filter(|name| !name.0.is_empty()) else {
         return io::Error::from_raw_os_error(libc::ENOENT);
     };
-    let candidates = match program {
-        Some(program) => vec![program.0],
-        None if name.0.contains(&b'/') => vec![name.0.clone()],
-        None => search(&name.0, env),
-    };
+    let candidates = program::candidates(program, name, env);
+    let name = name.clone();
     let text = |bytes: Vec<u8>| CString::new(bytes).ok();
     let argv: Option<Vec<_>> = argv.into_iter().map(|arg| text(arg.0)).collect();
     let env: Option<Vec<_>> =
@@ -340,7 +334,9 @@ fn execute(
         let Some(candidate) = text(candidate) else {
             return invalid();
         };
+        let tried = teller.trying(&name, candidate.as_bytes());
         let error = sys::exec(&candidate, &argv, &env);
+        teller.not_it(tried);
         // As execvp does: a file that may not be executed is remembered while the search goes on.
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => {}
@@ -349,16 +345,6 @@ fn execute(
         }
     }
     found
-}
-
-fn search(name: &[u8], env: &[(Bytes, Bytes)]) -> Vec<Vec<u8>> {
-    let path = env.iter().rev().find(|(key, _)| key.0 == b"PATH");
-    let path = path.map_or(&b""[..], |(_, value)| &value.0);
-    path.split(|byte| *byte == b':')
-        // An empty entry means the current folder to a shell; here it means nothing.
-        .filter(|folder| folder.starts_with(b"/"))
-        .map(|folder| [folder, b"/", name].concat())
-        .collect()
 }
 
 fn apply_limits(limits: &StartLimits) -> io::Result<()> {

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runner_policy::limits::Limit;
-use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, Seen, Usage, WireError};
+use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, Programs, Seen, Usage, WireError};
 
 use super::kept::Kept;
 use crate::engine::EngineError;
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Limits that were met on the way.
     pub hits: Vec<LimitHit>,
+    /// Which programs ran, if the guest could tell.
+    pub programs: Option<Programs>,
     /// What it used, if the guest could tell.
     pub usage: Option<Usage>,
     /// Standard output.
@@ -325,7 +327,8 @@ mod tests {
     use super::*;
 
     fn exit(ending: Ending, hits: &[LimitHit]) -> Exit {
-        Exit { ending, hits: hits.to_vec(), usage: Usage::default() }
+        let (programs, usage) = (Programs::default(), Usage::default());
+        Exit { ending, hits: hits.to_vec(), programs, usage }
     }
 
     #[test]

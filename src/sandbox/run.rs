@@ -367,13 +367,14 @@ impl Proved {
             // The guest does not answer: it is not trusted to end itself either.
             let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
         }
-        let (hits, usage) = match pumped.exit {
-            Some(exit) => (exit.hits, Some(exit.usage)),
-            None => (Vec::new(), None),
+        let (hits, programs, usage) = match pumped.exit {
+            Some(exit) => (exit.hits, Some(exit.programs), Some(exit.usage)),
+            None => (Vec::new(), None, None),
         };
         Ok(Outcome {
             verdict,
             hits,
+            programs,
             usage,
             stdout: pumped.stdout,
             stderr: pumped.stderr,
@@ -391,6 +392,7 @@ impl Outcome {
         Self {
             verdict: Verdict::Cancelled(cause),
             hits: Vec::new(),
+            programs: None,
             usage: None,
             stdout: Kept::default(),
             stderr: Kept::default(),

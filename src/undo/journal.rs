@@ -7,30 +7,29 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Transaction, params};
 
 use super::backups::{Backups, Copied};
 use super::state::{State, open_file};
 use crate::broker::{Change, Keep, NotKept, What};
+use crate::config::Undo;
 use crate::engine::CallId;
 use crate::policies::Places;
 use crate::store::{Store, StoreError};
 
-/// The largest file whose content is kept.
-pub(super) const FILE_MAX: u64 = 64 << 20;
-/// Bytes that are kept for one call.
+/// The largest file whose content is kept, if all may have as much.
+const FILE_MAX: u64 = 64 << 20;
+/// Bytes that are kept for one call, if all may have as many.
 const CALL_MAX: u64 = 512 << 20;
-/// Bytes that are kept for all; then the oldest calls go.
-const TOTAL_MAX: i64 = 1 << 30;
-/// How long anything is kept, in milliseconds.
-pub(super) const AGE_MAX: i64 = 7 * 24 * 3600 * 1000;
 
 /// Keeps what one call takes away.
 pub struct Journal {
     call: CallId,
     places: Places,
     workspace: String,
+    bounds: Undo,
     inner: Mutex<Inner>,
 }
 
@@ -40,7 +39,10 @@ struct Inner {
     open: Option<(Store, Backups)>,
     /// How this call left what it changed, by path.
     left: HashMap<String, Left>,
+    /// Bytes of this call.
     kept: u64,
+    /// Bytes of all calls, at most: others may have let go of some meanwhile.
+    total: u64,
 }
 
 /// A path as the call left it.
@@ -76,24 +78,30 @@ struct Row<'a> {
 impl Journal {
     /// For one call in a workspace.
     #[must_use]
-    pub fn new(call: &CallId, places: &Places, workspace: &Path) -> Self {
+    pub fn new(call: &CallId, places: &Places, workspace: &Path, bounds: Undo) -> Self {
         Self {
             call: call.clone(),
             places: places.clone(),
             // The broker serves none whose path is not text.
             workspace: workspace.to_string_lossy().into_owned(),
+            bounds,
             inner: Mutex::default(),
         }
     }
 
     fn keep(&self, inner: &mut Inner, changes: &[Change<'_>]) -> Result<(), String> {
         if inner.open.is_none() {
-            inner.open = Some(self.open().map_err(|error| error.to_string())?);
+            let (store, backups, total) = self.open().map_err(|error| error.to_string())?;
+            inner.total = total;
+            inner.open = Some((store, backups));
         }
-        let Inner { open: Some((store, backups)), left, kept } = inner else { return Ok(()) };
+        let Inner { open: Some((store, backups)), left, kept, total } = inner else {
+            return Ok(());
+        };
+        let already = *kept;
         let mut rows = Vec::with_capacity(changes.len());
         for change in changes {
-            let row = row(change, left, backups, kept)
+            let row = row(change, left, backups, kept, &self.bounds)
                 .map_err(|error| format!("{}: {error}", change.path))?;
             rows.push(row);
         }
@@ -111,6 +119,11 @@ impl Journal {
             Ok(ids)
         };
         let ids = write()?;
+        *total += *kept - already;
+        if *total > self.bounds.size {
+            let pruned = prune(store, backups, &self.call, &self.bounds);
+            *total = pruned.map_err(|error| error.to_string())?;
+        }
         for (row, id) in rows.into_iter().zip(ids) {
             let Row { change, after, before, .. } = row;
             match (&change.what, &before) {
@@ -134,11 +147,11 @@ impl Journal {
         Ok(())
     }
 
-    fn open(&self) -> Result<(Store, Backups), Box<dyn std::error::Error>> {
+    fn open(&self) -> Result<(Store, Backups, u64), Box<dyn std::error::Error>> {
         let store = Store::open(self.places.state.as_deref())?;
         let backups = Backups::open(store.folder())?;
-        prune(&store, &backups, &self.call)?;
-        Ok((store, backups))
+        let total = prune(&store, &backups, &self.call, &self.bounds)?;
+        Ok((store, backups, total))
     }
 
     fn insert(&self, transaction: &Transaction<'_>, row: &Row<'_>) -> rusqlite::Result<i64> {
@@ -208,7 +221,9 @@ fn row<'a>(
     left: &HashMap<String, Left>,
     backups: &Backups,
     kept: &mut u64,
+    bounds: &Undo,
 ) -> io::Result<Row<'a>> {
+    let (file_max, call_max) = (FILE_MAX.min(bounds.size), CALL_MAX.min(bounds.size));
     let (word, goal, mut after) = match change.what {
         What::Put { digest, size, mode } => {
             let digest = Some(digest.to_hex().to_string());
@@ -245,9 +260,10 @@ fn row<'a>(
         });
     }
     let (before, copied) = match now {
-        State::File { size, .. } if size <= FILE_MAX && *kept + size <= CALL_MAX => {
+        State::File { size, .. } if size <= file_max && *kept + size <= call_max => {
             let file = open_file(folder, name)?;
-            let copied = backups.copy(&file, FILE_MAX)?;
+            // It may have grown since.
+            let copied = backups.copy(&file, file_max.min(call_max - *kept))?;
             *kept += copied.as_ref().map_or(0, |copied| copied.size);
             (State::of_file(&file, copied.as_ref().map(|copied| &copied.digest))?, copied)
         }
@@ -256,25 +272,31 @@ fn row<'a>(
     Ok(Row { change, word, goal, before, after, copied, known: None })
 }
 
-/// Lets go of what is too old or too much, whole calls at a time, but never of this call's own.
-fn prune(store: &Store, backups: &Backups, own: &CallId) -> rusqlite::Result<()> {
+/// Lets go of what is too old or too much, whole calls at a time, but never of this call's own; the bytes that are left.
+fn prune(store: &Store, backups: &Backups, own: &CallId, bounds: &Undo) -> rusqlite::Result<u64> {
     let now = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+    let since = now.saturating_sub(millis(bounds.age));
     let oldest = "SELECT coalesce(min(at), ?1) FROM (SELECT at FROM changes ORDER BY id LIMIT 1)";
     let total = "SELECT coalesce(sum(size), 0) FROM (SELECT max(size) AS size FROM changes WHERE backup IS NOT NULL GROUP BY backup)";
     let connection = store.connection();
-    let is_old = connection.query_row(oldest, [now], |row| row.get::<_, i64>(0))? < now - AGE_MAX;
+    let is_old = connection.query_row(oldest, [now], |row| row.get::<_, i64>(0))? < since;
     let bytes = |connection: &rusqlite::Connection| {
-        connection.query_row(total, [], |row| row.get::<_, i64>(0))
+        connection.query_row(total, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
     };
-    if !is_old && bytes(connection)? <= TOTAL_MAX {
-        return Ok(());
+    let mut left = bytes(connection)?;
+    if !is_old && left <= bounds.size {
+        return Ok(left);
     }
     let transaction = store.writing()?;
     transaction.execute(
-        "DELETE FROM changes WHERE call IN (SELECT call FROM changes GROUP BY call HAVING max(at) < ?1)",
-        [now - AGE_MAX],
+        "DELETE FROM changes WHERE call IN (SELECT call FROM changes WHERE call <> ?2 GROUP BY call HAVING max(at) < ?1)",
+        params![since, own.as_str()],
     )?;
-    while bytes(&transaction)? > TOTAL_MAX {
+    loop {
+        left = bytes(&transaction)?;
+        if left <= bounds.size {
+            break;
+        }
         let gone = transaction.execute(
             "DELETE FROM changes WHERE call = (SELECT call FROM changes WHERE backup IS NOT NULL AND call <> ?1 ORDER BY id LIMIT 1)",
             [own.as_str()],
@@ -284,7 +306,13 @@ fn prune(store: &Store, backups: &Backups, own: &CallId) -> rusqlite::Result<()>
         }
     }
     remove_unwanted(&transaction, backups)?;
-    transaction.commit()
+    transaction.commit()?;
+    Ok(left)
+}
+
+/// A time as the table has it.
+pub(super) fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Removes contents that no row refers to; how many there were.

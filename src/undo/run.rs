@@ -1,6 +1,6 @@
 //! One undo from its record to its end, and what can be undone.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rusqlite::params;
 use serde::Serialize;
@@ -8,12 +8,13 @@ use serde_json::json;
 
 use super::backups::Backups;
 use super::error::UndoError;
-use super::journal::{AGE_MAX, Journal};
+use super::journal::{Journal, millis};
 use super::plan::{Change, Step, plan};
 use super::site::Site;
 use super::state::State;
 use crate::audit::{Event, Ledger, Requested, Started};
 use crate::call::record::{End, Record};
+use crate::config::Undo;
 use crate::exit::{Ending, Kind};
 use crate::policies::Places;
 use crate::sandbox::workspace::Workspace;
@@ -66,7 +67,7 @@ pub enum Doing {
 ///
 /// # Errors
 /// The store refused.
-pub fn list(ledger: &Ledger) -> Result<Vec<Undoable>, UndoError> {
+pub fn list(ledger: &Ledger, bounds: Undo) -> Result<Vec<Undoable>, UndoError> {
     let store = ledger.store();
     let read = || {
         store
@@ -80,7 +81,7 @@ pub fn list(ledger: &Ledger) -> Result<Vec<Undoable>, UndoError> {
                 Ok(Undoable {
                     call: row.get(0)?,
                     at: row.get(1)?,
-                    until: row.get::<_, i64>(2)?.saturating_add(AGE_MAX),
+                    until: row.get::<_, i64>(2)?.saturating_add(millis(bounds.age)),
                     workspace: row.get(3)?,
                     changes: row.get(4)?,
                     bytes: row.get(5)?,
@@ -99,7 +100,7 @@ pub fn list(ledger: &Ledger) -> Result<Vec<Undoable>, UndoError> {
 /// See [`UndoError`].
 pub fn run(
     ledger: &Ledger,
-    places: &Places,
+    (places, bounds): (&Places, Undo),
     call: &str,
     doing: Doing,
 ) -> Result<Undone, UndoError> {
@@ -125,9 +126,11 @@ pub fn run(
     let mut record = Record::open(places)?;
     let own = record.id().to_string();
     record.start(&Started::of_undo(call, &workspace))?;
-    let done = planned
-        .map_err(|found| UndoError::Conflict(call.to_owned(), found))
-        .and_then(|steps| restore(&site, &record, places, &workspace, steps));
+    let done =
+        planned.map_err(|found| UndoError::Conflict(call.to_owned(), found)).and_then(|steps| {
+            let journal = Journal::new(record.id(), places, &root, bounds);
+            restore(&site, &record, &journal, steps)
+        });
     let (ending, code, count) = match &done {
         Ok(steps) => (Ending::ok(), None, steps.len()),
         Err(error) => {
@@ -150,14 +153,12 @@ pub fn run(
 fn restore(
     site: &Site,
     record: &Record,
-    places: &Places,
-    workspace: &str,
+    journal: &Journal,
     steps: Vec<Step>,
 ) -> Result<Vec<Step>, UndoError> {
-    let journal = Journal::new(record.id(), places, Path::new(workspace));
     for (at, step) in steps.iter().enumerate() {
         let begun = std::time::Instant::now();
-        let done = site.take(step, &journal);
+        let done = site.take(step, journal);
         let requested = Requested {
             request: u32::try_from(at + 1).unwrap_or(u32::MAX),
             method: "undo.restore",

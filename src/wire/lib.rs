@@ -16,7 +16,7 @@
 //!  | <-> Data tool                        |   what the broker and a tool's runtime say
 //!  | <-> Credit(channel, bytes)           |
 //!  | -- Signal -------------------------> |
-//!  | <-- Exit(ending, usage) ------------ |   the last frame; the guest ends
+//!  | <-- Exit(ending, programs, usage) -- |   the last frame; the guest ends
 //! ```
 //!
 //! A guest may be given an order as it is created: it carries it out at once, before any `Hello`, and
@@ -28,6 +28,7 @@ mod credit;
 mod frame;
 mod line;
 mod message;
+mod ran;
 mod start;
 
 pub use bytes::Bytes;
@@ -42,4 +43,5 @@ pub use message::{
     Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
     Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
+pub use ran::{NAME_MAX, PROGRAMS_MAX, Programs, Ran};
 pub use start::{Port, Start, StartLimits, Stdin, Work};

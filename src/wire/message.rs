@@ -3,6 +3,7 @@
 use crate::bytes::Bytes;
 use crate::codec::{Encoder, Key, WireError};
 use crate::frame::{Channel, Frame, Kind};
+use crate::ran::Programs;
 use crate::start::Start;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -112,6 +113,8 @@ pub struct Exit {
     pub ending: Ending,
     /// Limits that were met on the way, whether or not they ended the call.
     pub hits: Vec<LimitHit>,
+    /// Which programs ran.
+    pub programs: Programs,
     /// What it used.
     pub usage: Usage,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -148,6 +148,29 @@ impl Home {
         over.store(true, Ordering::Relaxed);
         typist.join().expect("typing ends");
         Ran::from(output)
+    }
+
+    /// The same, where something happens after the question was shown and before it is answered.
+    pub fn at_terminal_meanwhile(&self, line: &str, meanwhile: impl FnOnce(), input: &str) -> Ran {
+        let mut command = Command::new("script");
+        let line = format!("'{}' {line}", env!("CARGO_BIN_EXE_runner"));
+        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
+        self.surround(&mut command);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
+        let (mut typing, mut shown) =
+            (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let (mut out, mut byte) = (Vec::new(), [0]);
+        while !out.ends_with(b"[never]: ") {
+            assert_eq!(shown.read(&mut byte).expect("it shows something"), 1, "no question");
+            out.push(byte[0]);
+        }
+        meanwhile();
+        typing.write_all(input.as_bytes()).expect("it is typed");
+        shown.read_to_end(&mut out).expect("it shows the rest");
+        drop(typing);
+        let status = child.wait().expect("it ends");
+        Ran::from(Output { status, stdout: out, stderr: Vec::new() })
     }
 }
 

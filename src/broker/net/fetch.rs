@@ -35,6 +35,8 @@ pub struct Asked {
     pub method: String,
     /// The URL.
     pub url: String,
+    /// The headers that the tool sets, by name; those of one name in their order.
+    pub headers: Vec<(String, String)>,
     /// What is sent.
     pub body: Option<Sent>,
     /// What the policy says.
@@ -207,18 +209,20 @@ impl Fetcher {
             }
             way.url = next;
             way.hops += 1;
-            let asked = Instant::now();
-            terms = self.approved(&way, self.judged(&way)?).await?;
-            // A person who was asked takes none of the request's time.
-            started += asked.elapsed();
-            deadline += asked.elapsed();
-            if headers::goes_with(&way.headers, &terms.send).is_err() {
+            let decision = self.judged(&way)?;
+            let send = decision.terms.as_ref().map_or(&[][..], |terms| &terms.send);
+            if headers::goes_with(&way.headers, send).is_err() {
                 // What the policy sends to the new place counts; parts of an answer do not go with it.
                 way.headers.retain(|(name, _)| {
-                    let sent = terms.send.iter().any(|send| send.header == name.as_str());
+                    let sent = send.iter().any(|send| send.header == name.as_str());
                     !sent && name != "range" && name != "if-range"
                 });
             }
+            let asked = Instant::now();
+            terms = self.approved(&way, decision).await?;
+            // A person who was asked takes none of the request's time.
+            started += asked.elapsed();
+            deadline += asked.elapsed();
             deadline = deadline.min(started + limit_of(&terms));
         }
     }
@@ -244,6 +248,7 @@ impl Fetcher {
             let asked = Asked {
                 method: way.method.clone(),
                 url: way.url.text(),
+                headers: headers::told(&way.headers),
                 body: way.body.as_ref().map(Sent::of),
                 decision: decision.clone(),
             };

@@ -95,11 +95,22 @@ pub(super) fn drop_body(headers: &mut Headers) {
     headers.retain(|(name, _)| !OF_BODY.contains(&name.as_str()));
 }
 
-/// Headers of an answer as texts, one character a byte.
+/// Headers of an answer as texts.
 pub(super) fn shown(headers: &HeaderMap) -> impl Iterator<Item = (&str, String)> {
-    headers.iter().map(|(name, value)| {
-        (name.as_str(), value.as_bytes().iter().map(|byte| char::from(*byte)).collect())
-    })
+    headers.iter().map(|(name, value)| (name.as_str(), text(value)))
+}
+
+/// Headers of a request as texts. Their order says nothing, but for those of one name.
+pub(super) fn told(headers: &Headers) -> Vec<(String, String)> {
+    let mut told: Vec<_> =
+        headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    told.sort_by(|(one, _), (other, _)| one.cmp(other));
+    told
+}
+
+/// A value as a text, one character a byte.
+fn text(value: &HeaderValue) -> String {
+    value.as_bytes().iter().map(|byte| char::from(*byte)).collect()
 }
 
 #[cfg(test)]

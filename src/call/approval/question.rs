@@ -53,6 +53,8 @@ pub enum Question {
         image: Option<String>,
         /// What it does, as the policy has read it.
         effects: Vec<String>,
+        /// The headers of a request, without secrets.
+        headers: Vec<String>,
         /// What it is given that is not shown: standard input, or a body.
         fed: Option<String>,
         /// The rule's reason.
@@ -105,6 +107,7 @@ impl Question {
             effects: effects
                 .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
                 .collect(),
+            headers: Vec::new(),
             fed: match fed {
                 Fed::Input => Some("standard input, which is not shown here".to_owned()),
                 Fed::Nothing => None,
@@ -166,7 +169,7 @@ impl Question {
                     lines.push((name, entry.clone()));
                 }
             }
-            Self::Command { tool, command, folder, image, effects, fed, reason, rule } => {
+            Self::Command { tool, command, folder, image, effects, headers, fed, reason, rule } => {
                 lines.extend(tool.iter().map(|tool| ("tool", tool.clone())));
                 lines.push(("command", command.clone()));
                 if !folder.is_empty() {
@@ -174,6 +177,7 @@ impl Question {
                 }
                 lines.extend(image.iter().map(|image| ("image", image.clone())));
                 lines.extend(effects.iter().map(|effect| ("does", effect.clone())));
+                lines.extend(headers.iter().map(|header| ("header", header.clone())));
                 lines.extend(fed.iter().map(|fed| ("is given", fed.clone())));
                 lines.extend(rule.iter().map(|rule| ("rule", rule.clone())));
                 lines.extend(reason.iter().map(|reason| ("reason", reason.clone())));
@@ -275,6 +279,7 @@ mod tests {
                 folder: "/w".to_owned(),
                 image: None,
                 effects: Vec::new(),
+                headers: Vec::new(),
                 fed: None,
                 reason: None,
                 rule: None,

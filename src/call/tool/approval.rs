@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::approvals::{Asked, Terms};
+use crate::audit::MASK;
 use crate::broker::{self, Boxed, Code, NetApproval, Refusal, Removals};
 use crate::call::approval::{Answer, Asking, Inquiry, Question, put};
 use crate::engine::CallId;
@@ -66,12 +67,26 @@ impl Asker {
     }
 }
 
+impl Asker {
+    /// Headers as a person is shown them: who answers need not learn the secrets of a tool.
+    fn shown(&self, headers: &[(String, String)]) -> Vec<String> {
+        let shown = headers.iter().map(|(name, value)| {
+            let pair = self.asking.redactor.json(&json!({ name: value }));
+            let value = pair[name].as_str().unwrap_or(MASK).to_owned();
+            format!("{name}: {value}")
+        });
+        shown.collect()
+    }
+}
+
 impl NetApproval for Asker {
     fn approve(&self, asked: broker::Asked) -> Boxed<'_, bool> {
         let command = format!("{} {}", asked.method, asked.url);
         let body = asked.body.as_ref();
         let digest = json!(body.map(|body| &body.digest));
-        let bound = [("request", json!(command)), ("body", digest)];
+        // Whole, but for who is shown them: an answer keeps their digest alone.
+        let headers = json!(asked.headers);
+        let bound = [("request", json!(command)), ("headers", headers), ("body", digest)];
         let arguments = bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         let question = Question::Command {
             tool: Some(self.tool.clone()),
@@ -79,6 +94,7 @@ impl NetApproval for Asker {
             folder: String::new(),
             image: None,
             effects: Vec::new(),
+            headers: self.shown(&asked.headers),
             fed: body.map(|body| {
                 let (count, digest) = (counted(body.bytes, "byte"), &body.digest[..16]);
                 format!("{count} that are not shown here (blake3 {digest}…)")

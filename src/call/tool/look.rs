@@ -21,7 +21,6 @@ use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::workspace::Workspace;
 use crate::tool::{Body, Definition, Form, Tool};
-use crate::undo::Journal;
 
 /// Where tools are looked at, and under which policy a module is asked.
 pub struct Looker {
@@ -150,7 +149,7 @@ fn powers(scene: &Scene, asker: Asker) -> Authority {
             Redactor::new(),
             Arc::new(asker.clone()),
         )),
-        keep: Arc::new(Journal::new(&asker.call, &scene.places, scene.workspace.root())),
+        keep: Arc::new(scene.journal(&asker.call)),
         removals: Arc::new(asker),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::describe::describe;
 use super::error::ToolCallError;
+use super::lapsed;
 use super::program::Program;
 use super::sandbox::Scene;
 use crate::call::CallError;
@@ -83,8 +84,7 @@ impl ToolRequest {
         let places = Places::from_env(variable, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        let tool = take(Library::find_for(&places, &self.tools, &config, &self.name), &self.name)?;
-        tool.switched_on().map_err(ToolCallError::from)?;
+        let library = Library::find_for(&places, &self.tools, &config, &self.name);
         let scene = Scene {
             limits: policy.tightest_limits(),
             policy: Arc::new(policy),
@@ -94,9 +94,16 @@ impl ToolRequest {
             config: Arc::clone(&config),
             warmth: self.warmth,
         };
-        let mut prepared = known(tool, scene)?;
-        prepared.request = Some(self.clone());
         let name = &self.name;
+        let mut folder = None;
+        let mut prepared = take(library, name)
+            .and_then(|tool| {
+                tool.switched_on().map_err(ToolCallError::from)?;
+                folder.clone_from(&tool.folder);
+                known(tool, scene.clone())
+            })
+            .map_err(|error| lapsed::judged(&scene, name, folder.as_deref(), error))?;
+        prepared.request = Some(self.clone());
         if !prepared.definition.enabled {
             let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
             return Err(ToolCallError::from(error).into());

@@ -40,7 +40,6 @@ use crate::sandbox::cancel::Cancel;
 use crate::sandbox::run::Streams;
 use crate::tool::compile::CompileError;
 use crate::tool::{Removal, RetryPolicy, ToolError};
-use crate::undo::Journal;
 
 /// Who listens to a tool while it runs, and who answers questions about it.
 #[derive(Clone)]
@@ -208,7 +207,7 @@ pub(super) async fn serve(
             Removal::Free => Arc::new(FreeRemovals),
             Removal::Asked => Arc::new(asker),
         },
-        keep: Arc::new(Journal::new(id, &scene.places, scene.workspace.root())),
+        keep: Arc::new(scene.journal(id)),
     };
     let (form, code) = match &prepared.program {
         Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),

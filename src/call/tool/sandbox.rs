@@ -35,6 +35,7 @@ use crate::sandbox::planner::View;
 use crate::sandbox::run::{self, Streams};
 use crate::sandbox::streams::Talk;
 use crate::sandbox::workspace::Workspace;
+use crate::undo::Journal;
 
 /// The program that runs tools.
 const NODE: &str = "node";
@@ -69,6 +70,11 @@ impl Scene {
             image: self.image.clone(),
             cwd: path_text(self.workspace.cwd())?.to_owned(),
         })
+    }
+
+    /// Keeps what a call changes in it.
+    pub(super) fn journal(&self, call: &CallId) -> Journal {
+        Journal::new(call, &self.places, self.workspace.root(), self.config.undo())
     }
 }
 

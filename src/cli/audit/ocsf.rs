@@ -17,6 +17,7 @@ use crate::audit::{Kind, Row};
 const VERSION: &str = "1.6.0";
 const PROCESS: u32 = 1007;
 const API: u32 = 6003;
+const REGULAR_FILE: u32 = 1;
 
 /// Whether a policy let it through.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,16 +133,19 @@ fn process(row: &Row, first: &Value) -> Map<String, Value> {
     let name = first["argv"][0]
         .as_str()
         .or_else(|| first["command"].as_str().and_then(|line| line.split_whitespace().next()));
+    let mut process = json!({
+        "name": name.unwrap_or_default(),
+        "cmd_line": first["command"],
+        "uid": row.call,
+        "working_directory": first["cwd"],
+    });
+    // The file is known when the command has run. A line's other programs have no place but `unmapped`.
+    let program = &row.body["detail"]["programs"][0];
+    if name.is_some() && program["name"].as_str() == name {
+        process["file"] = json!({ "name": name, "path": program["path"], "type_id": REGULAR_FILE });
+    }
     let mut more = Map::new();
-    more.insert(
-        "process".to_owned(),
-        json!({
-            "name": name.unwrap_or_default(),
-            "cmd_line": first["command"],
-            "uid": row.call,
-            "working_directory": first["cwd"],
-        }),
-    );
+    more.insert("process".to_owned(), process);
     if row.kind == Kind::End {
         more.insert("exit_code".to_owned(), row.body["exit"].clone());
     }

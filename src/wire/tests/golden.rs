@@ -181,7 +181,18 @@ fn guest() -> Vec<GuestMessage> {
         (Ending::NotExecutable { program: Bytes::from("./a"), errno: 13 }, vec![]),
         (Ending::NoCwd { errno: 2 }, vec![]),
     ] {
-        messages.push(GuestMessage::Exit(Exit { ending, hits, usage: usage.clone() }));
+        // What ended by itself has run.
+        let ran = match ending {
+            Ending::Exited { .. } => {
+                vec![
+                    Ran { name: Bytes::from("cat"), path: Bytes::from("/usr/bin/cat") },
+                    Ran { name: Bytes(vec![0xff]), path: Bytes(vec![b'/', 0xff]) },
+                ]
+            }
+            _ => vec![],
+        };
+        let programs = Programs { left_out: u64::from(!ran.is_empty()), ran };
+        messages.push(GuestMessage::Exit(Exit { ending, hits, programs, usage: usage.clone() }));
     }
     for phase in [Phase::Setup, Phase::Handshake, Phase::Wait, Phase::Spawn, Phase::Run] {
         messages.push(GuestMessage::Fatal(Fatal { phase, message: "why".to_owned() }));

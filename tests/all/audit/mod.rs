@@ -2,6 +2,7 @@
 
 mod commands;
 mod deaths;
+mod programs;
 mod tampering;
 mod undo;
 

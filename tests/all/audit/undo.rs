@@ -270,6 +270,63 @@ export async function execute(args, { platform: { fs } }) {
     assert_eq!(mode(&home, "dir/file"), 0o644);
 }
 
+/// Writes to a file with the built-in tool, without an engine; the call's id.
+fn overwrite(home: &Home, name: &str) -> String {
+    let args = serde_json::json!({ "operation": "write", "path": name, "content": "new" });
+    let (result, ran) =
+        call(home, "file_operations", &["--policy", "open", "--args", &args.to_string()]);
+    assert_eq!(ran.code, Some(0), "{result:#} {}", ran.err);
+    result["call"].as_str().expect("an id").to_owned()
+}
+
+fn kept(home: &Home) -> Vec<Value> {
+    let listed = home.run(["undo", "--list", "--json"]).json();
+    listed["calls"].as_array().expect("calls").clone()
+}
+
+#[test]
+fn what_is_kept_is_bounded_as_the_configuration_says() {
+    let home = caller("export const execute = () => 1;");
+    home.config("pool: { size: 0 }\nundo: { size: 100KiB, age: 2h }\n");
+    let ids = ["a", "b", "c"].map(|name| {
+        write(&home, name, vec![name.as_bytes()[0]; 40 << 10]);
+        overwrite(&home, name)
+    });
+    // The third does not fit beside both others, so the oldest has gone, and its content with it.
+    let calls: Vec<String> =
+        kept(&home).iter().map(|it| it["call"].as_str().expect("an id").to_owned()).collect();
+    assert_eq!(calls, [ids[2].as_str(), ids[1].as_str()]);
+    let backups = || fs::read_dir(super::state(&home, "backups")).expect("a folder").count();
+    assert_eq!(backups(), 2);
+    let (gone, ran) = undo(&home, &ids[0]);
+    assert_eq!((ran.code, &gone["error"]["code"]), (Some(2), &"undo_nothing".into()), "{gone}");
+    assert_eq!(read(&home, "a").expect("there"), b"new");
+    // The control: what is kept comes back.
+    assert_eq!(undo(&home, &ids[1]).1.code, Some(0));
+    assert_eq!(read(&home, "b").expect("there"), vec![b'b'; 40 << 10]);
+    // One file that is larger than everything may be is changed, and cannot come back.
+    write(&home, "large", vec![0; 101 << 10]);
+    let large = overwrite(&home, "large");
+    assert_eq!(undo(&home, &large).0["error"]["code"], "undo_conflict");
+    // What is too old goes with the next change.
+    let until = kept(&home)[0]["until"].as_i64().expect("a time");
+    let at = kept(&home)[0]["at"].as_i64().expect("a time");
+    assert!((until - at - 2 * 3600 * 1000).abs() < 60_000, "{until} {at}");
+    home.config("pool: { size: 0 }\nundo: { age: 1ms }\n");
+    write(&home, "d", "old");
+    let last = overwrite(&home, "d");
+    assert_eq!(kept(&home).len(), 1);
+    assert_eq!((kept(&home)[0]["call"].as_str(), backups()), (Some(last.as_str()), 1));
+    // A project has no say, in neither direction: nothing runs.
+    for said in ["undo: { age: 1ms }", "undo: { size: 9GiB }"] {
+        fs::write(home.path("project/.runner/config.yml"), said).expect("a file");
+        let ran = home.run(["--json", "tool", "run", "file_operations", "--args", "{}"]);
+        assert_eq!(ran.json()["error"]["code"], "config_refused", "{said}: {}", ran.out);
+        assert!(ran.out.contains("wrong_layer"), "{}", ran.out);
+    }
+    assert_sound(&home);
+}
+
 #[test]
 fn what_cannot_be_undone_says_so() {
     let home = Home::new();

@@ -24,6 +24,7 @@
 //! | 22 | output flood | `row22_output` |
 //! | 24 | escape probes | `row24_probes` |
 //! | 26 | floods and slow peers | `row26_floods` |
+//! | 31 | tool changed after approval | `row31_changed` |
 //! | 35 | terminal and log injection | `row35_terminal` |
 
 mod harness;
@@ -46,5 +47,6 @@ mod row21_disk;
 mod row22_output;
 mod row24_probes;
 mod row26_floods;
+mod row31_changed;
 mod row35_terminal;
 mod seat;

@@ -1,7 +1,7 @@
 //! Row 16, forged results: the command and its children try to speak for the guest, and to look into it.
 
 use runner::sandbox::outcome::{Outcome, RunError, Verdict};
-use runner_wire::{Channel, Encoder, Ending, Exit, GuestMessage, Key, Side, Usage};
+use runner_wire::{Channel, Encoder, Ending, Exit, GuestMessage, Key, Programs, Side, Usage};
 
 use super::harness::{On, attack};
 use crate::engine::{argv, call, plan, workspace};
@@ -16,8 +16,12 @@ fn forged() -> Vec<u8> {
             let data = GuestMessage::Data(Channel::STDOUT, b"x".to_vec());
             data.encode(&mut encoder, &mut Vec::new()).unwrap();
         }
-        let exit =
-            Exit { ending: Ending::Exited { status: 0 }, hits: vec![], usage: Usage::default() };
+        let exit = Exit {
+            ending: Ending::Exited { status: 0 },
+            hits: vec![],
+            programs: Programs::default(),
+            usage: Usage::default(),
+        };
         GuestMessage::Exit(exit).encode(&mut encoder, &mut bytes).unwrap();
     }
     bytes

@@ -171,6 +171,57 @@ fn a_tool_asks_only_for_what_policy_and_tool_both_allow() {
 }
 
 #[test]
+fn an_approval_of_a_request_is_for_its_headers_too() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    let (port, seen) = echo();
+    let here = format!("http://127.0.0.1:{port}");
+    let net = format!("net: [\"DELETE {here}/**\"]");
+    let delete = |headers: Value| {
+        let asked = serde_json::json!({ "asked": [["DELETE", format!("{here}/x"), headers]] });
+        let (result, ran) = fetch(&home, port, &net, asked);
+        assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
+        result["value"][0].as_str().unwrap_or("answered").to_owned()
+    };
+    const SECRET: &str = "tool-secret-4711";
+    let approved =
+        serde_json::json!({ "X-Way": "one", "Authorization": format!("Bearer {SECRET}") });
+    assert_eq!(delete(approved.clone()), "approval_needed");
+    let waiting = home.run(["--json", "approvals"]).json();
+    assert_eq!(waiting["approvals"][0]["subject"], "tool:t/net", "{waiting}");
+    let question = waiting["approvals"][0]["id"].as_str().unwrap();
+    let person = home.at_terminal(&format!("approve {question} --for 1h"), "y\n");
+    assert_eq!(person.code, Some(0), "{}", person.out);
+    for part in ["DELETE http", "x-way: one", "authorization: [redacted]"] {
+        assert!(person.out.contains(part), "{part}: {}", person.out);
+    }
+    // The control: the same request, whatever the order of its headers and the case of their names.
+    let same = serde_json::json!({ "authorization": format!("Bearer {SECRET}"), "x-way": "one" });
+    for headers in [approved, same] {
+        assert_eq!(delete(headers), "answered");
+    }
+    for other in [
+        serde_json::json!({ "X-Way": "two", "Authorization": format!("Bearer {SECRET}") }),
+        serde_json::json!({ "X-Way": "one", "Authorization": "Bearer another-secret-1" }),
+        serde_json::json!({ "X-Way": "one" }),
+        serde_json::json!({ "X-Way": "one", "Authorization": format!("Bearer {SECRET}"), "X-More": "" }),
+        serde_json::json!({}),
+    ] {
+        assert_eq!(delete(other.clone()), "approval_needed", "{other}");
+    }
+    assert_eq!(seen.lock().unwrap().len(), 2);
+    // It is bound, and nowhere kept.
+    let everything = home.run(["--json", "approvals"]).out + &home.run(["audit", "export"]).out;
+    assert!(!everything.contains(SECRET) && !person.out.contains(SECRET), "{everything}");
+    for name in ["store.db", "store.db-wal"] {
+        let bytes = fs::read(home.path("state/runner").join(name)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains(SECRET), "{name}");
+    }
+}
+
+#[test]
 fn redirections_and_counts_hold_for_tools() {
     if !containers() {
         return;

@@ -90,6 +90,47 @@ async fn who_approves_a_request_approves_its_body() {
     assert_eq!((seen.len(), seen[0].body.as_slice()), (1, &b"pay 1"[..]));
 }
 
+/// Approves requests with these headers, and no others.
+struct TheseHeaders(&'static [(&'static str, &'static str)]);
+
+impl NetApproval for TheseHeaders {
+    fn approve(&self, asked: Asked) -> Boxed<'_, bool> {
+        let asked = asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let same = asked.eq(self.0.iter().copied());
+        Box::pin(async move { same })
+    }
+}
+
+#[tokio::test]
+async fn who_approves_a_request_approves_its_headers() {
+    let server = Server::start(|_| ok("x")).await;
+    let port = server.port();
+    let rules = format!("  - {{ id: get, ask: \"GET http://a.test:{port}/**\", private: true }}\n");
+    let send = async |sends: &[(&str, &str)]| {
+        let approval = Arc::new(TheseHeaders(&[("x-a", "1"), ("x-a", "2"), ("x-b", "caf\u{e9}")]));
+        let names = Names::of(&[("a.test", &[&["127.0.0.1"]])]);
+        let fetcher = with(&rules, names, approval, Redactor::new());
+        let asked = request("GET", &format!("http://a.test:{port}/x"));
+        fetch(&fetcher, sends.iter().fold(asked, |asked, (name, value)| header(asked, name, value)))
+            .await
+    };
+    // By name, as they are sent; of one name in their order.
+    for same in [
+        [("X-B", "caf\u{e9}"), ("X-A", "1"), ("x-a", "2")],
+        [("x-a", " 1 "), ("x-b", "caf\u{e9}"), ("x-a", "2")],
+    ] {
+        assert_eq!(send(&same).await.unwrap().text(), "x");
+    }
+    for other in [
+        &[("x-a", "2"), ("x-a", "1"), ("x-b", "caf\u{e9}")][..],
+        &[("x-a", "1"), ("x-b", "caf\u{e9}")],
+        &[],
+    ] {
+        assert_eq!(send(other).await.unwrap_err().code, Code::ApprovalNeeded, "{other:?}");
+    }
+    assert_eq!(server.seen().len(), 2);
+}
+
 #[tokio::test]
 async fn malformed_requests_are_refused_before_they_are_judged() {
     let server = Server::start(|_| ok("x")).await;

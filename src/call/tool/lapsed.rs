@@ -1,0 +1,106 @@
+//! A tool that was approved and cannot be read or compiled any more: a link in place of its file, an import that is gone.
+//!
+//! Duty: say what that is to whoever approved it. The tool is not what was approved: its approvals are void, and the
+//! call is refused and recorded, with the file, as where its content has changed. Non-goals: a tool that nobody
+//! approved; its author is told what is wrong with it, as ever.
+
+use std::path::Path;
+
+use runner_policy::Verdict;
+use serde_json::Value;
+
+use super::error::ToolCallError;
+use super::sandbox::Scene;
+use crate::approvals::{ApprovalError, Book};
+use crate::audit::{Started, ToolRef};
+use crate::call::CallError;
+use crate::call::record::Unrecorded;
+use crate::call::request::path_text;
+use crate::error::Failure as _;
+use crate::store::Store;
+use crate::tool::compile::CompileError;
+use crate::tool::{ToolError, ToolName};
+
+/// The error for a tool that could not be prepared. `folder` is where its files are, if that is known.
+pub(super) fn judged(
+    scene: &Scene,
+    name: &ToolName,
+    folder: Option<&Path>,
+    error: CallError,
+) -> CallError {
+    let Some(file) = file_of(&error) else { return error };
+    let call = match Unrecorded::new(&scene.places) {
+        Ok(call) => call,
+        Err(broken) => return broken,
+    };
+    let lapsed = Lapsed { scene, name, folder, file, call };
+    lapsed.refused(error).unwrap_or_else(|broken| broken)
+}
+
+struct Lapsed<'a> {
+    scene: &'a Scene,
+    name: &'a ToolName,
+    folder: Option<&'a Path>,
+    /// The file that the error names.
+    file: String,
+    call: Unrecorded,
+}
+
+/// The file that is wrong, if that is why.
+fn file_of(error: &CallError) -> Option<String> {
+    let CallError::Tool(error) = error else { return None };
+    match error {
+        ToolCallError::Tool(ToolError::Broken { findings, .. })
+        | ToolCallError::Compile(CompileError::Source(findings)) => {
+            findings.first().map(|finding| finding.file.clone())
+        }
+        ToolCallError::Compile(CompileError::Unreadable { path, .. }) => {
+            Some(path.display().to_string())
+        }
+        ToolCallError::Compile(CompileError::Changed(changed)) => Some(changed.path.clone()),
+        ToolCallError::Tool(_)
+        | ToolCallError::Compile(_)
+        | ToolCallError::NotDescribed { .. }
+        | ToolCallError::Shipped(_) => None,
+    }
+}
+
+impl Lapsed<'_> {
+    fn refused(self, error: CallError) -> Result<CallError, CallError> {
+        let error = match self.void()? {
+            Some(changed) => CallError::from(changed),
+            // It changed under our eyes, and nobody had approved it.
+            None if error.code() == "tool_digest_mismatch" => error,
+            None => return Ok(error),
+        };
+        let tool = ToolRef { name: self.name.to_string(), digest: String::new() };
+        let workspace = &self.scene.workspace;
+        let place = (path_text(workspace.root())?, path_text(workspace.cwd())?);
+        let started = Started::of_tool("run", tool, Value::Null, place, &self.scene.policy);
+        let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
+        self.call.open()?.refused(&refused)?;
+        Ok(error)
+    }
+
+    /// Voids what was approved of it; what to say if anything was.
+    fn void(&self) -> Result<Option<ApprovalError>, CallError> {
+        let state = self.scene.places.state.as_deref();
+        let Some(store) = Store::existing(state)? else { return Ok(None) };
+        let book = Book::new(store, self.scene.config.approvals());
+        let subject = format!("tool:{}", self.name);
+        let workspace = path_text(self.scene.workspace.root())?;
+        let voided = book.void(&subject, workspace, self.call.id())?;
+        Ok(voided.first().map(|binding| {
+            let file = self.missing(&binding.inputs).unwrap_or(&self.file).to_owned();
+            ApprovalError::Changed { subject, file }
+        }))
+    }
+
+    /// The first file of what was approved that is no file any more: an error may name only who imports it.
+    fn missing<'b>(&self, inputs: &'b [(String, String)]) -> Option<&'b str> {
+        let folder = self.folder?;
+        let is_file =
+            |path: &str| folder.join(path).symlink_metadata().is_ok_and(|found| found.is_file());
+        inputs.iter().map(|(path, _)| path.as_str()).find(|path| !is_file(path))
+    }
+}
