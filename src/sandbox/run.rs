@@ -213,8 +213,9 @@ impl Planned {
             deadline: now() + wall + LIFE_SLACK,
             purpose: Purpose::Call,
         };
-        self.watchdog.asked();
-        let id = self.engine.create(&self.call.plan, &self.prepared, &labels, &[]).await?;
+        let line = self.engine.line().await?;
+        self.watchdog.asked(&line);
+        let id = self.engine.create(line, &self.call.plan, &self.prepared, &labels, &[]).await?;
         self.watchdog.created();
         let attached = match self.engine.attach(&id).await {
             Ok(attached) => attached,
