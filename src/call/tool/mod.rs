@@ -32,6 +32,7 @@ mod sandbox;
 mod server;
 mod tries;
 mod variables;
+mod warm;
 mod within;
 
 pub use entries::{Entry, State, entries, lacks};
@@ -42,3 +43,4 @@ pub use prepare::{Given, Prepared, ToolRequest};
 pub use program::Program;
 pub use run::{Front, run};
 pub use sandbox::tool_order;
+pub use warm::warm;
