@@ -11,6 +11,7 @@ use runner::engine::{Docker, Engine, SandboxId, State};
 use serde_json::Value;
 
 use crate::engine::block_on;
+use crate::slow_engine::SlowEngine;
 use crate::support::{Home, Ran, containers};
 
 /// A caller whose sandboxes wait; none is left when it goes.
@@ -280,6 +281,40 @@ fn a_dead_a_paused_and_a_foreign_sandbox_are_never_handed_out() {
     assert!(!result["stdout"].as_str().unwrap().contains("secret"), "{result:#}");
     caller.settled(1);
     assert!(caller.warm(&["--", "true"]), "the control");
+}
+
+#[test]
+fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
+    if !containers() {
+        return;
+    }
+    // The engine takes the first request to attach, and says nothing to it. The others may be better.
+    let first = AtomicUsize::new(0);
+    let engine = SlowEngine::new(move |request| {
+        let attach = request.starts_with("POST ") && request.contains("/attach?");
+        (attach && first.fetch_add(1, Ordering::SeqCst) == 0).then_some(Duration::from_secs(3600))
+    });
+    let caller = Caller::new("size: 2");
+    let run = |words: &[&str]| {
+        let mut command = caller.0.runner();
+        command.env("DOCKER_HOST", engine.endpoint()).args(words);
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.json()
+    };
+    assert_eq!(run(&["pool", "warm", "2", "--json"])["made"], 2);
+    let waiting: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
+    let begun = Instant::now();
+    let result = run(&["exec", "--json", "--", "echo", "hi"]);
+    // Far from what an answer to a request is awaited for, and once only.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(engine.held(), 1);
+    assert_eq!((&result["stdout"], &result["metadata"]["warm"]), (&"hi\n".into(), &false.into()));
+    let left: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
+    let given_up: Vec<_> = waiting.iter().filter(|id| !left.contains(id)).collect();
+    let [given_up] = given_up.as_slice() else { panic!("{waiting:?} {left:?}") };
+    until_gone(given_up);
+    assert_eq!(run(&["exec", "--json", "--", "true"])["metadata"]["warm"], true, "the control");
 }
 
 #[test]
