@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use runner_policy::Effective;
 use runner_wire::Start;
 
 use super::error::CallError;
@@ -84,10 +85,12 @@ pub(super) async fn supply(
     let (Some(settings), Some(state)) = (pool, setting.places.state.as_deref()) else {
         return Ok(Supply::Fresh);
     };
+    let within: Vec<&str> = setting.policy.within.iter().map(Effective::name).collect();
     let wanted = Wanted {
         plan,
         engine: &engine.probe().await?.id,
         policy: setting.policy.name(),
+        within: &within,
         policy_digest: &setting.policy.digest.to_hex(),
         class: class(setting),
         prestart,

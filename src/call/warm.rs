@@ -16,6 +16,10 @@ pub enum Warmed {
     Made(Vec<Entry>),
     /// The configuration has no pool.
     Off,
+    /// A call of this tool needs no sandbox: it is a part of this program.
+    Ourselves,
+    /// A call of this tool runs this command, and takes a sandbox of commands.
+    Command(String),
 }
 
 /// Makes sandboxes that wait for calls like this one. `made` is told of each.
@@ -27,30 +31,36 @@ pub fn warm(
     count: usize,
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
+    let Some(pool) = supply::pool(decided.request.warmth, &decided.config) else {
+        return Ok(Warmed::Off);
+    };
     in_event_loop(async {
         let engine = Docker::connect().await?;
-        let engine: &dyn Engine = &engine;
         let setting = setting(decided);
-        let Some(pool) = supply::pool(decided.request.warmth, &decided.config) else {
-            return Ok(Warmed::Off);
-        };
         supply::keep(&setting, Some(pool))?;
-        let plan = make_plan(&setting, engine, Missing::Make).await?;
-        let Supply::Pooled(order) =
-            supply::supply(&setting, &plan, engine, None, Some(pool)).await?
-        else {
-            return Ok(Warmed::Off);
-        };
-        let mut entries = Vec::new();
-        while entries.len() < count {
-            match refill(engine, &order).await? {
-                Refilled::Made(entry) => {
-                    made(&entry);
-                    entries.push(*entry);
-                }
-                Refilled::NoRoom => break,
-            }
-        }
-        Ok(Warmed::Made(entries))
+        let plan = make_plan(&setting, &engine, Missing::Make).await?;
+        let supply = supply::supply(&setting, &plan, &engine, None, Some(pool)).await?;
+        fill(&engine, &supply, count, made).await
     })
+}
+
+/// Makes sandboxes of this supply.
+pub(super) async fn fill(
+    engine: &dyn Engine,
+    supply: &Supply,
+    count: usize,
+    made: &mut dyn FnMut(&Entry),
+) -> Result<Warmed, CallError> {
+    let Supply::Pooled(order) = supply else { return Ok(Warmed::Off) };
+    let mut entries = Vec::new();
+    while entries.len() < count {
+        match refill(engine, order).await? {
+            Refilled::Made(entry) => {
+                made(&entry);
+                entries.push(*entry);
+            }
+            Refilled::NoRoom => break,
+        }
+    }
+    Ok(Warmed::Made(entries))
 }

@@ -6,7 +6,7 @@ use super::audit::{moment, open};
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
-use crate::audit::{Filter, Ledger};
+use crate::audit::{Kind, Ledger};
 use crate::call::CallError;
 use crate::engine::{Docker, sweep};
 use crate::error::Error;
@@ -24,28 +24,29 @@ pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
     let ledger = Ledger::new(open()?);
     ledger.find_aborted().map_err(CallError::from)?;
     let running = ledger.running().map_err(CallError::from)?;
-    let calls = ledger.list(&Filter::default()).map_err(CallError::from)?;
-    let calls: Vec<_> = running
-        .iter()
-        .filter_map(|(id, pid)| calls.iter().find(|call| call.call == *id).map(|call| (call, pid)))
-        .collect();
+    let mut calls = Vec::new();
+    for (id, pid) in running {
+        // The records of this call alone: a ledger grows for years, and few calls run at once.
+        let records = ledger.show(&id).map_err(CallError::from)?;
+        let start = records.into_iter().find(|record| record.kind == Kind::Start);
+        calls.extend(start.map(|start| (start, pid)));
+    }
     match printer.format() {
         Format::Json => {
             let rows: Vec<_> = calls
                 .iter()
-                .map(|(call, pid)| json!({ "call": call.call, "pid": pid, "at": call.at, "command": call.command, "workspace": call.workspace }))
+                .map(|(start, pid)| {
+                    let (command, workspace) = (&start.body["command"], &start.body["workspace"]);
+                    json!({ "call": start.call, "pid": pid, "at": start.at, "command": command, "workspace": workspace })
+                })
                 .collect();
             printer.json(&json!({ "calls": rows }))?;
         }
         Format::Text => {
             let mut table = Table::new(["CALL", "SINCE", "PID", "COMMAND"]);
-            for (call, pid) in calls {
-                table.row([
-                    call.call.clone(),
-                    moment(call.at),
-                    pid.to_string(),
-                    call.command.clone(),
-                ]);
+            for (start, pid) in calls {
+                let command = start.body["command"].as_str().unwrap_or_default().to_owned();
+                table.row([start.call, moment(start.at), pid.to_string(), command]);
             }
             printer.data(table)?;
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
+use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::config;
 use crate::engine::{Docker, now};
@@ -18,6 +19,7 @@ use crate::pool::{Entry, Pool, discard};
 use crate::sandbox::claims;
 use crate::sandbox::workspace::Workspace;
 use crate::text::counted;
+use crate::tool::ToolName;
 
 /// What to do with the pool.
 #[derive(Debug, clap::Subcommand)]
@@ -33,7 +35,7 @@ pub enum Command {
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner pool warm\n  runner pool warm 4 --policy develop -- npm test\n\nA sandbox serves calls of the same workspace, policy, limits and kind: those that only read, or those that may write."
+    after_help = "Examples:\n  runner pool warm\n  runner pool warm 4 --policy develop -- npm test\n  runner pool warm 2 --tool todo_finder\n\nA sandbox serves calls of the same workspace, policy, limits and kind: those that only read, or those that may write. A tool's\nhas Node started and the runtime loaded, and serves calls of that tool under that policy, whatever their arguments."
 )]
 pub struct Warm {
     /// How many
@@ -45,6 +47,12 @@ pub struct Warm {
     /// The folder of the calls
     #[arg(long, short = 'C', visible_alias = "cwd", value_name = "DIR")]
     workdir: Option<PathBuf>,
+    /// For calls of this tool, instead of a command
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    tool: Option<ToolName>,
+    /// A further folder with tools
+    #[arg(long, value_name = "DIR", requires = "tool")]
+    tools: Vec<PathBuf>,
     /// A command like those that will come; `true` unless given
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
@@ -117,7 +125,42 @@ fn status(printer: &mut Printer) -> Result<Ending, Error> {
     Ok(Ending::ok())
 }
 
-fn warm(args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
+fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
+    let count = args.count;
+    let text = printer.format() == Format::Text;
+    let mut told = |entry: &Entry| {
+        if text {
+            printer.talk(format_args!("waiting: {}", entry.sandbox.get(..12).unwrap_or_default()));
+        }
+    };
+    let warmed = match args.tool.take() {
+        Some(name) => warm_tool(name, args, &mut told),
+        None => warm_command(args, &mut told),
+    }?;
+    let (made, note) = match &warmed {
+        Warmed::Made(entries) if entries.len() < count => {
+            (entries.len(), Some("there is no room for more (runner pool status)"))
+        }
+        Warmed::Made(entries) => (entries.len(), None),
+        Warmed::Off => (0, Some("the pool is off (pool.size is 0)")),
+        Warmed::Ourselves => return Err(no_sandbox("it is built in, and needs none".to_owned())),
+        Warmed::Command(command) => {
+            let why = format!("it takes one of commands: runner pool warm -- {command}");
+            return Err(no_sandbox(why));
+        }
+    };
+    match printer.format() {
+        Format::Json => printer.json(&json!({ "made": made, "note": note }))?,
+        Format::Text => {
+            if let Some(note) = note {
+                printer.talk(format_args!("note: {note}"));
+            }
+        }
+    }
+    Ok(Ending::ok())
+}
+
+fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
     let command = if args.command.is_empty() { vec!["true".into()] } else { args.command };
     let request = Request {
         command: call::Command::Argv(command),
@@ -134,28 +177,27 @@ fn warm(args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
             format!("`{}` would not run: {}", decided.request.shown(), decided.decision.message);
         return Err(UsageError::Option { option: "CMD".to_owned(), why }.into());
     }
-    let text = printer.format() == Format::Text;
-    let warmed = call::warm(&decided, args.count, &mut |entry| {
-        if text {
-            printer.talk(format_args!("waiting: {}", entry.sandbox.get(..12).unwrap_or_default()));
-        }
-    })?;
-    let (made, note) = match &warmed {
-        Warmed::Made(entries) if entries.len() < args.count => {
-            (entries.len(), Some("there is no room for more (runner pool status)"))
-        }
-        Warmed::Made(entries) => (entries.len(), None),
-        Warmed::Off => (0, Some("the pool is off (pool.size is 0)")),
+    Ok(call::warm(&decided, args.count, told)?)
+}
+
+fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
+    let request = ToolRequest {
+        name,
+        given: Given::default(),
+        cwd: args.workdir,
+        policy: args.policy.unwrap_or_default(),
+        tools: args.tools,
+        image: None,
+        tighten: Vec::new(),
+        warmth: Warmth::Pool,
     };
-    match printer.format() {
-        Format::Json => printer.json(&json!({ "made": made, "note": note }))?,
-        Format::Text => {
-            if let Some(note) = note {
-                printer.talk(format_args!("note: {note}"));
-            }
-        }
-    }
-    Ok(Ending::ok())
+    Ok(call::tool::warm(request, args.count, told)?)
+}
+
+/// A tool whose calls take no sandbox with Node.
+fn no_sandbox(why: String) -> Error {
+    let why = format!("this tool has no sandbox of its own: {why}");
+    UsageError::Option { option: "--tool".to_owned(), why }.into()
 }
 
 fn drain(printer: &mut Printer) -> Result<Ending, Error> {

@@ -13,7 +13,7 @@ pub mod runtime;
 mod sweep;
 mod traits;
 
-pub use docker::Docker;
+pub use docker::{Docker, Line};
 pub use error::EngineError;
 pub use label::{CallId, Labels, Owner, Purpose, now};
 pub use sweep::sweep;

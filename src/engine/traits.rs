@@ -1,9 +1,9 @@
 //! The shape of an engine.
 //!
 //! ```text
-//! probe -> prepare -> create -> attach -> start -> (wire) -> end by itself
-//!                        |                                     |
-//!                        +--------- remove, by id or call <----+  watchdog, sweep
+//! probe -> prepare -> line -> create -> attach -> start -> (wire) -> end by itself
+//!                                |                                     |
+//!                                +--------- remove, by id or call <----+  watchdog, sweep
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWrite;
 
+use super::docker::Line;
 use super::error::EngineError;
 use super::label::{CallId, Labels};
 use crate::sandbox::plan::{Image, SandboxPlan};
@@ -46,9 +47,14 @@ pub trait Engine: Send + Sync {
         plan: &'a SandboxPlan,
     ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>>;
 
+    /// Opens a connection of its own to ask for a sandbox. Who holds a copy of it sees when the engine is done with
+    /// that, whatever happens to the one who asks.
+    fn line(&self) -> BoxFuture<'_, Result<Line, EngineError>>;
+
     /// Makes a sandbox that does not run yet; the guest is started with `arguments`.
     fn create<'a>(
         &'a self,
+        line: Line,
         plan: &'a SandboxPlan,
         prepared: &'a Prepared,
         labels: &'a Labels,

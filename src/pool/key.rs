@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key(String);
 
-/// Where a key belongs: the same workspace, policy and figures, whatever stands in them today. One lane has one
+/// Where a key belongs: the same workspace, policy, tool and figures, whatever stands in them today. One lane has one
 /// key at a time; entries of its earlier keys are of no use to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lane(String);
@@ -34,6 +34,8 @@ pub struct Wanted<'a> {
     pub engine: &'a str,
     /// The policy's name.
     pub policy: &'a str,
+    /// The names of what the policy stays within, a tool's permissions among them.
+    pub within: &'a [&'a str],
     /// The digest of the policy and all that it extends.
     pub policy_digest: &'a str,
     /// What the sandbox is for.
@@ -59,6 +61,7 @@ struct LaneFacts<'a> {
     engine: &'a str,
     workspace: &'a Path,
     policy: &'a str,
+    within: &'a [&'a str],
     class: Class,
     image: &'a crate::sandbox::plan::Image,
     runtime: Option<&'a crate::sandbox::plan::Runtime>,
@@ -99,6 +102,7 @@ impl Wanted<'_> {
             engine: self.engine,
             workspace: self.workspace(),
             policy: self.policy,
+            within: self.within,
             class: self.class,
             image: &self.plan.image,
             runtime: self.plan.runtime.as_ref(),
@@ -148,6 +152,7 @@ mod tests {
             plan,
             engine: "e",
             policy: "p",
+            within: &[],
             policy_digest: "d",
             class: Class::Read,
             prestart: None,

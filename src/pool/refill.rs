@@ -60,7 +60,8 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
                 source: error.into(),
             }
         })?;
-    let id = engine.create(&order.plan, &prepared, &labels, &arguments).await?;
+    let line = engine.line().await?;
+    let id = engine.create(line, &order.plan, &prepared, &labels, &arguments).await?;
     if let Err(error) = begin(engine, &id, order).await {
         let _ = engine.remove(&id).await;
         return Err(error);

@@ -27,7 +27,7 @@ use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
 use super::pump::{Floor, Traffic, Wire, pump};
 use super::streams::{Sink, Source, Talk};
-use super::wake::{Woken, greet, wake};
+use super::wake::{Unwoken, Woken, greet, wake};
 use super::watchdog::Watchdog;
 use crate::engine::{
     CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, Purpose, SandboxId, now,
@@ -142,15 +142,17 @@ async fn prove(
         let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
         let pool = order.pool();
         while let Some(entry) = pool.claim(&order.key, wall) {
-            // One that is dead, or not as planned, is never used; the next may be better.
-            if let Ok(woken) = wake(engine.as_ref(), &call.plan, &entry, &mut watchdog, begun).await
-            {
-                watchdog.refill(order);
-                if order.prestart.is_some() {
-                    // What the call would start runs already, and is the same.
-                    call.work = Work::Waiting;
+            match wake(&engine, &call.plan, &entry, &mut watchdog, begun).await {
+                Ok(woken) => {
+                    watchdog.refill(order);
+                    if order.prestart.is_some() {
+                        // What the call would start runs already, and is the same.
+                        call.work = Work::Waiting;
+                    }
+                    return Ok(Proved::new(engine, call, watchdog, woken));
                 }
-                return Ok(Proved::new(engine, call, watchdog, woken));
+                Err(Unwoken::Unfit) => {}
+                Err(Unwoken::Silent) => break,
             }
         }
         watchdog.refill(order);
@@ -213,8 +215,9 @@ impl Planned {
             deadline: now() + wall + LIFE_SLACK,
             purpose: Purpose::Call,
         };
-        self.watchdog.asked();
-        let id = self.engine.create(&self.call.plan, &self.prepared, &labels, &[]).await?;
+        let line = self.engine.line().await?;
+        self.watchdog.asked(&line);
+        let id = self.engine.create(line, &self.call.plan, &self.prepared, &labels, &[]).await?;
         self.watchdog.created();
         let attached = match self.engine.attach(&id).await {
             Ok(attached) => attached,
@@ -405,7 +408,7 @@ impl Outcome {
 }
 
 /// Removes a sandbox that failed; the failure is what counts.
-pub(super) async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
+async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
     let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
     error
 }

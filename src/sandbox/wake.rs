@@ -3,6 +3,7 @@
 //! A waiting guest is asked the same as a new one: what stands at each mount, and how it stands itself. Nothing that
 //! the pool remembers about it counts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use runner_wire::{Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, VERSION};
@@ -12,13 +13,14 @@ use super::identity::Expectation;
 use super::outcome::{Phases, RunError};
 use super::plan::SandboxPlan;
 use super::pump::Wire;
-use super::run::{READY_WAIT, abandon};
+use super::run::READY_WAIT;
 use super::watchdog::Watchdog;
 use crate::engine::{Attached, Engine, SandboxId, now};
 use crate::pool::Entry;
 
-/// How long a waiting guest may take to answer. It is there already; one that is slower is not worth waiting for.
-const WAKE_WAIT: Duration = Duration::from_secs(5);
+/// How long engine and guest may take to answer for a sandbox that waits. It is there already and needs some milliseconds;
+/// a new one is made in less time than this.
+const WAKE_WAIT: Duration = Duration::from_secs(2);
 
 /// A sandbox whose guest has answered, and is as planned.
 pub(super) struct Woken {
@@ -34,6 +36,15 @@ pub(super) struct Woken {
     pub image_digest: String,
     /// How long it had waited; `None` if it was made for the call.
     pub waited: Option<Duration>,
+}
+
+/// Why a sandbox that waited is not used. It is never handed out again, and on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unwoken {
+    /// It is dead, or not as planned; the next may be better.
+    Unfit,
+    /// Nobody answers for it; the next would cost as much time.
+    Silent,
 }
 
 /// Says hello to an attached guest, which answers when it runs.
@@ -57,28 +68,32 @@ pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<
 /// Wakes a sandbox that was claimed, and proves that it is what the call has planned.
 ///
 /// # Errors
-/// It is dead, or not as planned; it is gone then, and nothing was sent that could run.
+/// It is not to be used; nothing was sent that could run.
 pub(super) async fn wake(
-    engine: &dyn Engine,
+    engine: &Arc<dyn Engine>,
     plan: &SandboxPlan,
     entry: &Entry,
     watchdog: &mut Watchdog,
     begun: Instant,
-) -> Result<Woken, RunError> {
+) -> Result<Woken, Unwoken> {
     let id = SandboxId::new(entry.sandbox.clone());
     // From here on it is this call's to end.
     watchdog.took(&entry.label);
     let claimed = Instant::now();
-    let answer = timeout(WAKE_WAIT, answer(engine, plan, &id)).await;
-    match answer.unwrap_or(Err(RunError::GuestSilent)) {
-        Ok((wire, seen, mut phases)) => {
+    let why = match timeout(WAKE_WAIT, answer(engine.as_ref(), plan, &id)).await {
+        Ok(Ok((wire, seen, mut phases))) => {
             phases.claim = claimed - begun;
             let waited = Some(now().saturating_sub(entry.made));
             let image_digest = entry.image_digest.clone();
-            Ok(Woken { id, wire, seen, phases, image_digest, waited })
+            return Ok(Woken { id, wire, seen, phases, image_digest, waited });
         }
-        Err(error) => Err(abandon(engine, &id, error).await),
-    }
+        Ok(Err(_)) => Unwoken::Unfit,
+        Err(_) => Unwoken::Silent,
+    };
+    // The call does not wait for its end; if we end before, the watchdog sees to it.
+    let engine = Arc::clone(engine);
+    tokio::spawn(async move { engine.remove(&id).await });
+    Err(why)
 }
 
 async fn answer(

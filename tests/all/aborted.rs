@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::everyday::{Caller, engine_socket};
 use crate::own_engine::OwnEngine;
+use crate::slow_engine::SlowEngine;
 use crate::support::containers;
 
 /// Nothing may be left after this time.
@@ -44,10 +45,15 @@ fn engine(path: &str) -> serde_json::Value {
     serde_json::from_slice(&out.stdout).unwrap_or_default()
 }
 
-/// Containers in any state with this call's label.
-fn containers_of(call: &str) -> usize {
-    let filter = format!("%7B%22label%22%3A%5B%22runner.call%3D{call}%22%5D%7D");
-    engine(&format!("/containers/json?all=1&filters={filter}")).as_array().map_or(0, Vec::len)
+/// The engine's filter for one of our labels.
+fn labelled(label: &str, value: &str) -> String {
+    format!("filters=%7B%22label%22%3A%5B%22runner.{label}%3D{value}%22%5D%7D")
+}
+
+/// Containers in any state that this process has made, whatever for.
+fn containers_of(pid: u32) -> usize {
+    let filter = labelled("pid", &pid.to_string());
+    engine(&format!("/containers/json?all=1&{filter}")).as_array().map_or(0, Vec::len)
 }
 
 /// Processes whose arguments name this folder or one of these calls.
@@ -118,6 +124,7 @@ fn killed_at_fifty_moments_it_leaves_nothing() {
     let mut chance = Chance::new();
     let mut worst = Duration::ZERO;
     let mut aborted = 0;
+    let mut killed = Vec::new();
     for round in 0..50 {
         let known: BTreeSet<String> = calls(&caller).into_iter().map(|(call, _)| call).collect();
         let moment = Duration::from_micros(chance.below(whole.as_micros() as u64 * 11 / 10));
@@ -126,11 +133,12 @@ fn killed_at_fifty_moments_it_leaves_nothing() {
         child.kill().expect("killed");
         let died = Instant::now();
         child.wait().expect("reaped");
+        killed.push(child.id());
         // Asking finds what was aborted; before the record was written there is nothing to find.
         let new: Vec<_> =
             calls(&caller).into_iter().filter(|(call, _)| !known.contains(call)).collect();
         assert!(new.len() <= 1, "{new:?}");
-        // Without a record nothing has a name yet, so nothing can be there.
+        // Without a record nothing has a name yet, so nobody can watch it.
         let call = new.first().map_or("no-such-call", |(call, _)| call.as_str()).to_owned();
         for (_, status) in &new {
             assert!(
@@ -140,7 +148,7 @@ fn killed_at_fifty_moments_it_leaves_nothing() {
             aborted += u32::from(status == "aborted");
         }
         loop {
-            let left = (containers_of(&call), processes(&[&call]));
+            let left = (containers_of(child.id()), processes(&[&call]));
             let changed: Vec<_> = around(&caller).symmetric_difference(&before).cloned().collect();
             if left.0 == 0 && left.1.is_empty() && changed.is_empty() {
                 break;
@@ -155,7 +163,63 @@ fn killed_at_fifty_moments_it_leaves_nothing() {
         "a call takes {whole:?}; {aborted} of 50 aborted; all was gone after at most {worst:?}"
     );
     assert!(aborted > 10, "the moments are spread over the call");
+    // Nor did anything appear once nobody looked any more.
+    let late: Vec<_> = killed.into_iter().filter(|pid| containers_of(*pid) > 0).collect();
+    assert!(late.is_empty(), "containers of {late:?}");
     assert!(begin(&caller).status().expect("starts").success(), "the next call works");
+}
+
+/// What became of a call's container since then, as the engine has noted it.
+fn events(call: &str, since: u64) -> Vec<String> {
+    let filter = labelled("call", call);
+    let until = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_secs() + 1;
+    let out = Command::new("curl")
+        .args(["-s", "--unix-socket"])
+        .arg(engine_socket())
+        .arg(format!("http://engine/events?since={since}&until={until}&{filter}"))
+        .output()
+        .expect("curl");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let events = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    events
+        .map(|event: serde_json::Value| event["Action"].as_str().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn what_the_engine_makes_long_after_the_death_goes_as_soon_as_it_is_there() {
+    /// Longer than anybody would look for it without knowing that it comes.
+    const LATE: Duration = Duration::from_secs(8);
+    if !containers() {
+        return;
+    }
+    let engine = SlowEngine::new(|request| {
+        (request.starts_with("POST ") && request.contains("/containers/create?name=runner-"))
+            .then_some(LATE)
+    });
+    let caller = Caller::ourselves("/var/tmp");
+    caller.project("project", &[("a.txt", ""), (".runner/.keep", "")]);
+    let before = around(&caller);
+    let since = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_secs();
+    // Nothing but what is there is mounted: what a call makes for itself goes before, and nothing could be made.
+    let mut command = caller.runner(&caller.path("project"));
+    command.args(["exec", "--", "cat", "a.txt"]).env("DOCKER_HOST", engine.endpoint());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    engine.wait_for(1);
+    child.kill().expect("killed");
+    let died = Instant::now();
+    child.wait().expect("reaped");
+    let call = calls(&caller)[0].0.clone();
+    let watchdog = || processes(&[&engine.endpoint()]);
+    assert_eq!(watchdog().len(), 1, "it knows that something will come");
+    while !watchdog().is_empty() {
+        let waited = died.elapsed();
+        assert!(waited < LATE + GONE, "{:?} {:?}", watchdog(), events(&call, since));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(events(&call, since), ["create", "destroy"]);
+    assert_eq!(containers_of(child.id()), 0);
+    assert_eq!(around(&caller), before);
 }
 
 #[test]

@@ -193,6 +193,33 @@ fn a_killed_process_is_found_aborted() {
 }
 
 #[test]
+fn what_runs_is_shown_without_a_look_at_what_ever_ran() {
+    /// Records of calls that nobody can read: whoever looks at one of them fails.
+    const UNREADABLE: &str = "
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
+        INSERT INTO events (seq, at, call, kind, body)
+        SELECT (SELECT max(seq) FROM events) + n, n, 'old-' || n, 'start', CAST(x'ff' AS TEXT)
+        FROM numbers";
+    if !containers() {
+        return;
+    }
+    let home = caller();
+    assert_eq!(home.run(["exec", "--", "rm", "a.txt"]).code, Some(126), "the first record");
+    let store = rusqlite::Connection::open(home.path("state/runner/store.db")).expect("a store");
+    assert_eq!(store.execute(UNREADABLE, []).expect("records"), 5000);
+    let (mut child, call) = running(&home);
+    let rows = home.run(["ps", "--json"]).json()["calls"].as_array().expect("calls").clone();
+    let [row] = rows.as_slice() else { panic!("one call runs: {rows:?}") };
+    assert_eq!((&row["call"], &row["pid"]), (&call.as_str().into(), &child.id().into()));
+    assert!(row["command"].as_str().is_some_and(|text| text.starts_with("python3 -uc")), "{row}");
+    assert!(row["workspace"].as_str().is_some_and(|text| text.ends_with("project")), "{row}");
+    let listed = home.run(["audit", "list"]);
+    assert_ne!(listed.code, Some(0), "a list of all looks at all");
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+}
+
+#[test]
 fn a_running_call_is_shown_and_cancelled_by_id() {
     if !containers() {
         return;

@@ -31,6 +31,7 @@ mod policy;
 mod pool;
 mod queue;
 mod refused;
+mod slow_engine;
 mod support;
 mod tools;
 mod waiting;

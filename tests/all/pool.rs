@@ -11,6 +11,7 @@ use runner::engine::{Docker, Engine, SandboxId, State};
 use serde_json::Value;
 
 use crate::engine::block_on;
+use crate::slow_engine::SlowEngine;
 use crate::support::{Home, Ran, containers};
 
 /// A caller whose sandboxes wait; none is left when it goes.
@@ -283,6 +284,40 @@ fn a_dead_a_paused_and_a_foreign_sandbox_are_never_handed_out() {
 }
 
 #[test]
+fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
+    if !containers() {
+        return;
+    }
+    // The engine takes the first request to attach, and says nothing to it. The others may be better.
+    let first = AtomicUsize::new(0);
+    let engine = SlowEngine::new(move |request| {
+        let attach = request.starts_with("POST ") && request.contains("/attach?");
+        (attach && first.fetch_add(1, Ordering::SeqCst) == 0).then_some(Duration::from_secs(3600))
+    });
+    let caller = Caller::new("size: 2");
+    let run = |words: &[&str]| {
+        let mut command = caller.0.runner();
+        command.env("DOCKER_HOST", engine.endpoint()).args(words);
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.json()
+    };
+    assert_eq!(run(&["pool", "warm", "2", "--json"])["made"], 2);
+    let waiting: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
+    let begun = Instant::now();
+    let result = run(&["exec", "--json", "--", "echo", "hi"]);
+    // Far from what an answer to a request is awaited for, and once only.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(engine.held(), 1);
+    assert_eq!((&result["stdout"], &result["metadata"]["warm"]), (&"hi\n".into(), &false.into()));
+    let left: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
+    let given_up: Vec<_> = waiting.iter().filter(|id| !left.contains(id)).collect();
+    let [given_up] = given_up.as_slice() else { panic!("{waiting:?} {left:?}") };
+    until_gone(given_up);
+    assert_eq!(run(&["exec", "--json", "--", "true"])["metadata"]["warm"], true, "the control");
+}
+
+#[test]
 fn another_policy_limit_or_kind_of_call_is_another_key() {
     if !containers() {
         return;
@@ -526,4 +561,68 @@ fn a_tool_waits_with_node_started_and_nothing_of_the_caller_in_it() {
         assert!(!shown.contains(CANARY) && shown.contains("runtime/main.mjs"), "{shown}");
         assert!(call());
     }
+}
+
+/// A tool that needs no more than what every tool has; `files` is what it may read.
+fn write_tool(caller: &Caller, name: &str, files: &str) {
+    fs::create_dir_all(caller.file(".runner/tools")).unwrap();
+    let text = format!(
+        "name: {name}\ndescription: Answers.\nschema: {{ type: object, required: [word], properties: {{ word: {{ type: string }} }} }}\nfiles: {{ read: [\"{files}\"] }}\ncode: |\n  export async function execute({{ word }}: {{ word: string }}) {{ return word; }}\n"
+    );
+    fs::write(caller.file(&format!(".runner/tools/{name}.yml")), text).unwrap();
+}
+
+#[test]
+fn a_tool_is_warmed_by_name_and_its_first_call_is_warm() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 3");
+    write_tool(&caller, "one", "a/**");
+    write_tool(&caller, "two", "b/**");
+    let warm = |words: &[&str]| {
+        let ran = caller.0.run(["pool", "warm", "--json"].iter().chain(words));
+        assert_eq!(ran.code, Some(0), "{}", ran.out);
+        ran.json()
+    };
+    let call = |name: &str| {
+        let ran = caller.0.run(["tool", "run", name, "--yes", "--json", "--arg", "word=hi"]);
+        let result = ran.json();
+        assert_eq!(result["value"], "hi", "{result:#}");
+        result["metadata"]["warm"].as_bool().unwrap()
+    };
+    // No arguments are needed, and one tool's do not push out another's.
+    let made = |count: usize, note: Value| serde_json::json!({ "made": count, "note": note });
+    assert_eq!(warm(&["--tool", "one"]), made(1, Value::Null));
+    assert_eq!(warm(&["--tool", "two"]), made(1, Value::Null));
+    let waiting = caller.settled(2);
+    for entry in &waiting {
+        assert_eq!((&entry["for"], &entry["workspace"]), (&"tool".into(), &"".into()), "{entry}");
+        let shown = crate::image::docker(&["top", entry["sandbox"].as_str().unwrap()]);
+        assert!(shown.contains("runtime/main.mjs"), "Node has started: {shown}");
+    }
+    assert!(call("one") && call("two"), "{waiting:?}");
+    // No more than may wait, said as for commands.
+    caller.settled(2);
+    let full = warm(&["--tool", "one", "9"]);
+    assert!(full["note"].as_str().is_some_and(|note| note.contains("no room")), "{full}");
+    assert_eq!(caller.settled(3).len(), 3);
+}
+
+#[test]
+fn only_a_tool_with_a_sandbox_of_its_own_is_warmed() {
+    let caller = Caller::new("size: 2");
+    write_tool(&caller, "one", "a/**");
+    for (words, code, says) in [
+        (&["--tool", "on"][..], Some(2), "one"),
+        (&["--tool", "file_operations"], Some(2), "built in"),
+        (&["--tool", "Not A Name"], Some(2), "--tool"),
+        (&["--tool", "one", "--", "true"], Some(2), "cannot be used with"),
+        (&["--tools", "more"], Some(2), "--tool"),
+    ] {
+        let ran = caller.0.run(["pool", "warm"].iter().chain(words));
+        assert_eq!(ran.code, code, "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(says), "{words:?}: {}", ran.err);
+    }
+    assert!(caller.waiting().is_empty());
 }

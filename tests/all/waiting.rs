@@ -55,7 +55,8 @@ impl Sandbox {
             purpose: Purpose::Call,
         };
         let arguments = guest::arguments(wait, beforehand).unwrap();
-        let id = engine.create(plan, &prepared, &labels, &arguments).await.unwrap();
+        let line = engine.line().await.unwrap();
+        let id = engine.create(line, plan, &prepared, &labels, &arguments).await.unwrap();
         engine.start(&id).await.unwrap();
         Self { engine, id, call }
     }

@@ -33,6 +33,7 @@ mod sandbox;
 mod server;
 mod tries;
 mod variables;
+mod warm;
 mod within;
 
 pub use entries::{Entry, State, entries, lacks};
@@ -43,3 +44,4 @@ pub use prepare::{Given, Prepared, ToolRequest};
 pub use program::Program;
 pub use run::{Front, run};
 pub use sandbox::tool_order;
+pub use warm::warm;

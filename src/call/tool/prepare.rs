@@ -78,6 +78,17 @@ impl ToolRequest {
     /// # Errors
     /// Nothing was run but that question.
     pub fn prepare(self) -> Result<Prepared, CallError> {
+        let given = self.given.clone();
+        let mut prepared = self.find()?;
+        let Definition { schema, name, .. } = &prepared.definition;
+        prepared.args = arguments::read(schema, given.json.as_deref(), &given.pairs)
+            .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
+            .map_err(ToolCallError::from)?;
+        Ok(prepared)
+    }
+
+    /// All of it but the arguments, which are nothing yet.
+    pub(super) fn find(self) -> Result<Prepared, CallError> {
         let variable = |name: &str| std::env::var_os(name);
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
@@ -108,10 +119,6 @@ impl ToolRequest {
             let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
             return Err(ToolCallError::from(error).into());
         }
-        let schema = &prepared.definition.schema;
-        prepared.args = arguments::read(schema, self.given.json.as_deref(), &self.given.pairs)
-            .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
-            .map_err(ToolCallError::from)?;
         let narrowed = match &prepared.program {
             // A server asks for nothing but to run, and a policy decides about that.
             Program::Server { policy, .. } => Arc::clone(policy),

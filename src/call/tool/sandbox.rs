@@ -6,6 +6,7 @@
 //!                             +------- both end, in any order ----+
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use runner_policy::Effective;
@@ -93,11 +94,10 @@ pub(super) async fn run_job(
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
-    let mut plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
-    job.env = variables::take(&mut plan, &scene.policy);
+    let (plan, prestart, variables) = ready(scene, engine.as_ref()).await?;
+    job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
-    let prestart = tool_order(&plan);
     let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
     let Start { work, umask, .. } = prestart;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask };
@@ -110,6 +110,17 @@ pub(super) async fn run_job(
     Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
 }
 
+/// A tool's sandbox: its plan, what is started in it before any tool is in, and the variables that travel with the job.
+pub(super) async fn ready(
+    scene: &Scene,
+    engine: &dyn Engine,
+) -> Result<(SandboxPlan, Start, BTreeMap<String, String>), CallError> {
+    let mut plan = make_plan(&setting(scene), engine, Missing::Make).await?;
+    let variables = variables::take(&mut plan, &scene.policy);
+    let prestart = tool_order(&plan);
+    Ok((plan, prestart, variables))
+}
+
 /// What runs in a tool's sandbox, before any tool is in it: the same for every tool of the same plan, whether
 /// it is started by a call or waits for one.
 pub fn tool_order(plan: &SandboxPlan) -> Start {
@@ -117,7 +128,7 @@ pub fn tool_order(plan: &SandboxPlan) -> Start {
     order(plan, work, UMASK, Stdin::Null, Port::Tool)
 }
 
-fn setting(scene: &Scene) -> Setting<'_> {
+pub(super) fn setting(scene: &Scene) -> Setting<'_> {
     Setting {
         policy: &scene.policy,
         workspace: &scene.workspace,

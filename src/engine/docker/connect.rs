@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use bollard::{API_DEFAULT_VERSION, ClientVersion};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::cache::{self, Age};
+use super::line::{Line, Stream};
 use crate::engine::error::EngineError;
 use crate::engine::traits::Facts;
 
@@ -30,7 +30,10 @@ const API_MIN_NUMBERS: Api = (1, 41);
 type Api = (usize, usize);
 
 /// Seconds that one request may take. Starting a container on a loaded machine takes a while.
-const REQUEST_SECONDS: u64 = 120;
+pub(super) const REQUEST_SECONDS: u64 = 120;
+
+/// The same as a time.
+pub const REQUEST_WAIT: Duration = Duration::from_secs(REQUEST_SECONDS);
 
 /// How long a ping may take.
 const PING_WAIT: Duration = Duration::from_secs(10);
@@ -39,7 +42,7 @@ const PING_WAIT: Duration = Duration::from_secs(10);
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What is tried here, in errors.
-const REACH: &str = "reach the Docker engine";
+pub(super) const REACH: &str = "reach the Docker engine";
 
 /// The longest answer to a ping that is read.
 const PING_MAX: u64 = 16 << 10;
@@ -92,16 +95,10 @@ impl Docker {
     /// # Errors
     /// See [`EngineError`].
     pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
-        let pong = match endpoint.split_once("://") {
-            Some(("unix", path)) if path.starts_with('/') => pong_of_socket(endpoint, path).await,
-            Some(("tcp" | "http", address)) => {
-                let address = address.trim_end_matches('/');
-                let stream = tokio::time::timeout(PING_WAIT, TcpStream::connect(address))
-                    .await
-                    .map_err(|_| EngineError::Slow { operation: REACH })?;
-                pong(endpoint, stream.map_err(|error| unreachable(endpoint, &error))?).await
-            }
-            _ => Err(EngineError::BadEndpoint { endpoint: endpoint.to_owned() }),
+        let line = Line::open(endpoint).await?;
+        let pong = match endpoint.strip_prefix("unix://") {
+            Some(socket) => pong_of_socket(endpoint, Path::new(socket), line).await,
+            None => pong(endpoint, line).await,
         }?;
         if pong.os != "linux" {
             return Err(EngineError::NotLinux { os: pong.os });
@@ -141,36 +138,22 @@ fn rootless_socket() -> Option<String> {
     Path::new(&socket).exists().then_some(socket)
 }
 
-fn unreachable(endpoint: &str, error: &io::Error) -> EngineError {
-    let endpoint = endpoint.to_owned();
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => EngineError::NotPermitted { endpoint },
-        _ => EngineError::Missing { endpoint },
-    }
-}
-
 /// What the daemon behind a socket is. That it is there is seen each time; what it speaks is remembered.
-async fn pong_of_socket(endpoint: &str, path: &str) -> Result<Pong, EngineError> {
+async fn pong_of_socket(endpoint: &str, socket: &Path, line: Line) -> Result<Pong, EngineError> {
     const WHAT: &str = "speaks";
-    let socket = Path::new(path);
-    let known = cache::get(socket, WHAT, Age::Within(REMEMBERED));
-    let stream = UnixStream::connect(path).await.map_err(|error| unreachable(endpoint, &error))?;
-    match known {
+    match cache::get(socket, WHAT, Age::Within(REMEMBERED)) {
         Some(pong) => Ok(pong),
         None => {
-            let pong = pong(endpoint, stream).await?;
+            let pong = pong(endpoint, line).await?;
             cache::put(socket, WHAT, &pong);
             Ok(pong)
         }
     }
 }
 
-/// What the daemon at the other end of a stream is.
-async fn pong<S: AsyncRead + AsyncWrite + Unpin>(
-    endpoint: &str,
-    stream: S,
-) -> Result<Pong, EngineError> {
-    let answer = ping(stream).await.map_err(|error| match error.kind() {
+/// What the daemon at the other end of a line is.
+async fn pong(endpoint: &str, line: Line) -> Result<Pong, EngineError> {
+    let answer = ping(line.into_stream()).await.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => EngineError::Slow { operation: REACH },
         _ => EngineError::Lost { operation: REACH, why: error.to_string() },
     })?;
@@ -181,7 +164,7 @@ async fn pong<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Asks for a ping and reads the whole answer.
-async fn ping<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<Vec<u8>> {
+async fn ping(mut stream: Box<dyn Stream>) -> io::Result<Vec<u8>> {
     const ASK: &[u8] = b"GET /_ping HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n";
     let talk = async {
         stream.write_all(ASK).await?;

@@ -10,8 +10,8 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt;
 
-use super::Docker;
 use super::settings::{GuestDelivery, Launch, container_settings};
+use super::{Docker, Line};
 use crate::engine::error::EngineError;
 use crate::engine::label::{CallId, Labels};
 use crate::engine::traits::{
@@ -70,14 +70,19 @@ impl Engine for Docker {
         })
     }
 
+    fn line(&self) -> BoxFuture<'_, Result<Line, EngineError>> {
+        Box::pin(Line::open(&self.endpoint))
+    }
+
     fn create<'a>(
         &'a self,
+        line: Line,
         plan: &'a SandboxPlan,
         prepared: &'a Prepared,
         labels: &'a Labels,
         arguments: &'a [String],
     ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
-        Box::pin(self.create_sandbox(plan, prepared, labels, arguments))
+        Box::pin(self.create_sandbox(line, plan, prepared, labels, arguments))
     }
 
     fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>> {
@@ -161,6 +166,7 @@ impl Engine for Docker {
 impl Docker {
     async fn create_sandbox(
         &self,
+        line: Line,
         plan: &SandboxPlan,
         prepared: &Prepared,
         labels: &Labels,
@@ -175,11 +181,9 @@ impl Docker {
         };
         let body = container_settings(plan, &launch)?;
         let options = CreateContainerOptionsBuilder::default().name(&labels.name()).build();
-        let created = self
-            .client
-            .create_container(Some(options), body)
-            .await
-            .map_err(|error| EngineError::from_client("make a sandbox", error))?;
+        let failed = |error| EngineError::from_client("make a sandbox", error);
+        let client = line.client(&self.client).map_err(failed)?;
+        let created = client.create_container(Some(options), body).await.map_err(failed)?;
         if let GuestDelivery::Volume(volume) = &prepared.guest
             && !self.has_guest(&created.id).await?
         {

@@ -7,9 +7,11 @@ mod cache;
 mod connect;
 mod container;
 mod image;
+mod line;
 mod probe;
 pub mod settings;
 
-pub use connect::{API_MIN, Docker};
+pub use connect::{API_MIN, Docker, REQUEST_WAIT};
 pub use image::volume_name;
+pub use line::Line;
 pub use settings::recipe;

@@ -1,0 +1,35 @@
+//! Fills the pool by hand with sandboxes in which a tool's runtime waits.
+
+use super::prepare::ToolRequest;
+use super::program::Program;
+use super::sandbox::{ready, setting};
+use crate::call::run::in_event_loop;
+use crate::call::warm::fill;
+use crate::call::{CallError, Warmed, supply};
+use crate::engine::Docker;
+use crate::pool::Entry;
+
+/// Makes sandboxes that wait for calls of this tool, whatever their arguments. `made` is told of each.
+///
+/// # Errors
+/// There is no such tool, or a call of it would not start; or a sandbox could not be made: those before it wait.
+pub fn warm(
+    request: ToolRequest,
+    count: usize,
+    made: &mut dyn FnMut(&Entry),
+) -> Result<Warmed, CallError> {
+    let tool = request.find()?;
+    match &tool.program {
+        Program::Module { .. } => {}
+        Program::BuiltIn(_) => return Ok(Warmed::Ourselves),
+        Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
+    }
+    let scene = &tool.scene;
+    in_event_loop(async {
+        let engine = Docker::connect().await?;
+        let (plan, prestart, _) = ready(scene, &engine).await?;
+        let pool = supply::pool(scene.warmth, &scene.config);
+        let supply = supply::supply(&setting(scene), &plan, &engine, Some(&prestart), pool).await?;
+        fill(&engine, &supply, count, made).await
+    })
+}

@@ -1,0 +1,45 @@
+//! A child process that outlives us by a moment: whatever kills us, our sandbox goes too.
+//!
+//! The guest ends its sandbox when we die, but between create and start nobody is inside to do that.
+//! So this child is started first. Its standard input is a socket from us; when that closes, by any death
+//! of ours, it removes every sandbox with the label of the call, also one that was never started and
+//! one that the daemon was still making. After an orderly end it looks once whether the sandbox is
+//! gone.
+//!
+//! A daemon goes on with what it was asked for after the one who asked has died, for as long as it takes. So a sandbox
+//! is asked for on a connection of its own, of which the watchdog gets a copy: the daemon closes it when it is done, and
+//! then the sandbox is there or will never be. No time has to be guessed.
+//!
+//! It is also who makes the next waiting sandbox, behind the call's back: once the call has ended, or goes on for
+//! longer than a moment; and who writes the log of the records back, last of all.
+//!
+//! ```text
+//! host                                   watchdog
+//!  | -- spawn(endpoint, call) ----------> |  waits on its standard input
+//!  | -- asked: on this connection ------> |
+//!  | -- made: the daemon has answered --> |
+//!  | -- took: one that waited is ours --> |
+//!  | -- refill: one more like this -----> |
+//!  | -- settle: where the records are --> |
+//!  | -- ended: the guest told its end --> |
+//!  | -- close (or death) ---------------> |  ended: refills, looks a little later
+//!                                         |  asked alone: waits until the daemon is done with it
+//!                                         |  then: removes what there is, until nothing is left
+//! ```
+//!
+//! | the host dies | what there is | who ends it |
+//! | --- | --- | --- |
+//! | before it asks | nothing | |
+//! | while it asks | half a request | the daemon, which refuses it when the copy is closed for writing |
+//! | before the daemon has answered | nothing, then a sandbox | the watchdog, when the connection is closed |
+//! | before the start | a sandbox with nobody inside | the watchdog |
+//! | while the daemon starts it | a sandbox that the daemon holds | the watchdog: the daemon removes it after the start |
+//! | later | a running guest | the guest, and the watchdog |
+
+mod bury;
+mod host;
+mod watch;
+mod words;
+
+pub use host::Watchdog;
+pub use watch::main;

@@ -1,0 +1,147 @@
+//! The life of a watchdog: it hears the host out, and sees to the end of what is left.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::bury::bury;
+use super::words::{Word, Words};
+use crate::engine::{CallId, Docker};
+use crate::pool::{Order, refill};
+use crate::sandbox::claims;
+use crate::store::Store;
+
+/// The first argument of a watchdog: not an option that a person would type.
+pub(super) const ARGUMENT: &str = "--internal-watchdog";
+
+/// How long a refill waits for the call's end: making a sandbox costs more than most calls, and would slow them.
+const REFILL_AFTER: Duration = Duration::from_millis(500);
+
+/// The whole life of a watchdog, if these are the words of one.
+#[must_use]
+pub fn main(words: &[OsString]) -> Option<ExitCode> {
+    let ([_, argument, endpoint, call] | [_, argument, endpoint, call, _]) = words else {
+        return None;
+    };
+    if argument != ARGUMENT {
+        return None;
+    }
+    let ledger = words.get(4).map(Path::new);
+    let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
+    Some(match watched {
+        Some((endpoint, call)) => match watch(endpoint, call, ledger) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        None => ExitCode::FAILURE,
+    })
+}
+
+/// What was heard so far.
+pub(super) struct Heard {
+    /// The labels of the call's sandboxes: its own, and those of waiting ones that it took. One that did not wake may
+    /// still be there beside the one that was made in its place.
+    pub labels: Vec<CallId>,
+    /// The connection on which a sandbox was asked for, until the engine has answered.
+    pub asked: Option<OwnedFd>,
+    /// Whether the guest told its end.
+    pub ended: bool,
+    order: Option<(Box<Order>, Instant)>,
+    /// Where the records are.
+    records: Option<PathBuf>,
+}
+
+impl Heard {
+    fn of(call: CallId) -> Self {
+        Self { labels: vec![call], asked: None, ended: false, order: None, records: None }
+    }
+
+    fn take(&mut self, word: Word, with: Option<OwnedFd>) {
+        match word {
+            Word::Asked => self.asked = with,
+            Word::Made => self.asked = None,
+            Word::Took(label) => {
+                self.labels.extend(CallId::new(&label));
+            }
+            Word::Refill(order) => self.order = Some((order, Instant::now())),
+            Word::Settle(state) => self.records = Some(state),
+            Word::Ended => self.ended = true,
+        }
+    }
+}
+
+fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let words = listen();
+    let mut heard = Heard::of(call);
+    // Until the host is gone: every word, and a refill once it is time for it.
+    loop {
+        let left = heard.order.as_ref().map(|(_, since)| {
+            if heard.ended { Duration::ZERO } else { REFILL_AFTER.saturating_sub(since.elapsed()) }
+        });
+        let word = match left {
+            Some(left) => words.recv_timeout(left),
+            None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match word {
+            Ok((word, with)) => heard.take(word, with),
+            Err(RecvTimeoutError::Timeout) => make(&runtime, endpoint, &mut heard),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if heard.ended {
+        make(&runtime, endpoint, &mut heard);
+    }
+    bury(&runtime, endpoint, &heard, ledger);
+    // What is not written back now is by the next one. A folder that is gone by now is not made anew.
+    if let Ok(Some(store)) = Store::existing(heard.records.as_deref()) {
+        let _ = store.settle();
+    }
+    ledger.map_or(Ok(()), claims::clean)
+}
+
+/// The host's words as they come; the channel closes when the host is gone.
+fn listen() -> Receiver<(Word, Option<OwnedFd>)> {
+    let (sender, words) = channel();
+    std::thread::spawn(move || {
+        for word in Words::of(io::stdin()) {
+            if sender.send(word).is_err() {
+                break;
+            }
+        }
+    });
+    words
+}
+
+/// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.
+fn make(runtime: &tokio::runtime::Runtime, endpoint: &str, heard: &mut Heard) {
+    let Some((order, _)) = heard.order.take() else { return };
+    let _ = runtime.block_on(async {
+        let engine = Docker::connect_to(endpoint).await?;
+        refill(&engine, &order).await
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_that_was_taken_is_watched_beside_the_calls_own() {
+        let (call, taken) = (CallId::fresh().unwrap(), CallId::fresh().unwrap());
+        let mut heard = Heard::of(call.clone());
+        heard.take(Word::Took(taken.to_string()), None);
+        // It did not wake: one is made for the call, with the call's own label.
+        let (line, _daemon) = std::os::unix::net::UnixStream::pair().unwrap();
+        heard.take(Word::Asked, Some(line.into()));
+        heard.take(Word::Took("no label".to_owned()), None);
+        assert_eq!(heard.labels, [call, taken]);
+        assert!(heard.asked.is_some());
+        heard.take(Word::Made, None);
+        assert!(heard.asked.is_none(), "nothing more will appear");
+    }
+}
