@@ -27,6 +27,8 @@ const CALL_MAX: u64 = 512 << 20;
 /// Keeps what one call takes away.
 pub struct Journal {
     call: CallId,
+    /// The call that this one takes back, if it is an undo.
+    undoes: Option<String>,
     places: Places,
     workspace: String,
     bounds: Undo,
@@ -81,12 +83,25 @@ impl Journal {
     pub fn new(call: &CallId, places: &Places, workspace: &Path, bounds: Undo) -> Self {
         Self {
             call: call.clone(),
+            undoes: None,
             places: places.clone(),
             // The broker serves none whose path is not text.
             workspace: workspace.to_string_lossy().into_owned(),
             bounds,
             inner: Mutex::default(),
         }
+    }
+
+    /// For an undo of this call, which is needed until it is over.
+    #[must_use]
+    pub fn of_undo(self, call: &str) -> Self {
+        Self { undoes: Some(call.to_owned()), ..self }
+    }
+
+    /// Lets go of what is too old or too much; the bytes that are left.
+    fn prune(&self, store: &Store, backups: &Backups) -> rusqlite::Result<u64> {
+        let own = self.call.as_str();
+        prune(store, backups, [own, self.undoes.as_deref().unwrap_or(own)], &self.bounds)
     }
 
     fn keep(&self, inner: &mut Inner, changes: &[Change<'_>]) -> Result<(), String> {
@@ -121,8 +136,7 @@ impl Journal {
         let ids = write()?;
         *total += *kept - already;
         if *total > self.bounds.size {
-            let pruned = prune(store, backups, &self.call, &self.bounds);
-            *total = pruned.map_err(|error| error.to_string())?;
+            *total = self.prune(store, backups).map_err(|error| error.to_string())?;
         }
         for (row, id) in rows.into_iter().zip(ids) {
             let Row { change, after, before, .. } = row;
@@ -150,7 +164,7 @@ impl Journal {
     fn open(&self) -> Result<(Store, Backups, u64), Box<dyn std::error::Error>> {
         let store = Store::open(self.places.state.as_deref())?;
         let backups = Backups::open(store.folder())?;
-        let total = prune(&store, &backups, &self.call, &self.bounds)?;
+        let total = self.prune(&store, &backups)?;
         Ok((store, backups, total))
     }
 
@@ -272,8 +286,14 @@ fn row<'a>(
     Ok(Row { change, word, goal, before, after, copied, known: None })
 }
 
-/// Lets go of what is too old or too much, whole calls at a time, but never of this call's own; the bytes that are left.
-fn prune(store: &Store, backups: &Backups, own: &CallId, bounds: &Undo) -> rusqlite::Result<u64> {
+/// Lets go of what is too old or too much, whole calls at a time; the bytes that are left. Never of what is spared, nor of
+/// a call that runs: of half a call, nothing could be undone rightly.
+fn prune(
+    store: &Store,
+    backups: &Backups,
+    spared: [&str; 2],
+    bounds: &Undo,
+) -> rusqlite::Result<u64> {
     let now = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
     let since = now.saturating_sub(millis(bounds.age));
     let oldest = "SELECT coalesce(min(at), ?1) FROM (SELECT at FROM changes ORDER BY id LIMIT 1)";
@@ -289,8 +309,9 @@ fn prune(store: &Store, backups: &Backups, own: &CallId, bounds: &Undo) -> rusql
     }
     let transaction = store.writing()?;
     transaction.execute(
-        "DELETE FROM changes WHERE call IN (SELECT call FROM changes WHERE call <> ?2 GROUP BY call HAVING max(at) < ?1)",
-        params![since, own.as_str()],
+        "DELETE FROM changes WHERE call IN (SELECT call FROM changes GROUP BY call HAVING max(at) < ?1)
+         AND call NOT IN (?2, ?3) AND call NOT IN (SELECT call FROM running)",
+        params![since, spared[0], spared[1]],
     )?;
     loop {
         left = bytes(&transaction)?;
@@ -298,8 +319,9 @@ fn prune(store: &Store, backups: &Backups, own: &CallId, bounds: &Undo) -> rusql
             break;
         }
         let gone = transaction.execute(
-            "DELETE FROM changes WHERE call = (SELECT call FROM changes WHERE backup IS NOT NULL AND call <> ?1 ORDER BY id LIMIT 1)",
-            [own.as_str()],
+            "DELETE FROM changes WHERE call = (SELECT call FROM changes WHERE backup IS NOT NULL
+             AND call NOT IN (?1, ?2) AND call NOT IN (SELECT call FROM running) ORDER BY id LIMIT 1)",
+            spared,
         )?;
         if gone == 0 {
             break;

@@ -128,7 +128,7 @@ pub fn run(
     record.start(&Started::of_undo(call, &workspace))?;
     let done =
         planned.map_err(|found| UndoError::Conflict(call.to_owned(), found)).and_then(|steps| {
-            let journal = Journal::new(record.id(), places, &root, bounds);
+            let journal = Journal::new(record.id(), places, &root, bounds).of_undo(call);
             restore(&site, &record, &journal, steps)
         });
     let (ending, code, count) = match &done {

@@ -272,7 +272,11 @@ export async function execute(args, { platform: { fs } }) {
 
 /// Writes to a file with the built-in tool, without an engine; the call's id.
 fn overwrite(home: &Home, name: &str) -> String {
-    let args = serde_json::json!({ "operation": "write", "path": name, "content": "new" });
+    overwrite_with(home, name, "new")
+}
+
+fn overwrite_with(home: &Home, name: &str, content: &str) -> String {
+    let args = serde_json::json!({ "operation": "write", "path": name, "content": content });
     let (result, ran) =
         call(home, "file_operations", &["--policy", "open", "--args", &args.to_string()]);
     assert_eq!(ran.code, Some(0), "{result:#} {}", ran.err);
@@ -304,6 +308,11 @@ fn what_is_kept_is_bounded_as_the_configuration_says() {
     // The control: what is kept comes back.
     assert_eq!(undo(&home, &ids[1]).1.code, Some(0));
     assert_eq!(read(&home, "b").expect("there"), vec![b'b'; 40 << 10]);
+    // Also if it and what is there now are more than is kept: what is put back is needed until then.
+    write(&home, "e", vec![b'e'; 60 << 10]);
+    let both = overwrite_with(&home, "e", &"E".repeat(60 << 10));
+    assert_eq!(undo(&home, &both).1.code, Some(0));
+    assert_eq!(read(&home, "e").expect("there"), vec![b'e'; 60 << 10]);
     // One file that is larger than everything may be is changed, and cannot come back.
     write(&home, "large", vec![0; 101 << 10]);
     let large = overwrite(&home, "large");
