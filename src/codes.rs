@@ -306,6 +306,7 @@ table! {
         "unmountable_path" No "A path cannot be written in a mount." "Rename the folder."
         "mount_gone" Yes "Something that should be mounted is gone." "Try again when nothing else changes the workspace."
         "mount_identity" No "A mount does not lead where it was planned to." "Look who changes the workspace."
+        "workspace_contended" Yes "A call that runs could move a folder away that a mount of this sandbox leads through." "Wait until it has ended, or end it."
         "mounts" No "The mounts cannot be planned." "Read the message."
         "write_pattern" No "No mount can express a write pattern of a rule that grants `code`." "Write `folder/**`."
         "local_file" No "A file of ours cannot be written." "Check the folders of state and cache."

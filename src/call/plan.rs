@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
@@ -15,6 +15,7 @@ use crate::engine::{Engine, UserNamespace};
 use crate::policies::Places;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
+use crate::sandbox::neighbours::Neighbours;
 use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
 use crate::sandbox::planner::{ImageFacts, PlanRequest, View, plan};
 use crate::sandbox::protection::RuntimeKind;
@@ -48,8 +49,16 @@ pub(super) struct Setting<'a> {
 
 /// The caller's own folder for what sandboxes are made from.
 pub(super) fn materials(places: &Places) -> Result<PathBuf, CallError> {
-    let state = places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
-    Ok(state.join("materials"))
+    Ok(state(places)?.join("materials"))
+}
+
+fn state(places: &Places) -> Result<&Path, CallError> {
+    Ok(places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?)
+}
+
+/// Where calls of this caller find each other.
+pub(super) fn neighbours(places: &Places) -> Result<Neighbours, CallError> {
+    Ok(Neighbours::of(state(places)?))
 }
 
 /// Makes the plan.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, put};
 use super::error::CallError;
 use super::place::place_of_command;
-use super::plan::{Setting, make_plan};
+use super::plan::{Setting, make_plan, neighbours};
 use super::record::{End, Record, Starting, Unrecorded};
 use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
@@ -310,7 +310,13 @@ async fn in_sandbox(
         Output::Spoken(streams) => (streams, [false, true]),
     };
     starting.written()?;
-    let call = run::Call { id: id.clone(), plan: plan.clone(), work: decided.work(), umask: 0o022 };
+    let call = run::Call {
+        id: id.clone(),
+        plan: plan.clone(),
+        work: decided.work(),
+        umask: 0o022,
+        neighbours: neighbours(&decided.places)?,
+    };
     let outcome =
         run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog).await;
     // Folders that stayed empty go with the plan's claim on them.

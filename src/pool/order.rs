@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Class, Pool};
 use super::key::{Key, Lane, Wanted};
 use crate::config;
+use crate::sandbox::neighbours::Neighbours;
 use crate::sandbox::plan::SandboxPlan;
 
 /// Everything that a waiting sandbox is made from.
@@ -72,6 +73,12 @@ impl Order {
                 paths: wanted.plan.created_folders.clone(),
             }),
         })
+    }
+
+    /// Where calls of its caller find each other.
+    #[must_use]
+    pub fn neighbours(&self) -> Neighbours {
+        Neighbours::of(&self.state)
     }
 
     /// The pool that it is for.

@@ -45,6 +45,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         .map(|made| claims::bring_back(&made.ledger, &made.paths))
         .transpose()
         .map_err(local("put write folders back"))?;
+    let making = order.neighbours().making(&label, &order.plan).await?;
     let made = now();
     let expires = made + order.settings.ttl;
     let labels = Labels {
@@ -66,6 +67,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         let _ = engine.remove(&id).await;
         return Err(error);
     }
+    drop(making);
     let entry = Entry {
         sandbox: id.as_str().to_owned(),
         label: label.to_string(),

@@ -24,6 +24,7 @@ mod mount_error;
 pub mod mountinfo;
 pub mod mounts;
 mod names;
+pub mod neighbours;
 pub mod order;
 pub mod outcome;
 mod pages;

@@ -201,6 +201,13 @@ pub enum RunError {
         /// How it differs.
         why: &'static str,
     },
+    /// Another call could move what a mount leads through, while that mount is made. Nothing was made.
+    Contended {
+        /// What a mount leads through.
+        path: PathBuf,
+        /// The call that can move it, or needs it.
+        call: String,
+    },
     /// The guest's own standing is weaker than planned. The command was not sent.
     Standing {
         /// What is wrong.
@@ -236,6 +243,11 @@ impl fmt::Display for RunError {
                 "{} in the sandbox is not what was planned ({why}); the command was not sent",
                 target.display()
             ),
+            Self::Contended { path, call } => write!(
+                f,
+                "call {call} can write where this sandbox is made, and could move {} away meanwhile",
+                path.display()
+            ),
             Self::Standing { why } => {
                 write!(f, "the sandbox is weaker than planned ({why}); the command was not sent")
             }
@@ -270,6 +282,7 @@ impl Failure for RunError {
             Self::Engine(error) => error.code(),
             Self::Protocol(_) => "protocol_error",
             Self::Identity { .. } => "mount_identity",
+            Self::Contended { .. } => "workspace_contended",
             Self::Standing { .. } => "sandbox_weaker",
             Self::Guest(_) => "guest_failed",
             Self::GuestLost { .. } => "guest_lost",
@@ -279,13 +292,16 @@ impl Failure for RunError {
     }
 
     fn kind(&self) -> Kind {
-        Kind::Broken
+        match self {
+            Self::Contended { .. } => Kind::Busy,
+            _ => Kind::Broken,
+        }
     }
 
     fn fault(&self) -> Fault {
         match self {
             Self::Engine(error) => error.fault(),
-            Self::Protocol(_) => Fault::Command,
+            Self::Protocol(_) | Self::Contended { .. } => Fault::Command,
             Self::Identity { .. } | Self::Standing { .. } => Fault::Engine,
             Self::Guest(_) => Fault::Runner,
             Self::GuestLost { .. } | Self::GuestSilent | Self::Local { .. } => Fault::Engine,
@@ -295,7 +311,7 @@ impl Failure for RunError {
     fn retry(&self) -> Retry {
         match self {
             Self::Engine(error) => error.retry(),
-            Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
+            Self::Contended { .. } | Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
             Self::Protocol(_)
             | Self::Identity { .. }
             | Self::Standing { .. }
@@ -311,6 +327,9 @@ impl Failure for RunError {
                 "something changed the workspace, or put a link in it, while the sandbox was made; look at that path"
                     .to_owned(),
             ),
+            Self::Contended { call, .. } => Some(format!(
+                "that folder became hidden or protected while {call} ran; wait until it has ended (`runner ps`), or end it"
+            )),
             Self::Standing { .. } => {
                 Some("the engine or its runtime does not apply the settings it was given".to_owned())
             }

@@ -204,8 +204,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             View::Program(_) => gitdirs::GitDirs::default(),
         };
         let own = own_mounts(request, &user);
-        let toolchains =
-            toolchains.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let toolchains = toolchains.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (toolchains, git, own)
     });
     // Folders that were made go with their claim if what follows fails.
@@ -290,10 +289,7 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice) -> Toolchains {
 }
 
 /// The mounts of the workspace, where it is seen. It may make folders.
-fn own_mounts(
-    request: &PlanRequest<'_>,
-    user: &UserChoice,
-) -> Result<WorkspaceMounts, MountError> {
+fn own_mounts(request: &PlanRequest<'_>, user: &UserChoice) -> Result<WorkspaceMounts, MountError> {
     match request.view {
         View::Workspace => plan_mounts(
             request.workspace,

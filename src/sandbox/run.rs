@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::cancel::Cancel;
 pub use super::identity::Expectation;
 use super::kept::Kept;
+use super::neighbours::{Held, Neighbours};
 use super::order::order;
 use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
@@ -60,6 +61,8 @@ pub struct Call {
     pub work: Work,
     /// Permission bits that new files never get.
     pub umask: u32,
+    /// Calls beside this one.
+    pub neighbours: Neighbours,
 }
 
 /// Where a call's streams come from and go to.
@@ -215,6 +218,7 @@ impl Planned {
             deadline: now() + wall + LIFE_SLACK,
             purpose: Purpose::Call,
         };
+        let making = self.call.neighbours.making(&self.call.id, &self.call.plan).await?;
         let line = self.engine.line().await?;
         self.watchdog.asked(&line);
         let id = self.engine.create(line, &self.call.plan, &self.prepared, &labels, &[]).await?;
@@ -232,7 +236,7 @@ impl Planned {
             create: prepared_at.elapsed(),
             ..Phases::default()
         };
-        Ok(Created { planned: self, id, wire, phases })
+        Ok(Created { planned: self, id, wire, phases, making })
     }
 }
 
@@ -242,6 +246,8 @@ pub struct Created {
     id: SandboxId,
     wire: Wire,
     phases: Phases,
+    /// Nobody moves what is being mounted.
+    making: Option<Held>,
 }
 
 impl Created {
@@ -280,7 +286,8 @@ impl Created {
             Ok(ready.seen)
         });
         self.phases.check = ready_at.elapsed();
-        let Self { planned, id, wire, phases } = self;
+        let Self { planned, id, wire, phases, making } = self;
+        drop(making);
         let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
             Ok(seen) => {
@@ -317,6 +324,10 @@ impl Proved {
         let Self { engine, call, mut watchdog, woken } = self;
         let Woken { id, mut wire, seen, mut phases, image_digest, waited } = woken;
         let limits = call.plan.limits;
+        let _running = match call.neighbours.running(&call.id, &call.plan).await {
+            Ok(running) => running,
+            Err(error) => return Err(abandon(engine.as_ref(), &id, error).await),
+        };
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));
         let stdin = if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null };

@@ -8,7 +8,7 @@ use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
 use runner::sandbox::run::{Call, Streams, run};
 
-use crate::engine::{argv, block_on, call, plan, workspace};
+use crate::engine::{argv, block_on, call, neighbours, plan, workspace};
 
 /// Names the call of a helper process.
 const ID: &str = "RUNNER_TEST_CALL";
@@ -23,7 +23,8 @@ fn helper() {
         let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sh", "-c", "sleep 1"]);
-        let call = Call { id, plan: plan(folder.path()), work, umask: 0o022 };
+        let call =
+            Call { id, plan: plan(folder.path()), work, umask: 0o022, neighbours: neighbours() };
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
         run(engine, call, Streams::default(), &mut cancel, program).await.unwrap();
     });
@@ -122,7 +123,13 @@ fn a_killed_container_is_an_error_and_leaves_nothing() {
         let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sleep", "30"]);
-        let call = Call { id: id.clone(), plan: plan(folder.path()), work, umask: 0o022 };
+        let call = Call {
+            id: id.clone(),
+            plan: plan(folder.path()),
+            work,
+            umask: 0o022,
+            neighbours: neighbours(),
+        };
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
         let killer = async {
             tokio::time::sleep(Duration::from_millis(1500)).await;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use runner::engine::{CallId, Docker, Engine};
 use runner::sandbox::cancel::Cancel;
+use runner::sandbox::neighbours::Neighbours;
 use runner::sandbox::outcome::{Outcome, RunError, Verdict};
 use runner::sandbox::plan::{
     Access, Identity, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
@@ -26,6 +27,11 @@ fn mount(source: &str, target: &str, access: Access, role: MountRole) -> Option<
         identity: Identity { dev: meta.dev(), ino: meta.ino() },
         role,
     })
+}
+
+/// A place where nobody else runs.
+pub fn neighbours() -> Neighbours {
+    Neighbours::of(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
 /// A plan with the host's programs and one writable workspace.
@@ -93,7 +99,8 @@ pub async fn call_with(
     cancel: &mut Cancel,
 ) -> Result<Outcome, RunError> {
     let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
-    let call = Call { id: CallId::fresh().unwrap(), plan, work, umask: 0o022 };
+    let call =
+        Call { id: CallId::fresh().unwrap(), plan, work, umask: 0o022, neighbours: neighbours() };
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
     run(engine, call, streams, cancel, program).await
 }
@@ -103,7 +110,7 @@ pub fn call_as(id: &CallId, plan: SandboxPlan, work: Work) -> Result<Outcome, Ru
     block_on(async {
         let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
         let (_canceller, mut cancel) = Cancel::pair();
-        let call = Call { id: id.clone(), plan, work, umask: 0o022 };
+        let call = Call { id: id.clone(), plan, work, umask: 0o022, neighbours: neighbours() };
         let program = Path::new(env!("CARGO_BIN_EXE_runner"));
         run(engine, call, Streams::default(), &mut cancel, program).await
     })

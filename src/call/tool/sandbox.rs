@@ -21,7 +21,7 @@ use super::within::{Ran, Within};
 use crate::approvals::Terms;
 use crate::broker::{self, Authority, Events, Job};
 use crate::call::CallError;
-use crate::call::plan::{Setting, make_plan};
+use crate::call::plan::{Setting, make_plan, neighbours};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
@@ -100,7 +100,8 @@ pub(super) async fn run_job(
     streams.talk = Some(talk);
     let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
     let Start { work, umask, .. } = prestart;
-    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask };
+    let neighbours = neighbours(&scene.places)?;
+    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask, neighbours };
     let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
     let events = Arc::clone(recorded) as Arc<dyn Events>;

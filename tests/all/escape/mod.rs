@@ -26,6 +26,7 @@
 //! | 26 | floods and slow peers | `row26_floods` |
 //! | 31 | tool changed after approval | `row31_changed` |
 //! | 35 | terminal and log injection | `row35_terminal` |
+//! | 41 | the workspace changes under a sandbox | `row41_moved`; while it waits, in `pool` |
 
 mod harness;
 mod mounts;
@@ -49,4 +50,5 @@ mod row24_probes;
 mod row26_floods;
 mod row31_changed;
 mod row35_terminal;
+mod row41_moved;
 mod seat;
