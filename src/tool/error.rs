@@ -24,7 +24,7 @@ pub enum ToolError {
         /// Folders that could not be looked into.
         findings: Vec<Finding>,
         /// The switch that keeps tools of the user and of the workspace from being found.
-        unloaded: Option<(&'static str, Source)>,
+        unloaded: Option<Box<(&'static str, Source)>>,
     },
     /// A folder that the caller named cannot be looked into.
     Folder {
@@ -184,7 +184,8 @@ impl Failure for ToolError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unknown { unloaded: Some((key, source)), .. } => {
+            Self::Unknown { unloaded: Some(switch), .. } => {
+                let (key, source) = switch.as_ref();
                 let file = source.file.as_deref().unwrap_or_default();
                 let place = format!("{file}:{}", source.line.unwrap_or_default());
                 Some(format!(

@@ -330,7 +330,7 @@ impl Library {
                 name: name.clone(),
                 known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
                 findings: self.findings.iter().chain(self.of_server(name)).cloned().collect(),
-                unloaded: self.unloaded.clone(),
+                unloaded: self.unloaded.clone().map(Box::new),
             }),
             _ => Err(ToolError::Twice { name: name.clone(), places: places() }),
         }
