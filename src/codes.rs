@@ -3,10 +3,14 @@
 //! Duty: what each word means, whether the same call can succeed later without a change, and the next step. The
 //! parts that raise them have the sentences for the case at hand; this is what a program or a person looks
 //! up. A test finds every code in the source and holds this list complete; another holds the README equal to
-//! it. Findings in files have codes of their own, which stand beside their place and are not listed.
+//! it. Findings in files have codes of their own, in a list of their own: [`FINDINGS`].
 //!
 //! Tools throw errors with codes of their own. The words that authors commonly use are in the last group, in
 //! our spelling: [`find`] reads `RATE_LIMIT_EXCEEDED` as `rate_limit_exceeded`.
+
+mod findings;
+
+pub use findings::FINDINGS;
 
 /// Where a code comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,7 +150,7 @@ table! {
         "too_deep" No "Commands in commands are nested too deep to be judged." "Nest less."
     }
     Request {
-        "access_denied" No "The policy, or the tool's own permissions, do not allow it." "Ask for it in the tool's permissions, under a policy that allows it."
+        "access_denied" No "The policy, or the tool's own permissions, do not allow it." "Leave it out, or use a policy, and permissions of the tool, that allow it."
         "approval_needed" No "The policy, the tool or its tier wants somebody's approval first." "Answer at a terminal, or `runner approve ID` and then `--approve ID`."
         "approval_denied" No "A person said never to this call." "Whoever said so can take it back: `runner approve ID`."
         "path_escape" No "The path leads out of the workspace, or its content may belong elsewhere." "Use a path that stays inside, and no link out."
@@ -163,7 +167,7 @@ table! {
         "invalid_argument" No "The request cannot be meant like this." "Read what the message says of its form."
         "no_space" No "There is no room left on the disk, or too little to go on." "Free some."
         "io_error" No "The operating system failed." "Read the message; check disk and permissions."
-        "timeout" Yes "It took longer than it may." "Raise `limits.wall` or `timeout`, or do less."
+        "timeout" Yes "It took longer than it may." "Raise what set the time (`limits.wall`, `timeout`, `maxExecutionTime` or `--timeout`), or do less."
         "cancelled" No "Somebody ended it, or the call is ending." "Nothing to do."
         "program_not_found" No "There is no such program in the sandbox." "Install it, put it on PATH, or name an image that has it."
         "engine_error" Yes "The sandbox of a command could not be made, or broke." "Try again; then look at the engine's log."
@@ -196,7 +200,7 @@ table! {
         "compiler_depth" No "The source is nested too deeply to compile." "Split deep expressions."
         "compiler_crashed" No "The compiler broke." "Report it, with the tool."
         "compiler_process" Yes "The compiler could not be started or talked to." "Try again."
-        "invalid_arguments" No "The arguments are not those that the schema describes." "Mend each listed pointer; `runner tool info NAME` shows the schema."
+        "invalid_arguments" No "The arguments are not those that the schema describes." "Mend what the message names, or each listed pointer; `runner tool info NAME` shows the schema."
         "invalid_result" No "The result is not what `returns` describes." "Mend the code or the schema."
         "invalid_tool" No "The module or the code exports nothing that can run." "Export `execute`, or `tool` with its parts."
         "load_failed" No "The code failed while it was loaded." "Read the stack: it is the author's source."
@@ -240,6 +244,7 @@ table! {
         "signalled" No "The command was ended by a signal that was not ours." "Read its output."
         "oom" No "It wanted more memory than it had." "Raise `limits.memory`, or use less."
         "limit" No "A limit other than time or memory ended it." "The message names the limit; raise it, or use less."
+        "total_time_exceeded" No "With its waiting and its retries the call took longer than it may." "Raise `limits.totalTime` of the configuration, or retry less."
         "output_closed" No "Nobody read the output any more." "Keep the pipe open."
         "not_executable" No "The program cannot be executed." "Check its mode and format."
         "no_cwd" No "The working folder cannot be entered." "Use a folder that may be read."

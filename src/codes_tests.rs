@@ -80,6 +80,40 @@ fn every_code_in_the_source_is_listed() {
     assert!(missing.is_empty(), "not in the list: {missing:?}");
 }
 
+/// A finding is added to a report, or made, with its code as a literal. What the source spells is listed, and what is
+/// listed the source spells.
+#[test]
+fn every_code_of_a_finding_is_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut added = BTreeSet::new();
+    let mut spelled = BTreeSet::new();
+    let calls = ["report.add(", "self.add(", "report.add_hidden(", "code: "];
+    for folder in ["policy", "policies", "config", "tool", "compiler", "mcp"] {
+        for path in files(&root.join(folder), "rs") {
+            let part = |word| path.components().any(|part| part.as_os_str() == word);
+            if part("tests") || part("benches") || part("builtin") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
+            for call in calls.iter().flat_map(|call| text.split(call).skip(1)) {
+                let call = call.trim_start();
+                let word = call.strip_prefix('"').and_then(|call| call.split('"').next());
+                added.extend(word.map(str::to_owned));
+            }
+            spelled.extend(literals(text));
+        }
+    }
+    let listed: BTreeSet<String> = FINDINGS.iter().map(|(code, _)| (*code).to_owned()).collect();
+    assert_eq!(listed.len(), FINDINGS.len(), "one stands twice");
+    assert!(FINDINGS.is_sorted_by_key(|(code, _)| *code));
+    assert!(added.len() > 40, "the source is not read as it is written any more: {added:?}");
+    let missing: Vec<_> = added.difference(&listed).collect();
+    assert!(missing.is_empty(), "not in the list: {missing:?}");
+    let stale: Vec<_> = listed.difference(&spelled).collect();
+    assert!(stale.is_empty(), "nobody says: {stale:?}");
+}
+
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {

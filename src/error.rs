@@ -5,6 +5,7 @@
 //! next step.
 
 use std::fmt;
+use std::time::Duration;
 
 use runner_policy::finding::Finding;
 use serde::Serialize;
@@ -61,6 +62,10 @@ pub trait Failure: fmt::Display {
     /// Whether trying again can help.
     fn retry(&self) -> Retry {
         Retry::CannotHelp
+    }
+    /// How long to wait before that, where it is known.
+    fn retry_after(&self) -> Option<Duration> {
+        None
     }
     /// The next step, in one line.
     fn hint(&self) -> Option<String> {
@@ -147,6 +152,9 @@ impl Error {
             message: failure.to_string(),
             fault: failure.fault(),
             recoverable: failure.retry() == Retry::CanHelp,
+            retry_after_ms: failure
+                .retry_after()
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             suggestion: failure.hint(),
             findings: failure.findings().to_vec(),
         }
@@ -164,6 +172,9 @@ pub struct ErrorRecord {
     pub fault: Fault,
     /// Whether trying again can help.
     pub recoverable: bool,
+    /// How long to wait before that, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     /// The next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,

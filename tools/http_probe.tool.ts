@@ -36,10 +36,13 @@ export const tool: Tool<Args, Result> = {
     "report, not an error. Needs a policy whose `net` allows the targets.",
   category: "api",
   securityTier: "external_api",
+  documentation: "tools/README.md",
   capabilities: [{ action: "probe", description: "Send GET or HEAD requests", requiresConfirmation: false, estimatedTime: 1000 }],
   permissions: { autoAccept: true, riskLevel: "low" },
   net: ["GET,HEAD https://*:*/**", "GET,HEAD http://*:*/**"],
   costInfo: { model: "free" },
+  // One that does not answer is a row of the report, not an error that trying again would mend.
+  retry: { maxAttempts: 1 },
   tags: ["http", "status"],
   files: { read: [] },
   timeout: "2m",

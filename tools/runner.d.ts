@@ -344,7 +344,7 @@ interface Tool<Args = any, Result = unknown> {
   category?: ToolCategory;
   /** How far it reaches. Must cover what it asks for; left out, it is what it asks for. */
   securityTier?: ToolSecurityTier;
-  /** Where more is written. */
+  /** Where more is written: an address, or a file of the repository that the tool is in. */
   documentation?: string;
   /** `false` hides it. */
   enabled?: boolean;

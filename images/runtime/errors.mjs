@@ -106,11 +106,12 @@ export function cut(string, limit = MAX_TEXT) {
 }
 
 /**
- * Any thrown value as the `error` of a result: `{name, message, code, stack?, data?, recoverable}`.
+ * Any thrown value as the `error` of a result: `{name, message, code, stack?, data?, recoverable?}`. Whether trying again
+ * can help is said only if the value says it: the host knows it of the codes that are in its list.
  * Never throws, whatever the value does when it is looked at.
  */
 export function describe(thrown, code = "tool_failed") {
-  const out = { __proto__: null, name: "Error", message: "", code, stack: undefined, data: undefined, recoverable: false };
+  const out = { __proto__: null, name: "Error", message: "", code, stack: undefined, data: undefined, recoverable: undefined };
   try {
     if (!isObject(thrown)) {
       out.message = cut(`the tool threw ${thrown === undefined ? "undefined" : `${typeof thrown === "string" ? "" : `a ${typeof thrown}: `}${display(thrown)}`}`);
@@ -127,7 +128,8 @@ export function describe(thrown, code = "tool_failed") {
     if (typeof given === "string" && given !== "") out.code = cut(given, 128);
     if (typeof given === "number" && safe.isFinite(given)) out.code = safe.text(given);
     if (typeof stack === "string") out.stack = cut(readable(stack) + causes(thrown));
-    if (peek(thrown, "recoverable") === true) out.recoverable = true;
+    const recoverable = peek(thrown, "recoverable");
+    if (typeof recoverable === "boolean") out.recoverable = recoverable;
     out.data = details(thrown);
   } catch {
     // A value that breaks even this gets the text below: silence would be worse.

@@ -205,7 +205,7 @@ function retryOf(tool) {
 
 /** An error is tried again if its code is listed, or, without a list, if it calls itself recoverable. */
 function mayRetry(policy, { error }) {
-  if (policy.codes === undefined) return error.recoverable;
+  if (policy.codes === undefined) return error.recoverable === true;
   for (let i = 0; i < policy.codes.length; i += 1) if (policy.codes[i] === error.code) return true;
   return false;
 }

@@ -11,6 +11,7 @@ use super::Redactor;
 use super::actor::Actor;
 
 use crate::engine::CallId;
+use crate::exit::{Ending, ExitCode, Status};
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +118,12 @@ pub struct Started {
     /// The arguments of the tool, without secrets.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub args: Value,
+    /// How it ended for its caller, if it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// The exit code that the caller saw, if it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitCode>,
 }
 
 impl Started {
@@ -154,6 +161,8 @@ impl Started {
                 .collect(),
             tool: None,
             args: Value::Null,
+            status: None,
+            exit: None,
         }
     }
 
@@ -184,6 +193,8 @@ impl Started {
             effects: Vec::new(),
             tool: Some(tool),
             args,
+            status: None,
+            exit: None,
         }
     }
 
@@ -208,6 +219,8 @@ impl Started {
             effects: Vec::new(),
             tool: None,
             args: Value::Null,
+            status: None,
+            exit: None,
         }
     }
 
@@ -218,6 +231,12 @@ impl Started {
         self.code = code;
         self.message = message;
         self
+    }
+
+    /// With what its caller sees of the refusal: a limit that is met is no denial.
+    #[must_use]
+    pub fn ending(self, ending: &Ending) -> Self {
+        Self { status: Some(ending.status), exit: Some(ending.exit), ..self }
     }
 }
 
@@ -231,6 +250,9 @@ pub struct Ended {
     /// The stable code of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// `policy/id` of the rule that ended it, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// Milliseconds from the decision to the end.
     pub duration_ms: u64,
     /// What it cost, in millionths of a US dollar, if that is known.

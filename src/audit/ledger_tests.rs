@@ -30,6 +30,7 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
             status: json!(status),
             exit,
             code,
+            rule: None,
             cost_microdollars: None,
             duration_ms: 1,
             detail: Value::Null,

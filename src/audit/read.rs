@@ -54,9 +54,15 @@ pub struct Summary {
     pub tool: Option<String>,
     /// Who called.
     pub actor: Actor,
+    /// The arguments of a tool, without secrets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub args: Value,
     /// What it cost, in millionths of a US dollar, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_microdollars: Option<u64>,
+    /// What it came to.
+    #[serde(skip)]
+    pub outcome: Outcome,
 }
 
 /// A record with what seals it.
@@ -101,6 +107,8 @@ pub enum Outcome {
     Denied,
     /// It needs approval.
     NeedsApproval,
+    /// It was not started for another reason: a limit was met, somebody cancelled it, something broke.
+    Held,
 }
 
 impl Filter {
@@ -117,20 +125,20 @@ impl Filter {
     }
 
     fn takes(&self, call: &Summary) -> bool {
-        self.outcomes.is_none_or(|outcomes| outcomes.contains(&call.outcome()))
+        self.outcomes.is_none_or(|outcomes| outcomes.contains(&call.outcome))
             && self.tool.as_ref().is_none_or(|tool| call.tool.as_ref() == Some(tool))
             && self.actor.as_ref().is_none_or(|actor| call.actor.is(actor))
     }
 }
 
-impl Summary {
-    /// What it came to.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        match self.status.as_str() {
-            word if word == Status::Denied.word() => Outcome::Denied,
-            word if word == Status::NeedsApproval.word() => Outcome::NeedsApproval,
-            _ => Outcome::Ran,
+impl Outcome {
+    /// Of a call that began and ended so.
+    fn of(first: Kind, status: &str) -> Self {
+        match status {
+            word if word == Status::Denied.word() => Self::Denied,
+            word if word == Status::NeedsApproval.word() => Self::NeedsApproval,
+            _ if first == Kind::Refused => Self::Held,
+            _ => Self::Ran,
         }
     }
 }
@@ -320,6 +328,10 @@ fn summary(first: &Row, end: Option<&Row>) -> Summary {
     let refused =
         |status: Status, exit: ExitCode| (status.word().to_owned(), Some(exit.get().into()));
     let (status, exit) = match (first.kind, end) {
+        (Kind::Refused, _) if first.body["status"].is_string() => {
+            (text(&first.body, "status"), first.body["exit"].as_u64())
+        }
+        // Records of before do not say what the caller saw.
         (Kind::Refused, _) if first.body["decision"] == "ask" => {
             refused(Status::NeedsApproval, ExitCode::APPROVAL_NEEDED)
         }
@@ -328,7 +340,9 @@ fn summary(first: &Row, end: Option<&Row>) -> Summary {
         (_, Some(end)) => (text(&end.body, "status"), end.body["exit"].as_u64()),
         (_, None) => ("running".to_owned(), None),
     };
+    let rule = first.body["rule"]["id"].as_str();
     Summary {
+        outcome: Outcome::of(first.kind, &status),
         call: first.call.clone(),
         at: first.at,
         status,
@@ -336,11 +350,13 @@ fn summary(first: &Row, end: Option<&Row>) -> Summary {
         duration_ms: end.and_then(|end| end.body["duration_ms"].as_u64()),
         code: text(&first.body, "code"),
         error: end.and_then(|end| end.body["code"].as_str()).map(str::to_owned),
-        rule: first.body["rule"]["id"].as_str().map(str::to_owned),
+        // A tool is decided while it runs: the rule that ended it comes with its end.
+        rule: rule.or(end.and_then(|end| end.body["rule"].as_str())).map(str::to_owned),
         command: text(&first.body, "command"),
         workspace: text(&first.body, "workspace"),
         tool: first.body["tool"]["name"].as_str().map(str::to_owned),
         actor: Actor::of_body(&first.body),
+        args: first.body["args"].clone(),
         cost_microdollars: end.and_then(|end| end.body["cost_microdollars"].as_u64()),
     }
 }

@@ -21,12 +21,31 @@ pub struct Stats {
     pub success: Option<f64>,
     /// How long those took that ended.
     pub duration_ms: Option<Times>,
-    /// Refused calls, by rule, or by code where no rule decided.
+    /// The same of each tool.
+    pub tools: Vec<OfTool>,
+    /// Denied calls, by the rule that denied them.
     pub denials: Vec<(String, u64)>,
+    /// Denied calls that no rule is about, by code.
+    pub denials_without_rule: Vec<(String, u64)>,
+    /// Calls that were not started though nobody denied them, by code: a limit, a missing approval.
+    pub held: Vec<(String, u64)>,
     /// Refused requests of tools, by rule, or by code where no rule decided.
     pub requests: Vec<(String, u64)>,
     /// US dollars by day (UTC), oldest first, where a cost is known.
     pub cost_by_day: Vec<(String, f64)>,
+}
+
+/// Figures over the calls of one tool.
+#[derive(Debug, Serialize)]
+pub struct OfTool {
+    /// Its name.
+    pub tool: String,
+    /// Calls.
+    pub calls: u64,
+    /// The part of those that ran to an end which was a success.
+    pub success: Option<f64>,
+    /// How long those took that ended.
+    pub duration_ms: Option<Times>,
 }
 
 /// Times in milliseconds.
@@ -79,28 +98,56 @@ struct Counted {
     ids: HashSet<String>,
     statuses: HashMap<String, u64>,
     denials: HashMap<String, u64>,
+    denials_without_rule: HashMap<String, u64>,
+    held: HashMap<String, u64>,
     requests: HashMap<String, u64>,
+    all: Runs,
+    tools: HashMap<String, Runs>,
+    costs: BTreeMap<String, u64>,
+}
+
+/// How calls went.
+#[derive(Default)]
+struct Runs {
+    calls: u64,
     times: Vec<u64>,
     ended: u64,
     succeeded: u64,
-    costs: BTreeMap<String, u64>,
+}
+
+impl Runs {
+    fn count(&mut self, call: &Summary) {
+        self.calls += 1;
+        self.times.extend(call.duration_ms);
+        if call.outcome == Outcome::Ran && call.duration_ms.is_some() {
+            self.ended += 1;
+            self.succeeded += u64::from(call.status == Status::Completed.word());
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a part is a figure to read")]
+    fn success(&self) -> Option<f64> {
+        (self.ended > 0).then(|| self.succeeded as f64 / self.ended as f64)
+    }
 }
 
 impl Counted {
     fn count(&mut self, call: Summary) {
         *self.statuses.entry(call.status.clone()).or_default() += 1;
-        match call.outcome() {
-            Outcome::Denied | Outcome::NeedsApproval => {
-                let by = call.rule.or(call.error).unwrap_or(call.code);
-                *self.denials.entry(by).or_default() += 1;
-            }
-            Outcome::Ran if call.duration_ms.is_some() => {
-                self.ended += 1;
-                self.succeeded += u64::from(call.status == Status::Completed.word());
-            }
-            Outcome::Ran => {}
+        self.all.count(&call);
+        if let Some(tool) = &call.tool {
+            self.tools.entry(tool.clone()).or_default().count(&call);
         }
-        self.times.extend(call.duration_ms);
+        let code = call.error.unwrap_or(call.code);
+        let counts = match (call.outcome, call.rule) {
+            (Outcome::Denied, Some(rule)) => Some((&mut self.denials, rule)),
+            (Outcome::Denied, None) => Some((&mut self.denials_without_rule, code)),
+            (Outcome::NeedsApproval | Outcome::Held, _) => Some((&mut self.held, code)),
+            (Outcome::Ran, _) => None,
+        };
+        if let Some((counts, by)) = counts {
+            *counts.entry(by).or_default() += 1;
+        }
         if let (Some(cost), Ok(at)) = (call.cost_microdollars, Timestamp::from_millisecond(call.at))
         {
             *self.costs.entry(at.strftime("%Y-%m-%d").to_string()).or_default() += cost;
@@ -108,14 +155,28 @@ impl Counted {
         self.ids.insert(call.call);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "parts and dollars are figures to read")]
+    #[expect(clippy::cast_precision_loss, reason = "dollars are a figure to read")]
     fn stats(self) -> Stats {
+        let mut tools: Vec<OfTool> = self
+            .tools
+            .into_iter()
+            .map(|(tool, runs)| OfTool {
+                tool,
+                calls: runs.calls,
+                success: runs.success(),
+                duration_ms: Times::of(runs.times),
+            })
+            .collect();
+        tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
         Stats {
             calls: self.ids.len() as u64,
             statuses: sorted(self.statuses),
-            success: (self.ended > 0).then(|| self.succeeded as f64 / self.ended as f64),
-            duration_ms: Times::of(self.times),
+            success: self.all.success(),
+            duration_ms: Times::of(self.all.times),
+            tools,
             denials: sorted(self.denials),
+            denials_without_rule: sorted(self.denials_without_rule),
+            held: sorted(self.held),
             requests: sorted(self.requests),
             cost_by_day: self
                 .costs

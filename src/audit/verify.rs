@@ -25,6 +25,7 @@ use super::event::Kind;
 use super::ledger::link_of;
 use super::seal::{self, Head, Public, Seal};
 use crate::store::StoreError;
+use crate::text::counted;
 
 /// Appends that a head may lag by: as many processes must have died between an append and the head, with
 /// nobody appending after them.
@@ -91,6 +92,8 @@ pub enum Problem {
     Unended,
     /// Requests that are not recorded.
     Requests,
+    /// No key to hold signatures to.
+    Key,
 }
 
 impl Problem {
@@ -106,6 +109,7 @@ impl Problem {
             Self::Head => "head",
             Self::Unended => "unended",
             Self::Requests => "requests",
+            Self::Key => "key",
         }
     }
 }
@@ -226,6 +230,8 @@ struct Walk {
     named: Option<Link>,
     /// Appends after the one that the head names.
     lag: u64,
+    /// Signatures that no key is there for.
+    unheld: u64,
     records: u64,
     aborted: u64,
     calls: HashMap<String, Called>,
@@ -243,6 +249,7 @@ impl Walk {
             open: None,
             named: None,
             lag: 0,
+            unheld: 0,
             records: 0,
             aborted: 0,
             calls: HashMap::new(),
@@ -318,7 +325,11 @@ impl Walk {
         self.open = None;
         let first = row.seq.saturating_sub(vouches).saturating_add(1);
         let stretch = Stretch { first, last: row.seq, link };
-        if !self.public.is_some_and(|public| seal::vouches(&public, stretch, signature)) {
+        let Some(public) = self.public else {
+            self.unheld += 1;
+            return;
+        };
+        if !seal::vouches(&public, stretch, signature) {
             let message = format!("the signature of record {} was not made with the key", row.seq);
             self.find(row.seq, &row.call, Problem::Added, message);
         } else if first > open.0 {
@@ -366,6 +377,13 @@ impl Walk {
             let message = format!("nobody with the key vouches for record {seq}");
             self.find(seq, &call, Problem::Added, message);
         }
+        if self.unheld > 0 {
+            let message = format!(
+                "the key is missing: {} of this ledger cannot be checked, so nothing shows who wrote them",
+                counted(usize::try_from(self.unheld).unwrap_or(usize::MAX), "signature")
+            );
+            self.find(self.after + 1, "", Problem::Key, message);
+        }
         self.hold_to(head);
         let unended: Vec<(i64, String)> = self
             .calls
@@ -405,6 +423,8 @@ impl Walk {
                 let message = "the head was not written by this program";
                 return self.find(end, "", Problem::Head, message.to_owned());
             }
+            // That the key is missing is told, once.
+            Head::Signed(..) if self.unheld > 0 => return,
             Head::Signed(_, public) if Some(*public) != self.public => {
                 let message = "the head was signed with another key";
                 return self.find(end, "", Problem::Head, message.to_owned());

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use runner_policy::decide::RuleRef;
-use runner_policy::{Decision, Verdict};
+use runner_policy::{Code as Why, Decision, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+
+use crate::tool::PERMISSIONS;
 
 macro_rules! codes {
     ($($name:ident $word:literal $about:literal)*) => {
@@ -164,8 +166,29 @@ impl Refusal {
         };
         let mut refusal = Self::new(code, message);
         refusal.rule = decision.rule.clone().map(Box::new);
+        refusal.suggestion = advice(code, decision);
         refusal
     }
+}
+
+/// The list that would have to hold it, and whose; `None` where a rule denies it, which no list undoes.
+fn advice(code: Code, decision: &Decision) -> Option<String> {
+    let list = match decision.code {
+        Why::NoRule if code == Code::NetDenied => "net",
+        Why::PathNotReadable => "files.read",
+        Why::PathNotWritable => "files.write",
+        Why::EnvDenied => "env.accept",
+        Why::NoRule | Why::UnknownProgram => "commands",
+        _ => return None,
+    };
+    let whose = &decision.said_by;
+    Some(match whose.strip_prefix(PERMISSIONS) {
+        Some(tool) => {
+            let list = if list == "commands" { "permissions.allowlist" } else { list };
+            format!("the tool {tool} does not ask for it: its `{list}` must hold it")
+        }
+        None => format!("`{list}` of the policy `{whose}` must hold it; --policy chooses another"),
+    })
 }
 
 impl fmt::Display for Refusal {

@@ -87,6 +87,8 @@ pub struct Brokered {
     pub refused: Option<Code>,
     /// The rule that decided, if one is known.
     pub rule: Option<RuleRef>,
+    /// The next step that it was refused with.
+    pub suggestion: Option<String>,
     /// Bytes of its body.
     pub bytes_in: u64,
     /// Bytes that it was answered with.

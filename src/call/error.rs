@@ -138,6 +138,10 @@ impl Failure for CallError {
         self.inner().map_or(Retry::CannotHelp, Failure::retry)
     }
 
+    fn retry_after(&self) -> Option<std::time::Duration> {
+        self.inner().and_then(Failure::retry_after)
+    }
+
     fn hint(&self) -> Option<String> {
         match (self.inner(), self) {
             (Some(inner), _) => inner.hint(),

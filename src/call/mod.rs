@@ -10,6 +10,7 @@
 //! nothing runs whose start was not recorded. Non-goals: what each phase does; its part knows.
 
 mod approval;
+mod clock;
 mod error;
 mod grants;
 mod line;

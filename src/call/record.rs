@@ -43,6 +43,8 @@ pub(crate) struct End {
     pub ending: Ending,
     /// The stable code of what went wrong.
     pub code: Option<String>,
+    /// `policy/id` of the rule that ended it, if one did.
+    pub rule: Option<String>,
     /// What it cost, in millionths of a US dollar, if that is known.
     pub cost: Option<u64>,
     /// How it ran.
@@ -55,6 +57,7 @@ impl End {
         Self {
             ending: Ending::of_kind(error.kind(), error.code()),
             code: Some(error.code().to_owned()),
+            rule: None,
             cost: None,
             detail: Value::Null,
         }
@@ -134,9 +137,9 @@ impl Record {
         self.ledger.store()
     }
 
-    /// It may not run.
-    pub fn refused(&mut self, started: &Started) -> Result<(), CallError> {
-        self.append(Event::Refused(started))
+    /// It may not run, and ends so for its caller.
+    pub fn refused(&mut self, started: Started, ending: &Ending) -> Result<(), CallError> {
+        self.append(Event::Refused(&started.ending(ending)))
     }
 
     /// It starts now.
@@ -151,6 +154,7 @@ impl Record {
             status: json!(end.ending.status),
             exit: end.ending.exit.get(),
             code: end.code,
+            rule: end.rule,
             cost_microdollars: end.cost,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             detail: end.detail,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use runner_policy::effect::Class;
+use runner_policy::limits::Limit;
 use runner_policy::model::Verdict;
 use serde_json::{Value, json};
 
 use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, put};
+use super::clock::Clock;
 use super::error::CallError;
 use super::place::place_of_command;
 use super::plan::{Setting, make_plan, neighbours};
@@ -106,7 +108,8 @@ pub(super) fn gate(
             Err(error) => {
                 let refused = started(decided, None)?;
                 let (code, message) = (error.code(), error.to_string());
-                call.open()?.refused(&refused.refused(Verdict::Deny, code, message))?;
+                let ending = Ending::of_kind(error.kind(), code);
+                call.open()?.refused(refused.refused(Verdict::Deny, code, message), &ending)?;
                 return Err(error);
             }
         }
@@ -162,7 +165,7 @@ pub(super) fn refuse(
         let message = why.error("this command").message;
         started = started.refused(Verdict::Deny, why.code(), message);
     }
-    record.refused(&started)?;
+    record.refused(started, &ending_of_refusal(decided, why))?;
     refused(&id, decided, why)
 }
 
@@ -185,6 +188,7 @@ pub(super) async fn carry_out(
         Ok(result) => End {
             ending: result.ending.clone(),
             code: result.error.as_ref().map(|error| error.code.clone()),
+            rule: None,
             cost: None,
             detail: result.metadata.clone(),
         },
@@ -207,6 +211,13 @@ fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Started, CallEr
     ))
 }
 
+/// How a call ends that may not run.
+fn ending_of_refusal(decided: &Decided, why: Option<&Unapproved>) -> Ending {
+    let decision = &decided.decision;
+    let kind = if decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
+    why.map_or_else(|| Ending::of_kind(kind, decision.code.word()), Unapproved::ending)
+}
+
 /// The result of a call that may not run.
 fn refused(
     id: &CallId,
@@ -216,12 +227,10 @@ fn refused(
     let explanation = decided.explain()?;
     let mut error =
         ErrorObject::of_decision(&decided.decision, &explanation.nearest, &explanation.allowed_by);
-    let kind = if decided.decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
-    let mut ending = Ending::of_kind(kind, error.code.clone());
+    let ending = ending_of_refusal(decided, why);
     if let Some(why) = why {
         let rule = error.rule.take();
         error = ErrorObject { rule, ..why.error("this command") };
-        ending = why.ending();
     }
     Ok(CallResult {
         call: id.to_string(),
@@ -326,12 +335,13 @@ async fn in_sandbox(
         .collect();
     let outcome = outcome?;
     let ending = ending(&outcome.verdict);
+    let wall = plan.limits.get(Limit::Wall);
     let mut metadata = metadata(&plan, engine.name(), Some(&outcome));
     if !appeared.is_empty() {
         metadata["quarantined"] = json!(appeared);
     }
     let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
-    Ok(CallResult {
+    let mut result = CallResult {
         call: id.to_string(),
         status: ending.status,
         exit: ending.exit,
@@ -344,7 +354,17 @@ async fn in_sandbox(
         stderr: stream("stderr", outcome.stderr, keeps_err),
         explanation: None,
         ending,
-    })
+    };
+    clock(decided, wall).blame(&mut result, wall);
+    Ok(result)
+}
+
+/// What set the time that a command had.
+fn clock(decided: &Decided, wall: u64) -> Clock {
+    match decided.request.tighten.contains(&(Limit::Wall, wall)) {
+        true => Clock::Caller,
+        false => Clock::Policy(decided.policy.name().to_owned()),
+    }
 }
 
 /// An error of a call as the top error.

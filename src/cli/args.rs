@@ -66,8 +66,12 @@ pub enum Command {
     /// Run a command or a shell line in a sandbox
     Exec(exec::Args),
     /// Find, make, check and run tools
-    #[command(subcommand, visible_alias = "tools")]
-    Tool(tool::Command),
+    #[command(visible_alias = "tools", after_help = "Without a subcommand the tools are listed.")]
+    Tool {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: Option<tool::Command>,
+    },
     /// Look at MCP servers whose tools can be used, and ask them
     #[command(subcommand)]
     Mcp(mcp::Command),
@@ -78,8 +82,12 @@ pub enum Command {
     #[command(subcommand)]
     Config(config::Command),
     /// Look at what was asked, decided and done
-    #[command(subcommand)]
-    Audit(audit::Command),
+    #[command(after_help = "Without a subcommand the newest calls are listed.")]
+    Audit {
+        /// Which look.
+        #[command(subcommand)]
+        command: Option<audit::Command>,
+    },
     /// List questions that wait for an answer, and answers that hold
     Approvals(approvals::List),
     /// Answer a question with yes

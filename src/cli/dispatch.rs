@@ -40,11 +40,11 @@ pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
 fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
         Command::Exec(args) => exec::run(args, printer),
-        Command::Tool(command) => tool::run(command, printer),
+        Command::Tool { command } => tool::run(command.unwrap_or_default(), printer),
         Command::Mcp(command) => mcp::run(command, printer),
         Command::Policy(command) => policy::run(command, printer),
         Command::Config(command) => config::run(command, printer),
-        Command::Audit(command) => audit::run(command, printer),
+        Command::Audit { command } => audit::run(command.unwrap_or_default(), printer),
         Command::Approvals(args) => approvals::list(&args, printer),
         Command::Approve(args) => approvals::approve(args, printer),
         Command::Deny(args) => approvals::deny(&args, printer),

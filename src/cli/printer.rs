@@ -18,7 +18,7 @@ use crate::text::harmless_json;
 
 use super::findings::Shown;
 use super::style;
-use super::visible::{visible, visible_block};
+use super::visible::{visible, visible_block, visible_inside};
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,10 +144,13 @@ impl Printer {
                 for finding in failure.findings() {
                     self.talk(Shown(finding));
                 }
-                self.talk(format_args!(
-                    "{bad}error:{bad:#} {}",
-                    visible_block(&failure.to_string())
-                ));
+                let text = failure.to_string();
+                let text = match error {
+                    // The parser's own lines, and words of the caller's on one line each.
+                    Error::Usage(_) => visible_block(&text).into_owned(),
+                    _ => visible_inside(&text),
+                };
+                self.talk(format_args!("{bad}error:{bad:#} {text}"));
                 if let Some(hint) = failure.hint() {
                     self.hint(&hint);
                 }

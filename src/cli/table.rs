@@ -1,4 +1,5 @@
-//! A plain table for people: columns as wide as they need, the last one free; on a terminal no wider than it.
+//! A plain table for people: columns as wide as they need. On a terminal the last one is cut to what is left, and columns
+//! that can be spared go before that; no name, time or state is ever cut.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,8 @@ pub struct Table<const N: usize> {
     headings: [&'static str; N],
     rows: Vec<[Cell; N]>,
     most: Option<usize>,
-    hidden: Option<usize>,
+    hidden: Vec<usize>,
+    spare: &'static [usize],
 }
 
 /// One cell.
@@ -38,8 +40,8 @@ impl Cell {
     }
 }
 
-/// The narrowest that a column is cut to, and the least that the last one keeps.
-const NARROW: usize = 10;
+/// What the last column should have, if it needs as much: columns that can be spared go before it gets less.
+const LAST: usize = 20;
 
 /// What stands where text was cut.
 const CUT: char = '…';
@@ -48,7 +50,7 @@ impl<const N: usize> Table<N> {
     /// An empty table.
     #[must_use]
     pub const fn new(headings: [&'static str; N]) -> Self {
-        Self { headings, rows: Vec::new(), most: None, hidden: None }
+        Self { headings, rows: Vec::new(), most: None, hidden: Vec::new(), spare: &[] }
     }
 
     /// Adds a row.
@@ -63,37 +65,53 @@ impl<const N: usize> Table<N> {
 
     /// Leaves a column out.
     pub fn hide(&mut self, column: usize) {
-        self.hidden = Some(column);
+        self.hidden.push(column);
     }
 
-    /// The same, with no line longer than this.
+    /// Names columns that are left out where there is too little room, the least important first.
     #[must_use]
-    pub fn fitting(mut self, most: Option<usize>) -> Self {
-        self.most = most;
+    pub const fn sparing(mut self, columns: &'static [usize]) -> Self {
+        self.spare = columns;
         self
     }
 
-    /// How wide each column is. What is too wide gives, the widest first, before the last one is cut.
-    fn widths(&self) -> [usize; N] {
-        let width = |column: usize| {
-            if self.hidden == Some(column) {
-                return 0;
+    /// The same, fitted into lines of this length: columns that can be spared go, then the last one is cut.
+    #[must_use]
+    pub fn fitting(mut self, most: Option<usize>) -> Self {
+        self.most = most;
+        if let (Some(most), Some(last)) = (most, N.checked_sub(1)) {
+            let wanted = self.width(last).min(LAST);
+            for column in self.spare {
+                if self.before_last() + wanted <= most {
+                    break;
+                }
+                self.hide(*column);
             }
-            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
-            cells.chain([self.headings[column].len()]).max().unwrap_or(0)
-        };
-        let mut widths: [usize; N] = std::array::from_fn(width);
-        let (Some(most), Some(last)) = (self.most, N.checked_sub(1)) else { return widths };
-        let room = most.saturating_sub(2 * last);
-        let least = widths[last].min(2 * NARROW);
-        while widths[..last].iter().sum::<usize>() + least > room {
-            let Some(widest) = widths[..last].iter_mut().max().filter(|width| **width > NARROW)
-            else {
-                break;
-            };
-            *widest -= 1;
         }
-        widths[last] = room.saturating_sub(widths[..last].iter().sum()).max(1);
+        self
+    }
+
+    /// How wide a column is by itself.
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].text.chars().count());
+        cells.chain([self.headings[column].len()]).max().unwrap_or(0)
+    }
+
+    fn is_shown(&self, column: usize) -> bool {
+        !self.hidden.contains(&column)
+    }
+
+    /// What stands before the last column, with the space between columns.
+    fn before_last(&self) -> usize {
+        let others = (0..N.saturating_sub(1)).filter(|column| self.is_shown(*column));
+        others.map(|column| self.width(column) + 2).sum()
+    }
+
+    fn widths(&self) -> [usize; N] {
+        let mut widths: [usize; N] = std::array::from_fn(|column| self.width(column));
+        if let (Some(most), Some(last)) = (self.most, widths.last_mut()) {
+            *last = (*last).min(most.saturating_sub(self.before_last()).max(1));
+        }
         widths
     }
 }
@@ -106,7 +124,7 @@ impl<const N: usize> Table<N> {
         widths: &[usize; N],
     ) -> fmt::Result {
         for (at, (Cell { text, style }, width)) in cells.iter().zip(widths).enumerate() {
-            if self.hidden == Some(at) {
+            if !self.is_shown(at) {
                 continue;
             }
             let text = shortened(text, Some(*width));
@@ -142,24 +160,38 @@ pub(super) fn shortened(text: &str, most: Option<usize>) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_table_fits_where_it_must_and_is_whole_elsewhere() {
-        let mut table = Table::new(["CALL", "WHEN", "EXIT", "COMMAND"]);
+    fn calls() -> Table<4> {
+        let mut table = Table::new(["CALL", "WHEN", "EXIT", "COMMAND"]).sparing(&[2, 1]);
         table.row(
             ["0123456789abcdef01234567", "2026-01-31 12:00:00", "126", "rm -rf a b c d e f g h"]
                 .map(str::to_owned),
         );
-        let whole = table.to_string();
+        table
+    }
+
+    #[test]
+    fn a_table_fits_where_it_can_and_is_whole_elsewhere() {
+        let whole = calls().to_string();
         assert!(whole.contains("0123456789abcdef01234567") && whole.contains("f g h"), "{whole}");
-        for most in [20, 40, 60, 80, 200] {
-            let mut again = Table::new(table.headings);
-            again.rows.clone_from(&table.rows);
-            let text =
-                anstream::adapter::strip_str(&again.fitting(Some(most)).to_string()).to_string();
-            // Below the narrowest columns nothing can be done.
+        for most in [20, 40, 48, 60, 80, 200] {
+            let table = calls().fitting(Some(most)).to_string();
+            let text = anstream::adapter::strip_str(&table).to_string();
+            // What names a call is never cut: below that nothing can be done.
             let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-            assert!(longest <= most.max(32), "{most}: {longest}\n{text}");
-            assert!(text.contains("126"), "{text}");
+            assert!(longest <= most.max(27), "{most}: {longest}\n{text}");
+            assert!(text.contains("0123456789abcdef01234567"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_can_be_spared_goes_before_the_last_column_is_cut_short() {
+        let shown = |most| calls().fitting(Some(most)).to_string();
+        assert!(shown(76).contains("126") && shown(76).contains("12:00:00"));
+        assert!(!shown(70).contains("126") && shown(70).contains("12:00:00"));
+        let narrow = shown(48);
+        assert!(
+            !narrow.contains("12:00:00") && narrow.contains("rm -rf a b c d e f g"),
+            "{narrow}"
+        );
     }
 }

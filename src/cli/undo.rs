@@ -19,7 +19,7 @@ use crate::undo::{self, Doing, Undone};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone.\nWhat commands wrote in their sandboxes is not kept.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
+    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone. What commands wrote in their sandboxes is not kept.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
 )]
 pub struct Args {
     /// The call's id, or the beginning of it
@@ -32,6 +32,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
 }
+
+/// The columns that can be left out.
+const CHANGES: usize = 2;
+const BYTES: usize = 3;
 
 /// Runs it.
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
@@ -59,7 +63,8 @@ fn list(ledger: &Ledger, bounds: config::Undo, printer: &mut Printer) -> Result<
     match printer.format() {
         Format::Json => printer.json(&json!({ "calls": calls }))?,
         Format::Text => {
-            let mut table = Table::new(["CALL", "WHEN", "CHANGES", "BYTES", "UNDONE", "COMMAND"]);
+            let mut table = Table::new(["CALL", "WHEN", "CHANGES", "BYTES", "UNDONE", "COMMAND"])
+                .sparing(&[BYTES, CHANGES]);
             for call in calls {
                 table.row([
                     call.call,

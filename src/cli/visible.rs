@@ -21,6 +21,30 @@ pub fn visible_block(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// How far further lines of foreign text are moved in. What we say ourselves starts before that: `error:`, `  hint:`.
+const INSIDE: &str = "    ";
+
+/// The same, after words of ours on one line: no further line starts where one of ours could.
+#[must_use]
+pub fn visible_inside(text: &str) -> String {
+    let shown = visible_block(text);
+    let mut lines = shown.split('\n');
+    let mut inside = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        inside.push('\n');
+        inside.push_str(&moved_in(line));
+    }
+    inside
+}
+
+/// A line of foreign text that cannot be taken for one of ours.
+fn moved_in(line: &str) -> Cow<'_, str> {
+    if line.is_empty() || line.starts_with(INSIDE) {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(format!("{INSIDE}{}", line.trim_start_matches(' ')))
+}
+
 fn escape(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let hidden = |c: char| is_deceptive(c) && !kept(c);
     if !text.contains(hidden) {
@@ -75,6 +99,13 @@ mod tests {
     #[test]
     fn a_block_keeps_lines_and_nothing_else() {
         assert_eq!(visible_block("a\n\tb\r\n\x1b"), "a\n\tb\\r\n\\x1b");
+    }
+
+    #[test]
+    fn no_further_line_starts_where_one_of_ours_could() {
+        assert_eq!(visible_inside("bad\r\nfake: line"), "bad\\r\n    fake: line");
+        assert_eq!(visible_inside("a\n  hint: b\n\thint: c"), "a\n    hint: b\n    \thint: c");
+        assert_eq!(visible_inside("a\n    at b\n      at c"), "a\n    at b\n      at c");
     }
 
     #[test]

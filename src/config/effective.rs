@@ -129,6 +129,13 @@ impl Config {
         &self.figures[figure as usize]
     }
 
+    /// A figure for one tool: its own before the one for all.
+    #[must_use]
+    pub fn figure_of(&self, tool: &ToolName, figure: Figure) -> &Sourced<u64> {
+        let own = self.tools.get(tool).and_then(|tool| tool.figures.get(&figure));
+        own.unwrap_or_else(|| self.figure(figure))
+    }
+
     /// A switch and where it came from.
     #[must_use]
     pub fn flag(&self, flag: Flag) -> &Sourced<bool> {
@@ -155,11 +162,7 @@ impl Config {
     /// only have tightened for it.
     #[must_use]
     pub fn limits(&self, tool: &ToolName) -> Limits {
-        let own = self.tools.get(tool);
-        let figure = |figure: Figure| {
-            let own = own.and_then(|tool| tool.figures.get(&figure));
-            own.unwrap_or_else(|| self.figure(figure)).value
-        };
+        let figure = |figure: Figure| self.figure_of(tool, figure).value;
         let some = |figure: u64| (figure != NONE).then_some(figure);
         Limits {
             max_execution_time: some(figure(Figure::MaxExecutionTime)).map(Duration::from_millis),

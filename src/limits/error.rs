@@ -9,6 +9,9 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::sandbox::outcome::CancelCause;
 
+/// When to come back where all places are taken. Nobody knows when a call ends; so often, looking costs next to nothing.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// A call that did not get in.
 #[derive(Debug)]
 pub enum QueueError {
@@ -39,10 +42,17 @@ pub enum QueueError {
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy { subject, running, waiting } => write!(
-                f,
-                "too many calls of {subject} at once: {running} are running and {waiting} are waiting"
-            ),
+            Self::Busy { subject, running, waiting } => {
+                let are = |count: &u16| match count {
+                    1 => "1 is".to_owned(),
+                    count => format!("{count} are"),
+                };
+                let (running, waiting) = (are(running), are(waiting));
+                write!(
+                    f,
+                    "too many calls of {subject} at once: {running} running and {waiting} waiting"
+                )
+            }
             Self::Timeout { subject, waited } => write!(
                 f,
                 "the call waited {} s in the queue of {subject}, and may not take longer",
@@ -84,7 +94,9 @@ impl Failure for QueueError {
 
     fn fault(&self) -> Fault {
         match self {
-            Self::Busy { .. } | Self::Timeout { .. } | Self::Cancelled(_) => Fault::Usage,
+            // The configuration says how many there may be.
+            Self::Busy { .. } => Fault::Configuration,
+            Self::Timeout { .. } | Self::Cancelled(_) => Fault::Usage,
             Self::NoFolder | Self::File(..) => Fault::Engine,
         }
     }
@@ -96,12 +108,16 @@ impl Failure for QueueError {
         }
     }
 
+    fn retry_after(&self) -> Option<Duration> {
+        matches!(self, Self::Busy { .. }).then_some(AGAIN)
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Busy { .. } => Some(
-                "try again when some of them have ended; `runner ps` lists those that run"
-                    .to_owned(),
-            ),
+            Self::Busy { .. } => Some(format!(
+                "try again in {} s: `runner ps` lists those that run; `limits.concurrency` and `limits.queue` of the configuration say how many may",
+                AGAIN.as_secs()
+            )),
             Self::Timeout { .. } => {
                 Some("try again later, or let the call take longer with `--timeout`".to_owned())
             }

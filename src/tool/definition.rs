@@ -52,6 +52,8 @@ pub struct Definition {
     pub retry: RetryPolicy,
     /// What it says of itself beyond that.
     pub metadata: Metadata,
+    /// The keys that its author wrote: what is not written has a default.
+    pub written: Vec<String>,
     /// What runs.
     pub body: Body,
 }
@@ -141,6 +143,7 @@ impl Definition {
             "tokenCost": self.tokens.figure(),
             "tokenCostEstimated": matches!(self.tokens, Tokens::Estimated(_)),
             "timeoutMs": self.timeout,
+            "retry": self.retry,
             "schema": self.schema.json(),
             "returns": self.returns.as_ref().map(Schema::json),
             "permissions": self.permissions,

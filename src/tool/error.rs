@@ -23,6 +23,8 @@ pub enum ToolError {
         known: Vec<String>,
         /// Folders that could not be looked into.
         findings: Vec<Finding>,
+        /// The switch that keeps tools of the user and of the workspace from being found.
+        unloaded: Option<Box<(&'static str, Source)>>,
     },
     /// A folder that the caller named cannot be looked into.
     Folder {
@@ -182,6 +184,14 @@ impl Failure for ToolError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Unknown { unloaded: Some(switch), .. } => {
+                let (key, source) = switch.as_ref();
+                let file = source.file.as_deref().unwrap_or_default();
+                let place = format!("{file}:{}", source.line.unwrap_or_default());
+                Some(format!(
+                    "tools of the user and of the workspace are not looked for: `{key}` ({place})"
+                ))
+            }
             Self::Unknown { name, known, .. } => {
                 Some(match did_you_mean(name.as_str(), known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean {near}? runner tool list shows all"),

@@ -98,6 +98,9 @@ fn points(it: &Definition) -> Vec<Point> {
         Body::Module(described) => &described.hooks,
     };
     let module = matches!(it.body, Body::Module(_));
+    // A module tells it in its notes: its runtime tries again, not we.
+    let retries =
+        matches!(&it.body, Body::Module(described) if described.notes.get("retry").is_some());
     let schema = it.schema.json();
     let properties = it.schema.properties().is_some_and(|properties| !properties.is_empty());
     let mut points = Vec::new();
@@ -106,7 +109,16 @@ fn points(it: &Definition) -> Vec<Point> {
             points.push(Point { id, what, passed, fix });
         }
     };
+    let wrote = |key: &str| it.written.iter().any(|written| written == key);
     add(true, "version", "a version", it.version.is_some(), "version: 1.0.0");
+    add(true, "category", "a category that it is found by", wrote("category"), "category: search");
+    add(
+        true,
+        "tier",
+        "a tier that it says itself",
+        wrote("securityTier"),
+        "securityTier: read_only",
+    );
     add(
         true,
         "description",
@@ -117,9 +129,9 @@ fn points(it: &Definition) -> Vec<Point> {
     add(
         true,
         "documentation",
-        "an address where more is written",
+        "a page where more is written",
         about.documentation.is_some(),
-        "documentation: https://…",
+        "documentation: https://… or documentation: docs/tool.md",
     );
     add(
         true,
@@ -151,6 +163,13 @@ fn points(it: &Definition) -> Vec<Point> {
     );
     add(true, "timeout", "a time after which it is ended", it.timeout.is_some(), "timeout: 30s");
     add(
+        true,
+        "estimated_time",
+        "how long it takes, about",
+        about.capabilities.iter().any(|it| it.estimated_time.is_some()),
+        "estimatedTime: 1000 in a capability",
+    );
+    add(
         looks,
         "files_named",
         "the files that it reads, named",
@@ -177,6 +196,20 @@ fn points(it: &Definition) -> Vec<Point> {
         "what a call costs",
         about.cost_info.is_some(),
         "costInfo: { model: free }",
+    );
+    add(
+        open_world,
+        "retry",
+        "when it is tried again, or that it is not",
+        wrote("retry") || retries,
+        "retry: STANDARD, or retry: NONE",
+    );
+    add(
+        module && open_world,
+        "error_handling",
+        "its own words for the errors of what it reaches",
+        hooks.iter().any(|hook| hook == "handleError"),
+        "handleError(error) { return { code, message, recoverable, suggestion } }",
     );
     add(
         module && open_world,
@@ -213,7 +246,7 @@ mod tests {
         assert!(bare.missing().any(|point| point.id == "version"));
         assert!(bare.points.iter().all(|point| point.id != "cost_info"), "it reaches nothing");
         let whole = graded(
-            "version: 1.0.0\ndescription: Asks a service how it is, and says so.\ndocumentation: https://a.example/\ncapabilities: [{ action: ask }]\nschema: { type: object, additionalProperties: false, properties: { id: { type: string, description: Which. } } }\nreturns: { type: object }\ntimeout: 5s\nnet: ['GET https://a.example/**']\nrequiredAuth: { type: api_key, configKey: A_TOKEN, setupUrl: 'https://a.example/' }\ncostInfo: { model: usage_based }",
+            "version: 1.0.0\ndescription: Asks a service how it is, and says so.\ndocumentation: https://a.example/\ncapabilities: [{ action: ask, estimatedTime: 100 }]\ncategory: api\nsecurityTier: external_api\nretry: STANDARD\nschema: { type: object, additionalProperties: false, properties: { id: { type: string, description: Which. } } }\nreturns: { type: object }\ntimeout: 5s\nnet: ['GET https://a.example/**']\nrequiredAuth: { type: api_key, configKey: A_TOKEN, setupUrl: 'https://a.example/' }\ncostInfo: { model: usage_based }",
         );
         assert_eq!(whole.missing().collect::<Vec<_>>(), Vec::<&Point>::new());
         assert_eq!((whole.grade, whole.score), (Grade::A, 100));

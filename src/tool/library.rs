@@ -18,7 +18,7 @@ use super::mcp::{self, FromServer};
 use super::name::ToolName;
 use super::origin::{Origin, Switch};
 use super::{read, shipped};
-use crate::config::{self, BETWEEN, Config, Flag, ServerName};
+use crate::config::{self, BETWEEN, Config, Flag, ServerName, Source};
 use crate::mcp::{Known, Offered, Remembered, remembered};
 use crate::policies::{Layer, Places};
 
@@ -86,6 +86,8 @@ pub struct Library {
     /// What is wrong with the folders that the caller named. With one of them missing, a name could mean another
     /// tool than the caller's, so nothing is used.
     given: Vec<Finding>,
+    /// The switch that keeps the tools of the user and of the workspace from being found, and where it stands.
+    unloaded: Option<(&'static str, Source)>,
 }
 
 impl Tool {
@@ -256,6 +258,8 @@ impl Library {
         }
         let local = !config.is_on(Flag::DisableLocalTools);
         let found = local && config.is_on(Flag::AutoLoadCustomTools);
+        let switch = if local { Flag::AutoLoadCustomTools } else { Flag::DisableLocalTools };
+        library.unloaded = (!found).then(|| (switch.row().key, config.flag(switch).source.clone()));
         if let Some(base) = places.user.as_ref().filter(|_| found) {
             library.add_folder(Layer::User, base, "runner/tools", &mut seen);
         }
@@ -326,6 +330,7 @@ impl Library {
                 name: name.clone(),
                 known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
                 findings: self.findings.iter().chain(self.of_server(name)).cloned().collect(),
+                unloaded: self.unloaded.clone().map(Box::new),
             }),
             _ => Err(ToolError::Twice { name: name.clone(), places: places() }),
         }

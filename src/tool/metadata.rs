@@ -103,7 +103,7 @@ impl Metadata {
 pub(super) fn read(entries: &[Entry], report: &mut Report<'_>) -> Metadata {
     let node = |key: &str| find(entries, key).map(|entry| &entry.value);
     Metadata {
-        documentation: node("documentation").and_then(|node| url(node, report)),
+        documentation: node("documentation").and_then(|node| page(node, report)),
         capabilities: node("capabilities").map(|it| capabilities(it, report)).unwrap_or_default(),
         required_auth: node("requiredAuth").and_then(|node| auth(node, report)),
         cost_info: node("costInfo").and_then(|node| cost(node, report)),
@@ -184,6 +184,19 @@ fn text(node: &Node, report: &mut Report<'_>) -> Option<String> {
         return None;
     }
     Some(text.to_owned())
+}
+
+/// Where more is written: a page of the net, or a file of the repository that the tool is in, with or without a heading.
+fn page(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/#".contains(&byte);
+    let is_file = |text: &str| {
+        let inside = text.split('/').all(|part| !part.is_empty() && part != "..");
+        inside && text.bytes().all(plain)
+    };
+    match report.text(node)? {
+        text if is_file(text) => self::text(node, report),
+        _ => url(node, report),
+    }
 }
 
 /// A page of the net: other schemes could make a terminal or an editor do something.

@@ -57,7 +57,7 @@ pub use mcp::FromServer;
 pub use metadata::{Auth, Capability, Cost, Metadata};
 pub use name::{NameError, ToolName};
 pub use origin::{Origin, Switch};
-pub use permissions::Permissions;
+pub use permissions::{PREFIX as PERMISSIONS, Permissions};
 pub use read::parse;
 pub use retry::{RetryPolicy, WORDS as RETRY_WORDS};
 pub use schema::{Schema, Violation};

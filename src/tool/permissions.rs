@@ -88,6 +88,9 @@ impl Permissions {
     }
 }
 
+/// What the name of a tool's permissions, as a policy, begins with.
+pub const PREFIX: &str = "tool:";
+
 /// Reads the parts.
 pub(super) fn read(
     parts: &Parts<'_>,
@@ -116,7 +119,7 @@ pub(super) fn read(
     let (file, text) = source;
     let mut policy = from_tree(&tree, Source { file, text, origin: Origin::Tool }, report)?;
     // No policy's name holds a colon, so records cannot mistake a tool for one.
-    policy.name = format!("tool:{}", name.map_or("?", ToolName::as_str));
+    policy.name = format!("{PREFIX}{}", name.map_or("?", ToolName::as_str));
     if read.is_none() {
         let all = ["**", "/**"].map(|pattern| (pattern.to_owned(), root));
         policy.files.read = List::new(Meaning::Grants, all.to_vec());

@@ -13,7 +13,7 @@ use super::definition::{Body, Definition, Tokens};
 use super::metadata::{self, Metadata};
 use super::name::{FORM, ToolName};
 use super::permissions::{self, Parts, Permissions};
-use super::retry::{RetryPolicy, WORDS};
+use super::retry::{BadRetry, RetryPolicy, WORDS};
 use super::schema::{Role, Schema, Spans};
 use super::words::{Category, Removal, Risk, Runtime, Tier};
 
@@ -122,6 +122,7 @@ pub(super) struct Common {
     permissions: Permissions,
     retry: RetryPolicy,
     metadata: Metadata,
+    written: Vec<String>,
 }
 
 impl Common {
@@ -156,6 +157,7 @@ impl Common {
             permissions: self.permissions,
             retry: self.retry,
             metadata: self.metadata,
+            written: self.written,
             body,
         }
     }
@@ -204,7 +206,7 @@ pub(super) fn common(
     };
     let returns = find(entries, "returns").map(|it| compiled(&it.value, Role::Result, report));
     let retry = match find(entries, "retry") {
-        Some(entry) => retry(&entry.value, report),
+        Some(entry) => retry(&entry.value, stem, report),
         None => Some(RetryPolicy::default()),
     };
     Some(Common {
@@ -225,20 +227,28 @@ pub(super) fn common(
         permissions: permissions?,
         retry: retry?,
         metadata,
+        written: entries.iter().map(|entry| entry.key.clone()).collect(),
     })
 }
 
 /// When a call that failed is tried again.
-fn retry(node: &Node, report: &mut Report<'_>) -> Option<RetryPolicy> {
-    let json = to_json(node, "", &mut Spans::default(), report)?;
-    match RetryPolicy::read(&json) {
+fn retry(node: &Node, stem: &ToolName, report: &mut Report<'_>) -> Option<RetryPolicy> {
+    let mut spans = Spans::default();
+    let json = to_json(node, "", &mut spans, report)?;
+    let read = RetryPolicy::read(&json).and_then(|policy| match &policy.fallback {
+        Some(other) if other == stem => {
+            Err(BadRetry::at("/fallback", "a tool that failed cannot stand in for itself"))
+        }
+        _ => Ok(policy),
+    });
+    match read {
         Ok(policy) => Some(policy),
-        Err(why) => {
+        Err(BadRetry { pointer, why }) => {
             let help = format!(
                 "write one of {}, or `{{ maxRetries: 3, backoff: {{ type: fixed, delay: 1000 }} }}`",
                 WORDS.join(", ")
             );
-            report.add("bad_retry", node.at, why, help);
+            report.add("bad_retry", spans.at(&pointer), why, help);
             None
         }
     }

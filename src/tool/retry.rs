@@ -9,10 +9,11 @@
 //!
 //! Non-goals: what may never be tried again; the call knows. Trust boundary: what a tool asks for is bounded here.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use super::name::ToolName;
 
@@ -23,17 +24,21 @@ pub const MOST: u32 = 10;
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// When a call is tried again.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RetryPolicy {
     /// How often.
+    #[serde(rename = "maxRetries")]
     pub retries: u32,
     /// After which pause.
     pub backoff: Backoff,
     /// After these codes; `None` for whatever can pass by itself.
+    #[serde(rename = "retryableErrors", skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<String>>,
     /// Never after these.
+    #[serde(rename = "nonRetryableErrors")]
     pub never: Vec<String>,
     /// The tool that is called instead when nothing helped.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ToolName>,
 }
 
@@ -96,19 +101,60 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(value: &Value) -> Result<Self, String> {
-        if let Value::String(word) = value {
-            let unknown = || format!("`{word}` is no retry policy; known: {}", WORDS.join(", "));
-            return Self::by_word(word).ok_or_else(unknown);
+    pub fn read(value: &Value) -> Result<Self, BadRetry> {
+        match value {
+            Value::String(word) => by_known_word(word, ""),
+            value => read_map(value),
         }
-        let raw: Raw = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
-        raw.resolve()
     }
 
     /// The pause before retry number `retry`, counted from 1. `random` is between 0 and 1.
     #[must_use]
     pub fn pause(&self, retry: u32, random: f64) -> Duration {
         self.backoff.pause(retry, random).min(LONGEST)
+    }
+}
+
+/// For people.
+impl fmt::Display for Backoff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |time: &Duration| format!("{} ms", time.as_millis());
+        match self {
+            Self::None => f.write_str("at once"),
+            Self::Fixed(time) => write!(f, "{} apart", shown(time)),
+            Self::Linear(base, more) => {
+                write!(f, "{} apart, each {} more", shown(base), shown(more))
+            }
+            Self::Exponential { base, most, multiplier } => write!(
+                f,
+                "{} apart, each {multiplier} times longer, at most {}",
+                shown(base),
+                shown(most)
+            ),
+            Self::Jittered(base, part) => write!(f, "{base}, {:.0} % at random", part * 100.0),
+        }
+    }
+}
+
+/// For machines, in the form that is read.
+impl Serialize for Backoff {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = |time: &Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        match self {
+            Self::None => json!({ "type": "none" }),
+            Self::Fixed(time) => json!({ "type": "fixed", "delay": millis(time) }),
+            Self::Linear(base, more) => {
+                json!({ "type": "linear", "baseDelay": millis(base), "increment": millis(more) })
+            }
+            Self::Exponential { base, most, multiplier } => json!({
+                "type": "exponential", "baseDelay": millis(base), "maxDelay": millis(most),
+                "multiplier": multiplier,
+            }),
+            Self::Jittered(base, part) => {
+                json!({ "type": "jittered", "base": base, "jitter": part })
+            }
+        }
+        .serialize(serializer)
     }
 }
 
@@ -130,124 +176,196 @@ impl Backoff {
     }
 }
 
+fn by_known_word(word: &str, pointer: &str) -> Result<RetryPolicy, BadRetry> {
+    let unknown = || format!("`{word}` is no retry policy; known: {}", WORDS.join(", "));
+    RetryPolicy::by_word(word).ok_or_else(|| BadRetry::at(pointer, unknown()))
+}
+
 /// A time, longer or shorter by a factor; what cannot be expressed is the longest.
 fn scaled(time: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(time.as_secs_f64() * factor).unwrap_or(LONGEST)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Raw {
-    policy: Option<String>,
-    max_retries: Option<u32>,
-    max_attempts: Option<u32>,
-    backoff: Option<RawBackoff>,
-    backoff_ms: Option<u64>,
-    backoff_multiplier: Option<f64>,
-    retryable_errors: Option<Vec<String>>,
-    non_retryable_errors: Option<Vec<String>>,
-    fallback: Option<String>,
+/// What is wrong with a policy for retries, and at which JSON pointer of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRetry {
+    /// Where.
+    pub pointer: String,
+    /// What.
+    pub why: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", tag = "type")]
-enum RawBackoff {
-    None {},
-    Fixed {
-        delay: u64,
-    },
-    #[serde(rename_all = "camelCase")]
-    Linear {
-        base_delay: u64,
-        increment: u64,
-    },
-    #[serde(rename_all = "camelCase")]
-    Exponential {
-        base_delay: u64,
-        max_delay: u64,
-        multiplier: f64,
-    },
-    Jittered {
-        base: Box<Self>,
-        jitter: f64,
-    },
-}
-
-impl Raw {
-    fn resolve(self) -> Result<RetryPolicy, String> {
-        let mut policy = match &self.policy {
-            Some(word) => RetryPolicy::read(&Value::from(word.as_str()))?,
-            None => RetryPolicy::default(),
-        };
-        policy.retries = match (self.max_retries, self.max_attempts) {
-            (Some(_), Some(_)) => return Err("write `maxRetries` or `maxAttempts`".to_owned()),
-            (Some(retries), None) => retries,
-            (None, Some(attempts)) => attempts.saturating_sub(1),
-            (None, None) => policy.retries,
-        };
-        if policy.retries > MOST {
-            return Err(format!("more than {MOST} retries"));
-        }
-        let millis = Duration::from_millis;
-        policy.backoff = match (self.backoff, self.backoff_ms) {
-            (Some(_), Some(_)) => return Err("write `backoff` or `backoffMs`".to_owned()),
-            (Some(raw), None) => raw.resolve(0)?,
-            (None, Some(base)) => Backoff::Exponential {
-                base: millis(base),
-                most: LONGEST,
-                multiplier: factor(self.backoff_multiplier.unwrap_or(1.0))?,
-            },
-            (None, None) => policy.backoff,
-        };
-        if let Some(codes) = self.retryable_errors {
-            policy.only = Some(codes);
-        }
-        policy.never = self.non_retryable_errors.unwrap_or(policy.never);
-        policy.fallback = match self.fallback {
-            Some(name) => Some(name.parse().map_err(|_| format!("`{name}` is no name of a tool"))?),
-            None => policy.fallback,
-        };
-        Ok(policy)
+impl BadRetry {
+    /// At this place.
+    pub fn at(pointer: &str, why: impl Into<String>) -> Self {
+        Self { pointer: pointer.to_owned(), why: why.into() }
     }
 }
 
-impl RawBackoff {
-    fn resolve(self, depth: u32) -> Result<Backoff, String> {
-        let millis = Duration::from_millis;
-        Ok(match self {
-            Self::None {} => Backoff::None,
-            Self::Fixed { delay } => Backoff::Fixed(millis(delay)),
-            Self::Linear { base_delay, increment } => {
-                Backoff::Linear(millis(base_delay), millis(increment))
+const KEYS: &[&str] = &[
+    "policy",
+    "maxRetries",
+    "maxAttempts",
+    "backoff",
+    "backoffMs",
+    "backoffMultiplier",
+    "retryableErrors",
+    "nonRetryableErrors",
+    "fallback",
+];
+
+/// A map of a policy, at its place.
+struct Part<'v> {
+    map: &'v Map<String, Value>,
+    pointer: String,
+}
+
+impl<'v> Part<'v> {
+    fn of(value: &'v Value, pointer: &str, keys: &[&str]) -> Result<Self, BadRetry> {
+        let map = value.as_object();
+        let map = map.ok_or_else(|| BadRetry::at(pointer, "a word or a map is wanted here"))?;
+        match map.keys().find(|key| !keys.contains(&key.as_str())) {
+            Some(key) => {
+                let why = format!("`{key}` is no key here; known: {}", keys.join(", "));
+                Err(BadRetry { pointer: format!("{pointer}/{key}"), why })
             }
-            Self::Exponential { base_delay, max_delay, multiplier } => Backoff::Exponential {
-                base: millis(base_delay),
-                most: millis(max_delay),
-                multiplier: factor(multiplier)?,
-            },
-            Self::Jittered { .. } if depth > 0 => {
-                return Err("a jittered backoff has one of the others as its base".to_owned());
-            }
-            Self::Jittered { base, jitter } if (0.0..=1.0).contains(&jitter) => {
-                Backoff::Jittered(Box::new(base.resolve(depth + 1)?), jitter)
-            }
-            Self::Jittered { .. } => return Err("`jitter` is a part between 0 and 1".to_owned()),
+            None => Ok(Self { map, pointer: pointer.to_owned() }),
+        }
+    }
+
+    fn wrong(&self, key: &str, why: impl Into<String>) -> BadRetry {
+        BadRetry { pointer: format!("{}/{key}", self.pointer), why: why.into() }
+    }
+
+    /// The value of a key, if it is there and of this kind.
+    fn get<T>(
+        &self,
+        key: &str,
+        kind: &str,
+        read: impl Fn(&'v Value) -> Option<T>,
+    ) -> Result<Option<T>, BadRetry> {
+        let Some(value) = self.map.get(key) else { return Ok(None) };
+        let wrong = || self.wrong(key, format!("`{key}` is {kind}, and this is `{value}`"));
+        read(value).map(Some).ok_or_else(wrong)
+    }
+
+    /// The same of a key that has to be there.
+    fn needs<T>(
+        &self,
+        key: &str,
+        kind: &str,
+        read: impl Fn(&'v Value) -> Option<T>,
+    ) -> Result<T, BadRetry> {
+        let missing = || BadRetry::at(&self.pointer, format!("`{key}` is missing: {kind}"));
+        self.get(key, kind, read)?.ok_or_else(missing)
+    }
+
+    fn millis(&self, key: &str) -> Result<Duration, BadRetry> {
+        let millis = self.needs(key, "a number of milliseconds", Value::as_u64)?;
+        Ok(Duration::from_millis(millis))
+    }
+
+    fn factor(&self, key: &str) -> Result<Option<f64>, BadRetry> {
+        let factor = |value: &Value| value.as_f64().filter(|it| (1.0..=100.0).contains(it));
+        self.get(key, "a factor between 1 and 100", factor)
+    }
+
+    fn count(&self, key: &str) -> Result<Option<u32>, BadRetry> {
+        self.get(key, "a whole number", |value| u32::try_from(value.as_u64()?).ok())
+    }
+
+    fn codes(&self, key: &str) -> Result<Option<Vec<String>>, BadRetry> {
+        self.get(key, "a list of codes", |value| {
+            value.as_array()?.iter().map(|it| it.as_str().map(str::to_owned)).collect()
         })
     }
 }
 
-fn factor(multiplier: f64) -> Result<f64, String> {
-    if (1.0..=100.0).contains(&multiplier) {
-        Ok(multiplier)
-    } else {
-        Err("the multiplier is between 1 and 100".to_owned())
+fn read_map(value: &Value) -> Result<RetryPolicy, BadRetry> {
+    let part = Part::of(value, "", KEYS)?;
+    let mut policy = match part.get("policy", "a word", Value::as_str)? {
+        Some(word) => by_known_word(word, "/policy")?,
+        None => RetryPolicy::default(),
+    };
+    policy.retries = match (part.count("maxRetries")?, part.count("maxAttempts")?) {
+        (Some(_), Some(_)) => {
+            return Err(part.wrong("maxAttempts", "write `maxRetries` or `maxAttempts`"));
+        }
+        (Some(retries), None) => retries,
+        (None, Some(attempts)) => attempts.saturating_sub(1),
+        (None, None) => policy.retries,
+    };
+    if policy.retries > MOST {
+        let key = if part.map.contains_key("maxRetries") { "maxRetries" } else { "maxAttempts" };
+        return Err(part.wrong(key, format!("more than {MOST} retries")));
     }
+    let base = part.get("backoffMs", "a number of milliseconds", Value::as_u64)?;
+    policy.backoff = match (part.map.get("backoff"), base) {
+        (Some(_), Some(_)) => return Err(part.wrong("backoffMs", "write `backoff` or `backoffMs`")),
+        (Some(value), None) => backoff(value, "/backoff")?,
+        (None, Some(base)) => Backoff::Exponential {
+            base: Duration::from_millis(base),
+            most: LONGEST,
+            multiplier: part.factor("backoffMultiplier")?.unwrap_or(1.0),
+        },
+        (None, None) => policy.backoff,
+    };
+    if let Some(codes) = part.codes("retryableErrors")? {
+        policy.only = Some(codes);
+    }
+    policy.never = part.codes("nonRetryableErrors")?.unwrap_or(policy.never);
+    let name = |value: &Value| value.as_str()?.parse().ok();
+    policy.fallback = part.get("fallback", "the name of a tool", name)?.or(policy.fallback);
+    Ok(policy)
+}
+
+/// A kind of pause. A jittered one has one of the others as its base.
+fn backoff(value: &Value, pointer: &str) -> Result<Backoff, BadRetry> {
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    let part = |keys: &[&str]| Part::of(value, pointer, &[&["type"], keys].concat());
+    Ok(match kind {
+        "none" => part(&[]).map(|_| Backoff::None)?,
+        "fixed" => Backoff::Fixed(part(&["delay"])?.millis("delay")?),
+        "linear" => {
+            let part = part(&["baseDelay", "increment"])?;
+            Backoff::Linear(part.millis("baseDelay")?, part.millis("increment")?)
+        }
+        "exponential" => {
+            let part = part(&["baseDelay", "maxDelay", "multiplier"])?;
+            let kind = "a factor between 1 and 100";
+            Backoff::Exponential {
+                base: part.millis("baseDelay")?,
+                most: part.millis("maxDelay")?,
+                multiplier: part
+                    .factor("multiplier")?
+                    .map_or_else(|| part.needs("multiplier", kind, Value::as_f64), Ok)?,
+            }
+        }
+        "jittered" => {
+            let part = part(&["base", "jitter"])?;
+            let share = |value: &Value| value.as_f64().filter(|it| (0.0..=1.0).contains(it));
+            let jitter = part.needs("jitter", "a part between 0 and 1", share)?;
+            let base =
+                backoff(part.needs("base", "another backoff", Some)?, &format!("{pointer}/base"))?;
+            if matches!(base, Backoff::Jittered(..)) {
+                return Err(
+                    part.wrong("base", "a jittered backoff has one of the others as its base")
+                );
+            }
+            Backoff::Jittered(Box::new(base), jitter)
+        }
+        _ => {
+            let known = "none, fixed, linear, exponential, jittered";
+            let place = if value.get("type").is_some() { "/type" } else { "" };
+            let why = format!("a backoff has a `type`: {known}");
+            return Err(BadRetry { pointer: format!("{pointer}{place}"), why });
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn pauses(policy: &RetryPolicy, random: f64) -> Vec<u128> {
         (1..=policy.retries).map(|retry| policy.pause(retry, random).as_millis()).collect()
@@ -268,6 +386,10 @@ mod tests {
     #[test]
     fn both_forms_are_read_and_every_kind_of_pause() {
         let read = |value| RetryPolicy::read(&value).unwrap();
+        for word in WORDS {
+            let policy = RetryPolicy::by_word(word).unwrap();
+            assert_eq!(read(json!(policy)), policy, "what is written is read again");
+        }
         let old = read(
             json!({"maxAttempts": 3, "backoffMs": 1000, "backoffMultiplier": 2, "retryableErrors": ["TIMEOUT"]}),
         );
@@ -294,18 +416,32 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        for value in [
-            json!("OFTEN"),
-            json!(3),
-            json!({"maxRetries": 11}),
-            json!({"maxRetries": 1, "maxAttempts": 2}),
-            json!({"retries": 1}),
-            json!({"backoff": {"type": "fixed"}}),
-            json!({"backoff": {"type": "exponential", "baseDelay": 1, "maxDelay": 1, "multiplier": 0.5}}),
-            json!({"backoff": {"type": "jittered", "base": {"type": "none"}, "jitter": 2}}),
-            json!({"fallback": "not a name"}),
+        let exponential =
+            json!({"type": "exponential", "baseDelay": 1, "maxDelay": 1, "multiplier": 0.5});
+        let jittered = json!({"type": "jittered", "base": {"type": "none"}, "jitter": 2});
+        let twice = json!({"type": "jittered", "base": {"type": "jittered", "base": {"type": "none"}, "jitter": 1}, "jitter": 1});
+        for (value, place) in [
+            (json!("OFTEN"), ""),
+            (json!(3), ""),
+            (json!({"policy": "OFTEN"}), "/policy"),
+            (json!({"maxRetries": 11}), "/maxRetries"),
+            (json!({"maxRetries": -1}), "/maxRetries"),
+            (json!({"maxAttempts": "three"}), "/maxAttempts"),
+            (json!({"maxRetries": 1, "maxAttempts": 2}), "/maxAttempts"),
+            (json!({"backoff": {"type": "none"}, "backoffMs": 2}), "/backoffMs"),
+            (json!({"retries": 1}), "/retries"),
+            (json!({"retryableErrors": "TIMEOUT"}), "/retryableErrors"),
+            (json!({"backoff": {"type": "fixed"}}), "/backoff"),
+            (json!({"backoff": {"type": "often"}}), "/backoff/type"),
+            (json!({"backoff": {"delay": 1}}), "/backoff"),
+            (json!({"backoff": {"type": "fixed", "delay": 1, "most": 2}}), "/backoff/most"),
+            (json!({"backoff": exponential}), "/backoff/multiplier"),
+            (json!({"backoff": jittered}), "/backoff/jitter"),
+            (json!({"backoff": twice}), "/backoff/base"),
+            (json!({"fallback": "not a name"}), "/fallback"),
         ] {
-            assert!(RetryPolicy::read(&value).is_err(), "{value}");
+            let wrong = RetryPolicy::read(&value).unwrap_err();
+            assert_eq!(wrong.pointer, place, "{value}: {}", wrong.why);
         }
     }
 }

@@ -88,6 +88,36 @@ fn the_table_of_error_codes_is_the_codes() {
 
 /// `RUNNER_BLESS=1` writes it anew.
 #[test]
+fn the_table_of_words_of_others_is_theirs() {
+    let heading = "The words of other systems";
+    let rows: Vec<Vec<String>> = codes::ALIASES
+        .iter()
+        .map(|(other, ours)| vec![format!("`{}`", other.to_uppercase()), format!("`{ours}`")])
+        .collect();
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        bless(heading, "| theirs | ours |\n| --- | --- |", &rows);
+        return;
+    }
+    assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
+}
+
+/// `RUNNER_BLESS=1` writes it anew.
+#[test]
+fn the_table_of_findings_is_the_findings() {
+    let heading = "The codes of findings";
+    let rows: Vec<Vec<String>> = codes::FINDINGS
+        .iter()
+        .map(|(code, about)| vec![format!("`{code}`"), (*about).to_owned()])
+        .collect();
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        bless(heading, "| code | meaning |\n| --- | --- |", &rows);
+        return;
+    }
+    assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
+}
+
+/// `RUNNER_BLESS=1` writes it anew.
+#[test]
 fn the_table_of_settings_is_the_settings() {
     let figures = runner::config::FIGURES
         .iter()

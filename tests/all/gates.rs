@@ -61,6 +61,7 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     assert_eq!((ran.code, told(&result).2), (Some(75), "rate_limit_exceeded"), "{result}");
     let wait = result["error"]["details"]["retry_after_ms"].as_u64().unwrap();
     assert!((1..=60_000).contains(&wait) && result["error"]["recoverable"] == true, "{result}");
+    assert_recorded(&home, &result);
     // Cost.
     configure(&home, "limits: { dailyCost: 0.50 }\n");
     let paid = "export const tool = {\n  name: 'paid', description: 'Costs.', costInfo: { model: 'usage_based', estimatedCost: 0.3 },\n  parameters: { type: 'object' },\n  execute: async () => 1,\n};\n";
@@ -70,6 +71,7 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     assert_eq!((ran.code, told(&result).2), (Some(75), "cost_limit_exceeded"), "{result}");
     assert!(result["error"]["message"].as_str().unwrap().contains("$0.30"), "{result}");
     assert!(result["error"]["details"]["retry_at"].is_i64());
+    assert_recorded(&home, &result);
     // The circuit opens, is tried once after a pause, and closes.
     configure(&home, "limits: { breaker: { calls: 2, pause: 2s, window: 1h } }\n");
     let schema = "schema: { type: object, properties: { fail: { type: boolean } } }";
@@ -85,8 +87,10 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     }
     let result = fails();
     assert_eq!((told(&result).1, told(&result).2), (75, "circuit_open"), "{result}");
+    assert_recorded(&home, &result);
     assert_eq!(stands(), "open");
-    assert!(home.run(["tool", "info", "u"]).out.contains("open"));
+    let info = home.run(["tool", "info", "u"]).out;
+    assert!(info.contains("open") && info.contains("tried again at 20"), "{info}");
     let pause = |result: &Value| {
         let wait = result["error"]["details"]["retry_after_ms"].as_u64().unwrap();
         sleep(Duration::from_millis(wait + 50));
@@ -99,6 +103,30 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     pause(&result);
     assert_eq!(told(&call(&home, "u", &[]).0).0, "completed");
     assert_eq!(stands(), "closed");
+    // A call that a limit held back neither ran nor was denied.
+    let stats = home.run(["--json", "audit", "stats"]).json();
+    assert_eq!((&stats["denials"], &stats["denials_without_rule"]), (&json!([]), &json!([])));
+    assert_eq!(
+        stats["held"],
+        json!([["circuit_open", 2], ["cost_limit_exceeded", 1], ["rate_limit_exceeded", 1]])
+    );
+    let of = |name: &str| {
+        let tools = stats["tools"].as_array().unwrap().iter();
+        tools.clone().find(|it| it["tool"] == name).cloned().unwrap_or_default()
+    };
+    assert_eq!((&of("t")["calls"], &of("t")["success"]), (&json!(3), &json!(1.0)), "{stats}");
+    assert_eq!((&of("u")["calls"], &of("u")["success"]), (&json!(6), &json!(0.25)), "{stats}");
+    assert!(of("u")["duration_ms"]["p95"].is_u64(), "{stats}");
+}
+
+/// The ledger tells what the caller saw.
+fn assert_recorded(home: &Home, result: &Value) {
+    let listed = home.run(["--json", "audit", "list", "-n", "1"]).json()["calls"][0].clone();
+    for key in ["call", "status", "exit"] {
+        assert_eq!(listed[key], result[key], "{key}: {listed}");
+    }
+    assert_eq!(listed["code"], result["error"]["code"], "{listed}");
+    assert!(home.run(["--json", "audit", "list", "--denied"]).json()["calls"] == json!([]));
 }
 
 #[test]
@@ -145,6 +173,12 @@ fn each_kind_of_retry_waits_as_it_says() {
             "retry: { maxAttempts: 3, backoffMs: 10, backoffMultiplier: 3 }",
             2,
             Some(vec![0, 10, 30]),
+        ),
+        (
+            "bounded",
+            "retry: { maxRetries: 2, backoff: { type: exponential, baseDelay: 20, maxDelay: 30, multiplier: 10 } }",
+            2,
+            Some(vec![0, 20, 30]),
         ),
         ("only", "retry: { maxRetries: 3, retryableErrors: [TIMEOUT] }", 1, None),
         ("never", "retry: { maxRetries: 3, nonRetryableErrors: [NETWORK] }", 1, None),
@@ -265,6 +299,12 @@ fn each_code_recovers_in_its_own_way_and_safety_never_does() {
         (&of["tool"]["name"], of["attempts"].as_array().map(Vec::len)),
         (&json!("first"), Some(2))
     );
+    let spoken = home.run(["tool", "run", "first", "--yes", "--policy", "writes"]);
+    assert!(
+        spoken.err.contains("first failed (") && spoken.err.contains("second was called"),
+        "{}",
+        spoken.err
+    );
     write_yaml(&home, "reads", "retry: { maxRetries: 1, fallback: second }", reads);
     assert_eq!(told(&run(&home, "reads", &[])).0, "denied");
     // The whole call has an end.
@@ -280,4 +320,127 @@ fn each_code_recovers_in_its_own_way_and_safety_never_does() {
     // Its last attempt is over, or was cut off by that end: which of both depends on the machine.
     assert!(["failed", "timeout"].contains(&told(&result).0), "{result}");
     assert!((1..4).contains(&waited(&result).len()), "{result}");
+}
+
+const THROWS: &str = "export async function execute() { throw Object.assign(new Error('the first reason'), { code: 'API_ERROR' }); }";
+
+#[test]
+fn a_fallback_that_cannot_stand_in_hides_nothing() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    let strict = "export async function execute() { return 1; }";
+    write_yaml(&home, "strict", "", strict);
+    let file = home.path("project/.runner/tools/strict.yml");
+    let schema =
+        "schema: { type: object, required: [needed], properties: { needed: { type: string } } }";
+    let text = fs::read_to_string(&file).unwrap().replace("schema: { type: object }", schema);
+    fs::write(&file, text).unwrap();
+    for (name, other, code) in
+        [("lost", "nope", "tool_not_found"), ("unfit", "strict", "invalid_arguments")]
+    {
+        write_yaml(&home, name, &format!("retry: {{ maxRetries: 0, fallback: {other} }}"), THROWS);
+        let (result, ran) = call(&home, name, &[]);
+        assert_eq!((ran.code, told(&result).2), (Some(1), "tool_error"), "{result}");
+        assert_eq!(result["error"]["message"], "the first reason");
+        let fallback = &result["metadata"]["fallback"];
+        assert_eq!(
+            (&fallback["tool"]["name"], &fallback["error"]["code"]),
+            (&json!(other), &json!(code))
+        );
+        let spoken = home.run(["tool", "run", name, "--yes"]);
+        assert!(spoken.err.contains("the first reason"), "{}", spoken.err);
+        assert!(
+            spoken.err.contains(&format!("its fallback {other} could not stand in")),
+            "{}",
+            spoken.err
+        );
+    }
+    let checked = home.run(["tool", "check", "lost"]);
+    assert!(
+        checked.code == Some(125) && checked.err.contains("there is no tool nope"),
+        "{}",
+        checked.err
+    );
+    write_yaml(&home, "itself", "retry: { maxRetries: 1, fallback: itself }", THROWS);
+    let checked = home.run(["tool", "check", "itself"]);
+    assert!(
+        checked.code == Some(125) && checked.err.contains("stand in for itself"),
+        "{}",
+        checked.err
+    );
+}
+
+#[test]
+fn whether_trying_again_can_help_is_told_by_the_error_or_by_its_code() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    let code = "export async function execute(args: any) { const more = args.says === undefined ? {} : { recoverable: args.says }; throw Object.assign(new Error('no'), { code: args.code, ...more }); }";
+    write_yaml(&home, "throws", "", code);
+    let file = home.path("project/.runner/tools/throws.yml");
+    let schema =
+        "schema: { type: object, properties: { code: { type: string }, says: { type: boolean } } }";
+    let text = fs::read_to_string(&file).unwrap().replace("schema: { type: object }", schema);
+    fs::write(&file, text).unwrap();
+    for (code, says, recoverable) in [
+        ("RATE_LIMIT_EXCEEDED", None, true),
+        ("NETWORK_ERROR", None, true),
+        ("TIMEOUT", None, true),
+        ("VALIDATION_ERROR", None, false),
+        ("MY_OWN_WORD", None, false),
+        ("RATE_LIMIT_EXCEEDED", Some(false), false),
+        ("MY_OWN_WORD", Some(true), true),
+    ] {
+        let args = match says {
+            Some(says) => json!({ "code": code, "says": says }),
+            None => json!({ "code": code }),
+        };
+        let (result, _) = call(&home, "throws", &["--args", &args.to_string()]);
+        assert_eq!(told(&result), ("failed", 1, "tool_error"), "{result}");
+        assert_eq!(result["error"]["recoverable"], recoverable, "{code} {says:?}");
+    }
+}
+
+#[test]
+fn a_timeout_names_the_limit_that_was_met() {
+    if !containers() {
+        return;
+    }
+    let home = home();
+    let sleeps =
+        "export async function execute() { await new Promise((done) => setTimeout(done, 60000)); }";
+    write_yaml(&home, "sleeps", "", sleeps);
+    write_yaml(&home, "short", "timeout: 3s", sleeps);
+    home.user_policy("brief", &POLICY.replace("name: writes", "name: brief").replace("2m", "3s"));
+    let ended = |name: &str, more: &[&str]| {
+        let (result, ran) = call(&home, name, more);
+        assert_eq!((ran.code, told(&result).0), (Some(124), "timeout"), "{result}");
+        let error = &result["error"];
+        let suggestion = error["suggestion"].as_str().unwrap_or_default().to_owned();
+        (error["code"].as_str().unwrap_or_default().to_owned(), suggestion)
+    };
+    let writes = ["--policy", "writes"];
+    let (code, hint) = ended("sleeps", &["--policy", "writes", "--timeout", "3s"]);
+    assert!(
+        code == "timeout" && hint.contains("--timeout") && !hint.contains("limits.wall"),
+        "{hint}"
+    );
+    let (_, hint) = ended("short", &writes);
+    assert!(hint.contains("the tool's own `timeout`"), "{hint}");
+    let (_, hint) = ended("sleeps", &["--policy", "brief"]);
+    assert!(hint.contains("`limits.wall` of the policy `brief`"), "{hint}");
+    configure(&home, "pool: { size: 0 }\nmaxExecutionTime: 3s\n");
+    let (_, hint) = ended("sleeps", &writes);
+    assert!(hint.contains("`maxExecutionTime`") && hint.contains("config.yml:2"), "{hint}");
+    configure(&home, "pool: { size: 0 }\nlimits: { totalTime: 4s }\n");
+    let (code, hint) = ended("sleeps", &writes);
+    assert!(code == "total_time_exceeded" && hint.contains("limits.totalTime"), "{code} {hint}");
+    let exec = home
+        .run(["--json", "exec", "--policy", "develop", "--timeout", "2s", "--", "sleep", "60"])
+        .json();
+    assert_eq!(told(&exec), ("timeout", 124, "timeout"), "{exec}");
+    assert!(exec["error"]["suggestion"].as_str().unwrap().contains("--timeout"), "{exec}");
 }

@@ -87,6 +87,8 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
         assert_eq!(result["error"]["recoverable"], true);
         let message = result["error"]["message"].as_str().expect("a message");
         assert!(message.contains("4 are running and 20 are waiting"), "{message}");
+        assert_eq!(result["error"]["retry_after_ms"], 1_000, "{result}");
+        assert_eq!(result["error"]["fault"], "configuration");
     }
     assert_eq!((refused.len(), children.len()), (CALLS - RUNNING - WAITING, RUNNING + WAITING));
     assert_eq!((held(&caller, "running"), held(&caller, "waiting")), (RUNNING, WAITING));

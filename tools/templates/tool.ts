@@ -15,7 +15,11 @@ export const tool: Tool<Args, Result> = {
   version: "0.1.0",
   description: {{description}},
   category: "custom",
+  // Or write, execute, external_api: never less than what it asks for.
   securityTier: "read_only",
+  timeout: "30s",
+  capabilities: [{ action: "count", description: "Count lines and words", requiresConfirmation: false, estimatedTime: 500 }], // milliseconds, about
+  // documentation: "https://…", or a file of this repository: where more is written.
 
   // What it takes, checked before anything starts. `import { z } from "zod"` works here, too, with nothing to
   // install: then parameters can be z.object({ … }).

@@ -102,22 +102,12 @@ impl Files {
             let message = format!("the policy does not allow {relative}");
             return Err(Refusal::new(Code::AccessDenied, message).at(relative));
         }
-        let (code, hint) = match decision.code {
-            Why::ProtectedPath => (Code::ProtectedPath, Some("write to another path")),
-            Why::PathOutside => (Code::PathEscape, None),
-            Why::PathNotReadable => (
-                Code::AccessDenied,
-                Some("`files.read` of the policy and of the tool must hold it"),
-            ),
-            Why::PathNotWritable => (
-                Code::AccessDenied,
-                Some("`files.write` of the policy and of the tool must hold it"),
-            ),
-            _ => (Code::AccessDenied, None),
-        };
-        let mut refusal = Refusal::of_decision(code, &decision).at(relative);
-        refusal.suggestion = hint.map(str::to_owned);
-        Err(refusal)
+        let refused = |code| Refusal::of_decision(code, &decision).at(relative);
+        Err(match decision.code {
+            Why::ProtectedPath => refused(Code::ProtectedPath).hint("write to another path"),
+            Why::PathOutside => refused(Code::PathEscape),
+            _ => refused(Code::AccessDenied),
+        })
     }
 
     /// What nobody may write: by its name, in any case of letters, or because it is what an existing git

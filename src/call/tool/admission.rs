@@ -1,5 +1,6 @@
 //! Before a tool runs: its credentials, and its gate.
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::entries::lacks;
@@ -74,11 +75,25 @@ fn refusal(tool: &str, shut: &Shut) -> (&'static str, Judged) {
     };
     let wait = shut.retry_at.saturating_sub(now()).max(0);
     let error = ErrorObject {
-        suggestion: Some(format!("try again in {} s", (wait + 999) / 1_000)),
+        suggestion: Some(format!("try again {}", when(shut.retry_at, wait))),
         details: Some(json!({ "retry_at": shut.retry_at, "retry_after_ms": wait })),
         ..object(code, message)
     };
     (code, Judged { ending: Ending::of_kind(Kind::Busy, code), value: None, error: Some(error) })
+}
+
+/// Waits longer than this are told as a time of day: nobody counts so many seconds.
+const COUNTED: i64 = 120_000;
+
+/// When it can be tried again, for people.
+fn when(at: i64, wait: i64) -> String {
+    let seconds = (wait + 999) / 1_000;
+    let moment = Timestamp::from_millisecond(at).ok().filter(|_| wait > COUNTED);
+    let Some(moment) = moment else { return format!("in {seconds} s") };
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    let wait =
+        if hours > 0 { format!("{hours} h {minutes} min") } else { format!("{minutes} min") };
+    format!("in {wait}, at {}", moment.strftime("%Y-%m-%d %H:%M UTC"))
 }
 
 fn object(code: &str, message: String) -> ErrorObject {
@@ -112,4 +127,16 @@ pub(super) fn went(prepared: &Prepared, result: &CallResult) -> Went {
 
 fn now() -> i64 {
     i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_wait_is_told_as_a_time_of_day() {
+        assert_eq!(when(0, 1_001), "in 2 s");
+        assert_eq!(when(24_691_000, 24_691_000), "in 6 h 51 min, at 1970-01-01 06:51 UTC");
+        assert_eq!(when(600_000, 600_000), "in 10 min, at 1970-01-01 00:10 UTC");
+    }
 }

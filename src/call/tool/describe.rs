@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::error::ToolCallError;
-use super::outcome::judge;
+use super::outcome::{Words, judge};
 use super::recorded::Recorded;
 use super::sandbox::{Scene, run_job};
 use crate::audit::{Redactor, Started, ToolRef};
@@ -125,10 +125,10 @@ pub(super) fn ask(
             return Err(CallError::Started(id, Box::new(error)));
         }
     };
-    let judged = judge(ran.within.verdict(), ran.served, ran.within.limits());
+    let judged = judge(ran.within.verdict(), ran.served, ran.within.limits(), Words::Theirs);
     let code = judged.error.as_ref().map(|error| error.code.clone());
     let detail = json!({ "broker": { "usage": { "recorded": requests } } });
-    record.end(End { ending: judged.ending, code, cost: None, detail })?;
+    record.end(End { ending: judged.ending, code, rule: None, cost: None, detail })?;
     match (judged.value, judged.error) {
         (Some(value), _) => Ok(value),
         (None, error) => {

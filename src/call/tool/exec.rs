@@ -116,7 +116,10 @@ impl ToolExec {
         let mut refusal = Refusal::of_decision(code, &decided.decision);
         let record = Record::open(&self.places);
         match record.and_then(|record| refuse(record, decided, Some(&self.asker.call), None)) {
-            Ok(result) => refusal.suggestion = result.error.and_then(|error| error.suggestion),
+            Ok(result) => {
+                let better = result.error.and_then(|error| error.suggestion);
+                refusal.suggestion = better.or(refusal.suggestion);
+            }
             // What cannot be recorded is refused all the same, and says so.
             Err(error) => return broken(error),
         }

@@ -37,8 +37,17 @@ pub(super) struct Judged {
     pub error: Option<ErrorObject>,
 }
 
+/// Whose words those of a tool are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Ours: the tool is a part of this program.
+    Ours,
+    /// Its author's.
+    Theirs,
+}
+
 /// Judges by the table above.
-pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits) -> Judged {
+pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits, words: Words) -> Judged {
     let Served { end, requests, .. } = served;
     match end {
         // A frame that was cut off is the tool's fault only if its process ended by itself.
@@ -50,7 +59,7 @@ pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits) -> Judge
         Ok(ToolEnd::Value(value)) => {
             Judged { ending: Ending::ok(), value: Some(value), error: None }
         }
-        Ok(ToolEnd::Error(error)) => threw(error, &requests),
+        Ok(ToolEnd::Error(error)) => threw(error, &requests, words),
         Err(error @ ServeError::NoResult) => no_result(&error, verdict),
         Err(error) => of_failure(&error),
     }
@@ -106,7 +115,7 @@ fn no_result(error: &ServeError, verdict: &Verdict) -> Judged {
 
 /// A tool that threw. What the broker refused and the tool passed on is a refusal of ours; a tool that only
 /// says so has thrown an error like any other.
-fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
+fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
     let refused = requests.iter().rev().find(|request| {
         request.refused.is_some_and(|code| error.code.as_deref() == Some(code.word()))
     });
@@ -115,12 +124,21 @@ fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
         (Some(code), Some(_)) => code.clone(),
         _ => "tool_error".to_owned(),
     };
-    // What the tool calls it, if that is a tool's word and we know it. A word of ours that nobody said is no
-    // reason to advise what we would: a tool must not make us say `pass --yes`.
+    // What the tool calls it, if we know the word.
     let said = error.code.as_deref().and_then(codes::find);
-    let known = said
-        .filter(|row| refused.is_some() || matches!(row.group, Group::Thrown | Group::Tool))
+    let known = said.or_else(|| codes::find(&code));
+    // A word of ours that nobody said is no reason to advise what we would: a tool must not make us say `pass --yes`.
+    let advised = said
+        .filter(|row| {
+            let thrown = matches!(row.group, Group::Thrown | Group::Tool);
+            thrown || refused.is_some() || words == Words::Ours
+        })
         .or_else(|| codes::find(&code));
+    let own = match words {
+        Words::Ours => error.data.as_ref().and_then(|data| data["suggestion"].as_str()),
+        Words::Theirs => refused.and_then(|request| request.suggestion.as_deref()),
+    };
+    let suggestion = own.or(advised.map(|row| row.suggestion)).map(str::to_owned);
     let ending = match kind {
         Some(kind) => Ending::of_kind(kind, code.clone()),
         None => Ending { code: Some(code.clone()), ..Ending::of_command(THREW) },
@@ -142,7 +160,7 @@ fn threw(error: ToolError, requests: &[Brokered]) -> Judged {
             recoverable: error
                 .recoverable
                 .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
-            suggestion: known.map(|row| row.suggestion.to_owned()),
+            suggestion,
             rule: refused.and_then(|request| request.rule.clone()),
             stack: error.stack,
             details,
@@ -160,7 +178,7 @@ pub(super) fn threw_by_itself(message: String, data: Option<Value>) -> Judged {
         recoverable: None,
         stack: None,
     };
-    threw(error, &[])
+    threw(error, &[], Words::Theirs)
 }
 
 /// What a refusal that ends the call means for the exit code; `None` for what is the tool's own affair.

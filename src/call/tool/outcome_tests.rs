@@ -13,6 +13,7 @@ fn served(end: Result<ToolEnd, ServeError>, refused: &[Code]) -> Served {
         object: "a".to_owned(),
         refused: Some(*code),
         rule: None,
+        suggestion: None,
         bytes_in: 0,
         bytes_out: 0,
         duration: Duration::ZERO,
@@ -33,7 +34,7 @@ fn thrown(code: Option<&str>) -> Result<ToolEnd, ServeError> {
 }
 
 fn status(verdict: Verdict, served: Served) -> (Status, u8, Option<String>) {
-    let judged = judge(&verdict, served, &Limits::preset(Isolation::Strict));
+    let judged = judge(&verdict, served, &Limits::preset(Isolation::Strict), Words::Theirs);
     (judged.ending.status, judged.ending.exit.get(), judged.error.map(|error| error.code))
 }
 
@@ -77,7 +78,8 @@ fn a_refusal_that_never_was_is_the_tools_own_error() {
 fn a_tools_own_word_brings_its_advice_and_never_ours() {
     let advice = |code: &str, refused: &[Code]| {
         let served = served(thrown(Some(code)), refused);
-        let judged = judge(&Verdict::Completed, served, &Limits::preset(Isolation::Strict));
+        let judged =
+            judge(&Verdict::Completed, served, &Limits::preset(Isolation::Strict), Words::Theirs);
         let error = judged.error.unwrap();
         (error.recoverable, error.suggestion.unwrap_or_default())
     };
@@ -85,12 +87,22 @@ fn a_tools_own_word_brings_its_advice_and_never_ours() {
     assert!(advice("approval_needed", &[Code::ApprovalNeeded]).1.contains("--approve"));
     assert!(!advice("approval_needed", &[]).1.contains("--approve"));
     assert!(!advice("USER_REJECTED", &[]).1.contains("--approve"));
+    // Whether it can pass is a fact about the word, whoever says it.
+    for (code, passes) in [("NETWORK_ERROR", true), ("TIMEOUT", true), ("VALIDATION_ERROR", false)]
+    {
+        assert_eq!(advice(code, &[]).0, passes, "{code}");
+    }
 }
 
 #[test]
 fn a_process_that_just_ends_has_no_result() {
     let ended = served(Err(ServeError::NoResult), &[]);
-    let judged = judge(&Verdict::Failed { status: 7 }, ended, &Limits::preset(Isolation::Strict));
+    let judged = judge(
+        &Verdict::Failed { status: 7 },
+        ended,
+        &Limits::preset(Isolation::Strict),
+        Words::Theirs,
+    );
     assert_eq!((judged.ending.status, judged.ending.exit.get()), (Status::Failed, 1));
     assert!(judged.error.unwrap().message.contains("exit code 7"));
 }

@@ -12,10 +12,11 @@ use super::lapsed;
 use super::program::Program;
 use super::sandbox::Scene;
 use crate::call::CallError;
+use crate::call::clock::Clock;
 use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Figure};
 use crate::policies::{Choice, Places, Trust, load};
 use crate::sandbox::workspace::Workspace;
 use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
@@ -67,6 +68,8 @@ pub struct Prepared {
     pub replaces_shipped: bool,
     /// The most time that an attempt can get, in milliseconds: the policy's, within the caller's.
     pub longest: u64,
+    /// What set that.
+    pub(super) clock: Clock,
     pub(super) scene: Scene,
     /// As it was asked for, so that another tool can stand in.
     request: Option<ToolRequest>,
@@ -130,8 +133,13 @@ impl ToolRequest {
         prepared.scene.limits = narrowed.tightest_limits();
         let configured = config.limits(name).max_execution_time;
         let wall = configured.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        for (limit, figure) in self.tighten.iter().copied().chain(wall.map(|it| (Limit::Wall, it)))
-        {
+        let source = || config.figure_of(name, Figure::MaxExecutionTime).source.clone();
+        let ours = wall.map(|it| (Limit::Wall, it, Clock::Configuration(source())));
+        let callers = self.tighten.iter().map(|(limit, figure)| (*limit, *figure, Clock::Caller));
+        for (limit, figure, clock) in callers.chain(ours) {
+            if limit == Limit::Wall && figure < longest.get(Limit::Wall) {
+                prepared.clock = clock;
+            }
             prepared.scene.limits.tighten(limit, figure);
             longest.tighten(limit, figure);
         }
@@ -221,6 +229,7 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
         tighten,
         replaces_shipped,
         longest: scene.limits.get(Limit::Wall),
+        clock: Clock::Policy(scene.policy.name().to_owned()),
         scene,
         request: None,
     })

@@ -11,10 +11,9 @@ use serde_json::{Map, Value, json};
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
 use super::consent::{Consent, ask, asker};
-use super::error::ToolCallError;
 use super::exec::ToolExec;
 use super::ourselves::run_here;
-use super::outcome::{Judged, judge};
+use super::outcome::{Judged, Words, judge, of_failure};
 use super::prepare::Prepared;
 use super::program::Program;
 use super::recorded::Recorded;
@@ -30,11 +29,12 @@ use crate::call::approval::Asking;
 use crate::call::place::place;
 use crate::call::record::{End, Record};
 use crate::call::request::path_text;
-use crate::call::result::Stream;
+use crate::call::result::{ErrorObject, Stream};
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
 use crate::error::Failure as _;
+use crate::exit::Ending;
 use crate::limits::{Gate, Place, Subject, Went};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::run::Streams;
@@ -69,14 +69,27 @@ pub fn run(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
         return Ok(result);
     };
     // Another tool with the same arguments, asked about and decided like any other; its own fallback is not used.
-    let prepared = prepared.instead(other.clone())?;
-    let mut instead = run_one(&prepared, front)?;
-    let of = json!({ "tool": result.tool, "call": result.call, "error": result.error, "attempts": result.metadata["attempts"] });
-    if instead.metadata.is_null() {
-        instead.metadata = json!({});
+    let instead = prepared.instead(other.clone()).and_then(|prepared| run_one(&prepared, front));
+    Ok(match instead {
+        Ok(instead) => {
+            let of = json!({ "tool": result.tool, "call": result.call, "error": result.error, "attempts": result.metadata["attempts"] });
+            told(instead, "fallback_of", of)
+        }
+        // Why the tool itself failed is not hidden by what is wrong with the other one.
+        Err(error) => {
+            let error = of_failure(&error).error;
+            told(result, "fallback", json!({ "tool": { "name": other }, "error": error }))
+        }
+    })
+}
+
+/// A result whose metadata say one thing more.
+fn told(mut result: CallResult, key: &str, value: Value) -> CallResult {
+    if result.metadata.is_null() {
+        result.metadata = json!({});
     }
-    instead.metadata["fallback_of"] = of;
-    Ok(instead)
+    result.metadata[key] = value;
+    result
 }
 
 /// One tool, with its retries.
@@ -89,7 +102,8 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let started = started(prepared, &front.redactor)?;
     let refuse = |record: &mut Record, verdict, code, judged: Judged| {
         let message = judged.error.as_ref().map(|error| error.message.clone());
-        record.refused(&started.clone().refused(verdict, code, message.unwrap_or_default()))?;
+        let refused = started.clone().refused(verdict, code, message.unwrap_or_default());
+        record.refused(refused, &judged.ending)?;
         Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
     };
     if let Some(judged) = missing_credentials(prepared) {
@@ -108,24 +122,27 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
             return refuse(&mut record, verdict, code, judged);
         }
         Err(error) => {
-            record.refused(&started.refused(Verdict::Deny, error.code(), error.to_string()))?;
+            let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
+            record.refused(refused, &Ending::of_kind(error.kind(), error.code()))?;
             return Err(error);
         }
     }
     // The question may have taken a while: what was shown is what must run.
     if let Err(changed) = prepared.program.verify() {
+        let details = json!({ "file": changed.path });
         let error = CompileError::Changed(changed);
-        record.refused(&started.refused(Verdict::Deny, error.code(), error.to_string()))?;
-        return Err(CallError::Tool(ToolCallError::Compile(error)));
+        let mut judged = of_failure(&error);
+        judged.error = judged.error.map(|it| ErrorObject { details: Some(details), ..it });
+        return refuse(&mut record, Verdict::Deny, error.code(), judged);
     }
     if let Some((code, judged)) = enter(record.store(), &id, prepared, limits)? {
         return refuse(&mut record, Verdict::Deny, code, judged);
     }
     record.start(&started)?;
-    let deadline = limits.total_time.map(|time| begun + time);
+    let total = limits.total_time.map(|time| (begun + time, time));
     let recorded = Recorded::new(&scene.places, &id, &front.redactor, Arc::clone(&front.events));
     let recorded = Arc::new(recorded);
-    let ran = attempts(&id, prepared, front, &recorded, deadline);
+    let ran = attempts(&id, prepared, front, &recorded, total);
     let requests = recorded.finish();
     let ran = ran.and_then(|ran| Ok((ran, requests?)));
     // What broke around the tool says nothing of it.
@@ -136,6 +153,7 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
             record.end(End {
                 ending: result.ending.clone(),
                 code: result.error.as_ref().map(|error| error.code.clone()),
+                rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
                 cost: prepared.definition.estimates().cost,
                 detail: detail(&result.metadata, requests),
             })?;
@@ -268,7 +286,11 @@ pub(super) fn result(
     let Ran { served, within } = ran;
     let mut metadata = within.metadata();
     metadata["broker"] = broker(&served.usage, &served.requests, redactor);
-    let mut judged = judge(within.verdict(), served, within.limits());
+    let words = match prepared.program {
+        Program::BuiltIn(_) => Words::Ours,
+        Program::Module { .. } | Program::Server { .. } => Words::Theirs,
+    };
+    let mut judged = judge(within.verdict(), served, within.limits(), words);
     judged = redacted(checked(prepared, judged), redactor);
     let streams = if keeps { within.streams() } else { [None, None] };
     assemble(id, prepared, judged, metadata, streams)
@@ -293,7 +315,7 @@ pub(super) fn checked(prepared: &Prepared, judged: Judged) -> Judged {
         Ok(value) => Judged { value: Some(value), ..judged },
         Err(violations) => {
             let name = prepared.definition.name.clone();
-            super::outcome::of_failure(&ToolError::Result { name, violations })
+            of_failure(&ToolError::Result { name, violations })
         }
     }
 }

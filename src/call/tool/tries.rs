@@ -13,6 +13,7 @@ use super::program::Program;
 use super::recorded::Recorded;
 use super::run::{Front, result, serve};
 use super::server;
+use crate::call::clock::Clock;
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
@@ -25,8 +26,9 @@ pub(super) fn attempts(
     prepared: &Prepared,
     front: &Front,
     recorded: &Arc<Recorded>,
-    deadline: Option<Instant>,
+    total: Option<(Instant, Duration)>,
 ) -> Result<CallResult, CallError> {
+    let (deadline, total) = total.unzip();
     let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
     let plan = Plan { policy, longest: prepared.longest, deadline };
     let mut wall = prepared.scene.limits.get(Limit::Wall);
@@ -35,7 +37,16 @@ pub(super) fn attempts(
         let begun = Instant::now();
         let left = deadline.map(|moment| moment.saturating_duration_since(begun));
         let bounded = left.map_or(wall, |left| wall.min(millis(left).max(1)));
+        let clock = match total.filter(|_| bounded < wall) {
+            Some(total) => Clock::Total(total),
+            None if wall < prepared.longest => Clock::Tool,
+            None => prepared.clock.clone(),
+        };
         let result = one_attempt(id, prepared, front, recorded, (attempt, bounded));
+        let result = result.map(|mut result| {
+            clock.blame(&mut result, bounded);
+            result
+        });
         let (status, error) = match &result {
             Ok(result) => (result.status, result.error.clone()),
             Err(error) => (error.kind().status(), Some(of_failure(error).error).flatten()),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner_policy::limits::Limits;
-use serde_json::{Value, json};
+use runner_policy::limits::{Limit, Limits};
+use serde_json::{Map, Value, json};
 
 use crate::broker::Served;
 use crate::call::result::{Stream, metadata};
@@ -77,6 +77,10 @@ impl Within {
     }
 }
 
+/// The limits that hold without a sandbox: those of the broker.
+const HOLDING: [Limit; 5] =
+    [Limit::Wall, Limit::BrokerCalls, Limit::BrokerBytes, Limit::FileSize, Limit::FreeSpace];
+
 /// No sandbox held it, and the result says so. What held it is the broker.
 fn ourselves(limits: &Limits, duration: Duration) -> Value {
     let ms = (duration.as_secs_f64() * 1e7).round() / 1e4;
@@ -85,7 +89,7 @@ fn ourselves(limits: &Limits, duration: Duration) -> Value {
         "duration_ms": { "run": ms, "total": ms },
         "engine": null,
         "isolation": null,
-        "limits": limits,
+        "limits": HOLDING.map(|limit| (limit.row().key.to_owned(), Value::from(limit.row().unit.show(limits.get(limit))))).into_iter().collect::<Map<_, _>>(),
         "protections": [
             by_broker("policy of each request"),
             by_broker("limits of requests, bytes and time"),

@@ -1,6 +1,6 @@
 //! `runner audit list`.
 
-use super::told::moment;
+use super::told::{moment, told_command};
 use super::which::Which;
 use crate::audit::{Filter, Ledger};
 use crate::call::CallError;
@@ -9,15 +9,28 @@ use crate::cli::table::Table;
 use crate::error::Error;
 use crate::exit::Ending;
 
+/// Calls that are listed if nobody says how many.
+const MOST: usize = 50;
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { which: Which::default(), most: MOST }
+    }
+}
+
 /// As typed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     which: Which,
     /// At most this many
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = MOST)]
     most: usize,
 }
+
+/// The columns that can be left out: the status tells most of what they do.
+const EXIT: usize = 3;
+const RULE: usize = 4;
 
 pub(super) fn run(args: &Args, ledger: &Ledger, printer: &mut Printer) -> Result<Ending, Error> {
     let filter = Filter { most: Some(args.most), ..args.which.filter()? };
@@ -25,7 +38,8 @@ pub(super) fn run(args: &Args, ledger: &Ledger, printer: &mut Printer) -> Result
     match printer.format() {
         Format::Json => printer.json(&serde_json::json!({ "calls": calls }))?,
         Format::Text => {
-            let mut table = Table::new(["CALL", "WHEN", "STATUS", "EXIT", "RULE", "COMMAND"]);
+            let mut table = Table::new(["CALL", "WHEN", "STATUS", "EXIT", "RULE", "COMMAND"])
+                .sparing(&[RULE, EXIT]);
             for call in calls {
                 table.row([
                     call.call,
@@ -33,7 +47,7 @@ pub(super) fn run(args: &Args, ledger: &Ledger, printer: &mut Printer) -> Result
                     call.status,
                     call.exit.map(|exit| exit.to_string()).unwrap_or_default(),
                     call.rule.or(call.error).unwrap_or(call.code),
-                    call.command,
+                    told_command(&call.command, &call.args),
                 ]);
             }
             let width = printer.width();

@@ -41,10 +41,10 @@ pub enum Command {
     Tail(tail::Args),
     /// Whether the ledger is what was recorded: nothing changed, removed, reordered, added or cut off
     #[command(
-        after_help = "Exit code 65 if it is not. The key that signs lies in the state folder: this shows edits by anyone\nwho cannot read it, and not those of your own account.\n\nExamples:\n  runner audit verify\n  runner audit verify --expect 1200:5f0c…   hold it to a head that you noted earlier\n  runner audit verify --after 1200          only what came later, once you know what happened before"
+        after_help = "Exit code 65 if it is not. The key that signs lies in the state folder: this shows edits by anyone who cannot read it, and not those of your own account.\n\nExamples:\n  runner audit verify\n  runner audit verify --expect 1200:5f0c…   hold it to a head that you noted earlier\n  runner audit verify --after 1200          only what came later, once you know what happened before"
     )]
     Verify(verify::Args),
-    /// Counts, times, denials by rule, cost by day
+    /// Counts and times, of all calls and by tool; denials by rule, cost by day
     #[command(
         after_help = "Examples:\n  runner audit stats --since 7d\n  runner audit stats --tool run_tests --json"
     )]
@@ -54,6 +54,13 @@ pub enum Command {
         after_help = "Examples:\n  runner audit export > ledger.jsonl\n  runner audit export --format ocsf --since 1d"
     )]
     Export(export::Args),
+}
+
+/// Whoever says nothing more wants to see the newest.
+impl Default for Command {
+    fn default() -> Self {
+        Self::List(list::Args::default())
+    }
 }
 
 /// Runs it.

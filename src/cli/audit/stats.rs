@@ -44,7 +44,22 @@ fn shown(stats: &Stats) -> String {
         let (mean, median, p95) = (time.mean, time.median, time.p95);
         line("time", format!("mean {mean:.0} ms, median {median} ms, 95 % within {p95} ms"));
     }
-    for (title, counts) in [("denials", &stats.denials), ("requests", &stats.requests)] {
+    for (at, it) in stats.tools.iter().enumerate() {
+        let mut text = format!("{:>6}  {}", it.calls, visible(&it.tool));
+        if let Some(rate) = it.success {
+            let _ = write!(text, "  {:.1} % success", rate * 100.0);
+        }
+        if let Some(time) = &it.duration_ms {
+            let _ = write!(text, "  mean {:.0} ms, 95 % within {} ms", time.mean, time.p95);
+        }
+        line(if at == 0 { "tools" } else { "" }, text);
+    }
+    for (title, counts) in [
+        ("denials", &stats.denials),
+        ("no rule", &stats.denials_without_rule),
+        ("held", &stats.held),
+        ("requests", &stats.requests),
+    ] {
         for (at, (name, count)) in counts.iter().enumerate() {
             line(if at == 0 { title } else { "" }, format!("{count:>6}  {}", visible(name)));
         }

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
+use serde_json::Value;
+
 use crate::audit::{Kind, Row};
+use crate::cli::table::shortened;
 
 /// A moment in UTC, to the second.
 pub(in crate::cli) fn moment(millis: i64) -> String {
@@ -11,13 +14,27 @@ pub(in crate::cli) fn moment(millis: i64) -> String {
         .unwrap_or_else(|_| millis.to_string())
 }
 
+/// The most characters of a tool's arguments that one line tells; `audit show` has all.
+const ARGS_MOST: usize = 160;
+
+/// A command, and what a tool was called with. Secrets are not in records.
+pub(super) fn told_command(command: &str, args: &Value) -> String {
+    let mut text = command.to_owned();
+    for (name, value) in args.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.push_str(&format!(" {name}={value}"));
+    }
+    shortened(&text, Some(command.chars().count() + ARGS_MOST)).into_owned()
+}
+
 /// What a record says, in words. Foreign text is in it.
 pub(super) fn told(row: &Row) -> String {
     let text = |key: &str| row.body[key].as_str().unwrap_or_default();
     let rule = row.body["rule"]["id"].as_str().unwrap_or_else(|| text("code"));
+    let command = || told_command(text("command"), &row.body["args"]);
     match row.kind {
-        Kind::Start => format!("{} ({rule})", text("command")),
-        Kind::Refused => format!("{}: {} ({rule})", text("decision"), text("command")),
+        Kind::Start => format!("{} ({rule})", command()),
+        Kind::Refused => format!("{}: {} ({rule})", text("decision"), command()),
         Kind::End => format!(
             "{}, exit {}, {} ms{}",
             text("status"),

@@ -6,7 +6,7 @@ use crate::audit::{Filter, Outcome};
 use crate::cli::usage::UsageError;
 
 /// As typed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Which calls")]
 pub(super) struct Which {
     /// Only calls of this tool

@@ -18,7 +18,7 @@ use crate::mcp::{Known, Peer, Remembered};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A server stands in your own configuration or in the managed one, as `mcp.servers.NAME`; a project can only switch it\noff. It is a command like any other: a policy decides about it, and it runs in a sandbox of its own.\n\nExamples:\n  runner mcp list\n  runner mcp list --json | jq -r '.servers[] | select(.state != \"asked\").name'"
+    after_help = "A server stands in your own configuration or in the managed one, as `mcp.servers.NAME`; a project can only switch it off. It is a command like any other: a policy decides about it, and it runs in a sandbox of its own.\n\nExamples:\n  runner mcp list\n  runner mcp list --json | jq -r '.servers[] | select(.state != \"asked\").name'"
 )]
 pub struct Args {
     /// Look as if from this folder
@@ -97,6 +97,10 @@ fn row(it: &Remembered) -> Row {
     }
 }
 
+/// The columns that can be left out.
+const POLICY: usize = 3;
+const COMMAND: usize = 4;
+
 /// Servers that are defined and not used.
 fn off(servers: &Servers, known: &[Remembered]) -> Vec<Row> {
     let used = |name: &ServerName| known.iter().any(|it| it.name == *name);
@@ -128,7 +132,8 @@ fn text(rows: &[Row], printer: &mut Printer) -> Result<(), Error> {
         printer.hint("no server is configured: write `mcp: { servers: { NAME: { command: [program, argument] } } }` in your own configuration; `runner config path` says where that is");
         return Ok(());
     }
-    let mut table = Table::new(["server", "state", "tools", "policy", "command", "from"]);
+    let mut table = Table::new(["server", "state", "tools", "policy", "command", "from"])
+        .sparing(&[COMMAND, POLICY]);
     for row in rows {
         let colour = match row.state {
             State::Asked => style::GOOD,

@@ -15,7 +15,7 @@ use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::tool::desk::Desk;
 use crate::cli::usage::UsageError;
-use crate::cli::visible::{visible, visible_block};
+use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
 use crate::error::Error;
 use crate::exit::Ending;
@@ -26,7 +26,7 @@ use crate::text::counted;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every server that can be used here is asked. A server runs under the policy that its definition names,\nelse under --policy. A tool that changed is another tool: approvals of it are void.\n\nExamples:\n  runner mcp refresh\n  runner mcp refresh files --policy develop\n\nExit codes: 0 all answered, else as for `runner exec` of the first server that did not."
+    after_help = "Without a name every server that can be used here is asked. A server runs under the policy that its definition names, else under --policy. A tool that changed is another tool: approvals of it are void.\n\nExamples:\n  runner mcp refresh\n  runner mcp refresh files --policy develop\n\nExit codes: 0 all answered, else as for `runner exec` of the first server that did not."
 )]
 pub struct Args {
     /// Servers by name
@@ -189,11 +189,11 @@ fn broken(it: &Remembered, failed: &Failed, printer: &mut Printer) {
         "{bad}✗{bad:#} {}: {bad}{}:{bad:#} {}",
         it.name,
         visible(&error.code),
-        visible_block(&error.message)
+        visible_inside(&error.message)
     ));
     let details = error.details.as_ref();
     if let Some(words) = details.and_then(|details| details["data"]["stderr"].as_str()) {
-        printer.talk(format_args!("it wrote: {}", visible_block(words)));
+        printer.talk(format_args!("it wrote: {}", visible_inside(words)));
     }
     if let Some(suggestion) = &error.suggestion {
         printer.hint(suggestion);

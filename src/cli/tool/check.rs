@@ -16,6 +16,7 @@ use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
+use crate::cli::visible::visible_inside;
 use crate::error::{Error, Failure as _};
 use crate::exit::{Ending, Kind};
 use crate::policies::{Choice, Trust, load, shipped};
@@ -27,7 +28,7 @@ use crate::tool::{
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does\nnot allow is told, and is no error: another policy may. The grade says how much a good tool has that this one has too; with a\nname, each point.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
+    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does not allow is told, and is no error: another policy may. The grade says how much a good tool has that this one has too; with a name, each point.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
 )]
 pub struct Args {
     /// Tools by name, or files
@@ -110,7 +111,7 @@ fn text(
     }
     for row in rows {
         for error in &row.errors {
-            printer.talk(format_args!("{}: {}", row.tool, crate::cli::visible_block(error)));
+            printer.talk(format_args!("{}: {}", row.tool, visible_inside(error)));
         }
     }
     let mut table = Table::new(["tool", "source", "result", "grade", "file"]);
@@ -278,6 +279,11 @@ impl Checker<'_> {
     /// What it asks for, put to the policy; and which of ours would deny less.
     fn ask(&self, definition: &Definition, row: &mut Row) {
         row.conformance = Some(Conformance::of(definition));
+        if let Some(Err(error)) =
+            definition.retry.fallback.as_ref().map(|it| self.place.library.tool(it))
+        {
+            row.errors.push(format!("its fallback cannot stand in: {error}"));
+        }
         let workspace = self.place.workspace.to_string_lossy();
         let now = jiff::Timestamp::now();
         let put = |policy: &Effective| asked(&definition.permissions, policy, &workspace, now);

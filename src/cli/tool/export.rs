@@ -6,7 +6,7 @@ use crate::call::tool::{State, entries};
 use crate::cli::printer::{Format, OutputError, Printer};
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::tool::{ExportFormat, ToolName, export};
+use crate::tool::{Counts, ExportFormat, Switch, Tokens, ToolName, export};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -39,8 +39,20 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         true => entry.state == State::Ready,
         false => named(&entry.tool.name),
     });
-    let tools: Vec<_> = wanted.filter_map(|entry| entry.definition()).collect();
-    let value = export(&tools, args.format);
+    let (wanted, tools): (Vec<_>, Vec<_>) =
+        wanted.filter_map(|entry| Some((entry, entry.definition()?))).unzip();
+    let mut value = export(&tools, args.format);
+    if args.format == ExportFormat::Json {
+        // What a tool says of itself is not all that is known here.
+        let counts = Counts::remembered(place.places.state.as_deref());
+        for (at, (entry, definition)) in wanted.iter().zip(&tools).enumerate() {
+            let tokens = counts.known(definition);
+            let record = &mut value["tools"][at];
+            record["enabled"] = (definition.enabled && entry.tool.switch == Switch::On).into();
+            record["tokenCost"] = tokens.figure().into();
+            record["tokenCostEstimated"] = matches!(tokens, Tokens::Estimated(_)).into();
+        }
+    }
     match printer.format() {
         Format::Json => printer.json(&value)?,
         Format::Text => {

@@ -15,7 +15,7 @@ use crate::tool::{Counts, Definition, Tokens, Tool, ToolName};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool info run_tests\n  runner tool info run_tests --json | jq .schema\n\nA module says what it is when it is loaded: once for each content, in a sandbox, where it may ask for\nnothing."
+    after_help = "Examples:\n  runner tool info run_tests\n  runner tool info run_tests --json | jq .schema\n\nA module says what it is when it is loaded: once for each content, in a sandbox, where it may ask for nothing."
 )]
 pub struct Args {
     /// The tool, by name

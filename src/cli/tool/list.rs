@@ -19,9 +19,9 @@ use crate::tool::{
 };
 
 /// As typed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(
-    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that\nthe managed configuration names), mcp (what the configured servers said when `mcp refresh` asked them), custom\n(.runner/tools of the workspace, runner/tools in the user's configuration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
+    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that the managed configuration names), mcp (what the configured servers said when `mcp refresh` asked them), custom (.runner/tools of the workspace, runner/tools in the user's configuration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -99,11 +99,16 @@ fn text(rows: &[Row<'_>], place: &Place, printer: &mut Printer) -> Result<(), Er
     Ok(())
 }
 
+/// The columns that can be left out.
+const SOURCE: usize = 2;
+const TOKENS: usize = 5;
+
 /// The tools as a table.
 pub(super) fn table(rows: &[Row<'_>], costs: bool, printer: &mut Printer) -> Result<(), Error> {
-    let mut table = Table::new(["", "tool", "source", "state", "tier", "tokens", "what it does"]);
+    let mut table = Table::new(["", "tool", "source", "state", "tier", "tokens", "what it does"])
+        .sparing(&[SOURCE, TOKENS]);
     if !costs {
-        table.hide(5);
+        table.hide(TOKENS);
     }
     for row in rows {
         let (mark, colour) = mark(row.state);

@@ -46,6 +46,13 @@ pub enum Command {
     Check(check::Args),
 }
 
+/// Whoever says nothing more wants to see them.
+impl Default for Command {
+    fn default() -> Self {
+        Self::List(list::Args::default())
+    }
+}
+
 /// Runs one of them.
 pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {

@@ -9,7 +9,7 @@ use crate::policies::Places;
 use crate::tool::Library;
 
 /// Which folders. As typed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Args {
     /// A further folder with tools

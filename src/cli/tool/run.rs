@@ -19,7 +19,7 @@ use crate::cli::exec::{limit, tightened};
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::usage::UsageError;
-use crate::cli::visible::{visible, visible_block};
+use crate::cli::visible::{visible, visible_block, visible_inside};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
@@ -198,6 +198,16 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
             printer.data(format_args!("{}\n", visible_value(&text)))?;
         }
     }
+    if let Some(of) = result.metadata.get("fallback_of") {
+        let name = result.tool.as_ref().map_or("another tool", |tool| &tool.name);
+        let text = |value: &Value| visible(value.as_str().unwrap_or_default()).into_owned();
+        printer.talk(format_args!(
+            "note: {} failed ({}: {}), so {name} was called instead",
+            text(&of["tool"]["name"]),
+            text(&of["error"]["code"]),
+            text(&of["error"]["message"])
+        ));
+    }
     if let Some(error) = &result.error {
         let bad = style::BAD;
         // The author's own word stands beside ours, never in its place.
@@ -207,12 +217,14 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
         printer.talk(format_args!(
             "{bad}{}{own}:{bad:#} {}",
             visible(&error.code),
-            visible_block(&error.message)
+            visible_inside(&error.message)
         ));
         if let Some(stack) = error.stack.as_deref().map(places).filter(|text| !text.is_empty()) {
-            printer.talk(visible_block(stack));
+            printer.talk(visible_inside(stack));
         }
-        if let Some(said) = details.and_then(|details| details["data"]["suggestion"].as_str()) {
+        // What we told the tool, or a tool of ours says, comes as our own hint.
+        let said = details.and_then(|details| details["data"]["suggestion"].as_str());
+        if let Some(said) = said.filter(|said| error.suggestion.as_deref() != Some(*said)) {
             printer.talk(format_args!("  the tool suggests: {}", visible(said)));
         }
         if let Some(rule) = &error.rule {
@@ -226,6 +238,11 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
         if let Some(suggestion) = &error.suggestion {
             printer.hint(suggestion);
         }
+    }
+    if let Some(other) = result.metadata.get("fallback") {
+        let text = |value: &Value| visible(value.as_str().unwrap_or_default()).into_owned();
+        let (name, why) = (text(&other["tool"]["name"]), text(&other["error"]["message"]));
+        printer.talk(format_args!("note: its fallback {name} could not stand in: {why}"));
     }
     Ok(())
 }

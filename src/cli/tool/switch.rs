@@ -31,7 +31,7 @@ pub struct Enable {
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It is written to your own configuration file, or with --project to the workspace's; comments and layout stay\nas they are. Team tools cannot be switched off.\n\nExamples:\n  runner tool disable http_probe\n  runner tool disable http_probe --project"
+    after_help = "It is written to your own configuration file, or with --project to the workspace's; comments and layout stay as they are. Team tools cannot be switched off.\n\nExamples:\n  runner tool disable http_probe\n  runner tool disable http_probe --project"
 )]
 pub struct Disable {
     /// Tools by name

@@ -5,11 +5,14 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::list::lacking;
+use crate::cli::audit::moment;
 use crate::cli::style;
 use crate::cli::visible::visible;
 use crate::limits::{Breaker, Standing};
+use crate::text::counted;
 use crate::tool::{
-    Auth, Body, Cost, Definition, Metadata, Permissions, Removal, Schema, Switch, Tokens, Tool,
+    Auth, Body, Cost, Definition, Metadata, Origin, Permissions, Removal, RetryPolicy, Schema,
+    Switch, Tokens, Tool,
 };
 
 /// A tool and what it says.
@@ -51,7 +54,8 @@ impl fmt::Display for View<'_> {
         if let Some(text) = self.circuit.and_then(standing) {
             field(f, "circuit", &text)?;
         }
-        metadata(f, &it.metadata)?;
+        retries(f, &it.retry)?;
+        metadata(f, &it.metadata, self.tool.origin())?;
         if let Body::Module(described) = &it.body
             && !described.hooks.is_empty()
         {
@@ -113,8 +117,26 @@ fn state(f: &mut fmt::Formatter<'_>, view: &View<'_>) -> fmt::Result {
     field(f, "state", &text)
 }
 
+/// When a call that failed is tried again, and who stands in.
+fn retries(f: &mut fmt::Formatter<'_>, it: &RetryPolicy) -> fmt::Result {
+    if it.retries > 0 {
+        let times = counted(usize::try_from(it.retries).unwrap_or(usize::MAX), "time");
+        let after = it.only.as_ref().map(|codes| codes.join(", "));
+        let after = after.unwrap_or_else(|| "what can pass by itself".to_owned());
+        let mut text = format!("up to {times}, {}, after {after}", it.backoff);
+        if !it.never.is_empty() {
+            text.push_str(&format!("; never after {}", it.never.join(", ")));
+        }
+        field(f, "retries", &visible(&text))?;
+    }
+    match &it.fallback {
+        Some(other) => field(f, "fallback", other.as_str()),
+        None => Ok(()),
+    }
+}
+
 /// What it says of itself beyond what runs.
-fn metadata(f: &mut fmt::Formatter<'_>, it: &Metadata) -> fmt::Result {
+fn metadata(f: &mut fmt::Formatter<'_>, it: &Metadata, origin: Origin) -> fmt::Result {
     for (at, capability) in it.capabilities.iter().enumerate() {
         let mut text = visible(&capability.action).into_owned();
         if let Some(about) = &capability.description {
@@ -132,7 +154,7 @@ fn metadata(f: &mut fmt::Formatter<'_>, it: &Metadata) -> fmt::Result {
         field(f, if at == 0 { "can" } else { "" }, &text)?;
     }
     if let Some(auth) = &it.required_auth {
-        let need = if auth.required { "needs" } else { "takes" };
+        let need = if auth.required { "needs" } else { "can use" };
         let url = auth.setup_url.as_deref().map(|url| format!("  {}", visible(url)));
         let text =
             format!("{} in {}{}", auth.kind.word(), auth.config_key, url.unwrap_or_default());
@@ -145,6 +167,9 @@ fn metadata(f: &mut fmt::Formatter<'_>, it: &Metadata) -> fmt::Result {
         field(f, "tags", &visible(&it.tags.join(", ")))?;
     }
     match &it.documentation {
+        Some(page) if origin == Origin::BuiltIn && !page.contains("://") => {
+            field(f, "more", &format!("{} of runner", visible(page)))
+        }
         Some(page) => field(f, "more", &visible(page)),
         None => Ok(()),
     }
@@ -252,7 +277,11 @@ fn standing(it: Standing) -> Option<String> {
     let counted = format!("{} of {} calls failed", it.failed, it.calls);
     match it.breaker {
         Breaker::Closed => (it.failed > 0).then(|| format!("closed: {counted}")),
-        Breaker::Open => Some("open: it failed too often and is not called for a while".to_owned()),
+        Breaker::Open => {
+            let when = it.retry_at.map(|at| format!("; tried again at {} UTC", moment(at)));
+            let when = when.unwrap_or_default();
+            Some(format!("open: it failed too often and is not called for a while{when}"))
+        }
         Breaker::HalfOpen => Some("half open: the next call is a probe".to_owned()),
     }
 }

@@ -39,6 +39,10 @@ pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> E
         .filter(|other| {
             other.digest != policy.digest && decide(other, query).decision == Verdict::Allow
         })
+        // A tool's own permissions hold under every policy: what they refuse, none would allow.
+        .filter(|_| {
+            policy.narrowings().iter().all(|it| decide(it, query).decision == Verdict::Allow)
+        })
         .map(|other| other.name().to_owned())
         .collect();
     Explanation { decision, nearest, allowed_by }

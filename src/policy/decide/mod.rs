@@ -92,6 +92,9 @@ pub struct Decision {
     /// What a sandbox for it needs.
     #[serde(skip)]
     pub grant: Grant,
+    /// Whose answer it is: the policy that was asked, or one that it stays within.
+    #[serde(skip)]
+    pub said_by: String,
 }
 
 /// What a decision grants.
@@ -203,6 +206,7 @@ impl Decision {
             terms: None,
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
+            said_by: policy.name().to_owned(),
             grant: Grant {
                 classes: Classes::default(),
                 limits: policy.limits(&[]),

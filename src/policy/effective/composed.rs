@@ -18,6 +18,8 @@ pub struct Effective {
     pub layers: Vec<Arc<Policy>>,
     /// What it never exceeds.
     pub within: Vec<Effective>,
+    /// How many of these, at the end, [`narrowed`](Self::narrowed) put there.
+    narrowed: usize,
     /// Covers the text of everything above.
     pub digest: blake3::Hash,
     /// How far each layer is from the policy itself.
@@ -40,7 +42,8 @@ impl Effective {
         let digest = digest(&layers, &within);
         let figures = Limits::preset(Isolation::Strict);
         let index = Arc::new(Index::new(&layers));
-        let mut effective = Self { layers, within, digest, distances, figures, index, only: None };
+        let mut effective =
+            Self { layers, within, narrowed: 0, digest, distances, figures, index, only: None };
         effective.figures = effective.composed_figures();
         effective.check_conflicts(findings);
         effective
@@ -139,8 +142,14 @@ impl Effective {
         let other = Self::new(vec![(other, 0)], Vec::new(), &mut Vec::new());
         let mut narrowed = self.clone();
         narrowed.within.push(other);
+        narrowed.narrowed += 1;
         narrowed.digest = digest(&narrowed.layers, &narrowed.within);
         narrowed
+    }
+
+    /// What [`narrowed`](Self::narrowed) put it within.
+    pub(crate) fn narrowings(&self) -> &[Self] {
+        &self.within[self.within.len() - self.narrowed..]
     }
 
     /// Figures of a sandbox that no rule speaks for: the tightest of all that it stays within.
@@ -154,7 +163,7 @@ impl Effective {
     /// The same lists, with this one rule of the policy itself and nothing that it stays within.
     #[must_use]
     pub fn alone(&self, rule: usize) -> Self {
-        Self { only: Some(rule), within: Vec::new(), ..self.clone() }
+        Self { only: Some(rule), within: Vec::new(), narrowed: 0, ..self.clone() }
     }
 
     /// The rules that count and could be about a command.

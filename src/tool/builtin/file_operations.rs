@@ -197,7 +197,16 @@ async fn write(client: &Client, args: &Args, id: &str) -> Result<Value, Thrown> 
     {
         client.mkdir(parent).await?;
     }
-    let written = client.write(path, &bytes, !args.overwrite).await?;
+    let written = client.write(path, &bytes, !args.overwrite).await.map_err(|refused| {
+        let parent = path.rsplit_once('/').filter(|_| refused.code == "not_found");
+        match parent {
+            Some((folder, _)) => {
+                let message = format!("there is no folder {folder} to write {path} into");
+                Thrown { message, ..refused.into() }.hint("createParents: true makes it")
+            }
+            None => Thrown::from(refused),
+        }
+    })?;
     Ok(
         json!({ "operation": "write", "path": path, "bytes": written, "created": created, "undo": id }),
     )
@@ -208,7 +217,11 @@ async fn edit(client: &Client, args: &Args, id: &str) -> Result<Value, Thrown> {
     let replacement = args.replacement.clone().unwrap_or_default();
     let change = match (&args.text, &args.pattern) {
         (Some(text), None) => Change::Text(text.clone()),
-        (None, Some(text)) => Change::Pattern(pattern(text, false)?),
+        (None, Some(text)) => {
+            let pattern = pattern(text, false)?;
+            groups_exist(&pattern, &replacement)?;
+            Change::Pattern(pattern)
+        }
         _ => {
             let message = "an edit has either text or pattern";
             return Err(Problem::Arguments.says(message));
@@ -286,6 +299,45 @@ fn grown(change: &Change, old: &str, replacement: &str, count: usize) -> usize {
         }
         Change::Pattern(_) => 0,
     }
+}
+
+/// Refuses a replacement that names a group which the pattern does not have: the crate would put nothing there.
+fn groups_exist(pattern: &regex::Regex, replacement: &str) -> Result<(), Thrown> {
+    let mut rest = replacement;
+    while let Some(at) = rest.find('$') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            rest = after;
+            continue;
+        }
+        let (name, braced) = match rest.strip_prefix('{').and_then(|it| it.split_once('}')) {
+            Some((name, _)) => (name, true),
+            None => {
+                let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                (&rest[..rest.find(|c| !word(c)).unwrap_or(rest.len())], false)
+            }
+        };
+        // A dollar sign before anything else stands for itself.
+        let known = match name.parse::<usize>() {
+            Ok(number) => number < pattern.captures_len(),
+            Err(_) => name.is_empty() || pattern.capture_names().flatten().any(|it| it == name),
+        };
+        if known {
+            continue;
+        }
+        let digits = name.len() - name.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let hint = match name.split_at(digits) {
+            (number, text) if digits > 0 && !text.is_empty() && !braced => {
+                format!(
+                    "write ${{{number}}}{text} for group {number} before {text}, $$ for a dollar sign"
+                )
+            }
+            _ => "name a group of the pattern, or write $$ for a dollar sign".to_owned(),
+        };
+        let message = format!("the pattern has no group `{name}`, which the replacement names");
+        return Err(Problem::Arguments.says(message).hint(hint));
+    }
+    Ok(())
 }
 
 /// The same as the crate's own replacing, but bounded: a group can be named often.
@@ -383,6 +435,18 @@ mod tests {
         let (text, start, end, total, truncated) = lines(&wide, None, None);
         assert_eq!((start, end, total, truncated), (1, 1, 1, true));
         assert!(text.len() <= SHOWN_MAX && text.len() > SHOWN_MAX - 4);
+    }
+
+    #[test]
+    fn a_replacement_names_groups_that_are_there() {
+        let pattern = regex::Regex::new("(l)(?<rest>ine)").unwrap();
+        for good in ["$1", "${1}INE", "$rest!", "$0$2", "$$1INE", "a $ b", "100$", "${rest}", "$-"]
+        {
+            assert!(groups_exist(&pattern, good).is_ok(), "{good}");
+        }
+        for bad in ["$1INE", "$3", "${9}", "$none", "${1x}", "$$$1x"] {
+            assert_eq!(groups_exist(&pattern, bad).unwrap_err().code, "invalid_arguments", "{bad}");
+        }
     }
 
     #[test]

@@ -63,11 +63,42 @@ fn figures_are_told() {
     assert_eq!(stats["calls"], 3);
     assert_eq!(stats["statuses"], json!([["denied", 3]]));
     assert_eq!(stats["denials"], json!([["readonly/look", 3]]));
+    assert_eq!((&stats["denials_without_rule"], &stats["held"]), (&json!([]), &json!([])));
     assert_eq!((&stats["success"], &stats["duration_ms"]), (&Value::Null, &Value::Null));
     let text = home.run(["audit", "stats", "--since", "1h"]);
     assert!(text.out.contains("readonly/look"), "{}", text.out);
     let none = home.run(["audit", "stats", "--until", "1h", "--json"]).json();
     assert_eq!(none["calls"], 0);
+}
+
+#[test]
+fn what_a_tool_was_denied_counts_by_its_rule_and_its_arguments_are_listed() {
+    let home = Home::new();
+    std::fs::write(home.path("project/.env"), "A=1\n").expect("written");
+    std::fs::write(home.path("project/a.txt"), "one\n").expect("written");
+    let read = |path: &str| {
+        let path = format!("path={path}");
+        home.run(["tool", "run", "file_operations", "--arg", "operation=read", "--arg", &path]).code
+    };
+    assert_eq!((read("a.txt"), read(".env")), (Some(0), Some(126)));
+    let stats = home.run(["audit", "stats", "--json"]).json();
+    assert_eq!(stats["denials"], json!([["base/files.deny", 1]]), "{stats}");
+    assert_eq!(stats["denials_without_rule"], json!([]), "{stats}");
+    assert_eq!(
+        (&stats["tools"][0]["tool"], &stats["tools"][0]["calls"]),
+        (&json!("file_operations"), &json!(2))
+    );
+    let text = home.run(["audit", "stats"]).out;
+    assert!(text.contains("file_operations") && text.contains("base/files.deny"), "{text}");
+    // Without a subcommand the newest calls are listed.
+    let listed = home.run(["audit"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.err);
+    assert!(
+        listed.out.contains("tool run file_operations") && listed.out.contains("path=a.txt"),
+        "{}",
+        listed.out
+    );
+    assert!(listed.out.contains("base/files.deny"), "{}", listed.out);
 }
 
 #[test]

@@ -211,6 +211,19 @@ fn assert_unrecorded(home: &Home) {
 }
 
 #[test]
+fn a_missing_key_is_told_once() {
+    let home = six();
+    fs::remove_file(state(&home, "ledger.key")).expect("removed");
+    let ran = home.run(["--json", "audit", "verify"]);
+    assert_eq!(ran.code, Some(65), "{}", ran.err);
+    let findings = ran.json()["findings"].clone();
+    assert_eq!(findings.as_array().map(Vec::len), Some(1), "{findings}");
+    assert_eq!(findings[0]["problem"], "key");
+    let message = findings[0]["message"].as_str().expect("a message");
+    assert!(message.contains("the key is missing: 6 signatures"), "{message}");
+}
+
+#[test]
 fn no_new_key_vouches_for_records_that_are_there() {
     let home = six();
     let kept = ["ledger.head", "ledger.key"].map(|name| {

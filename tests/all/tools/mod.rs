@@ -9,6 +9,7 @@ mod net;
 mod registry;
 mod run;
 mod stranger;
+mod team;
 
 use crate::support::{Home, Ran};
 use serde_json::Value;

@@ -91,6 +91,10 @@ fn custom_tools_can_be_left_out() {
     write_yaml(&home, "mine", "", CODE);
     fs::write(home.path("config/runner/config.yml"), "autoLoadCustomTools: false\n").unwrap();
     assert_eq!(row(&list(&home), "mine"), &Value::Null);
+    let (result, ran) = call(&home, "mine", &[]);
+    assert_eq!((told(&result).2, ran.code), ("tool_not_found", Some(2)), "{result}");
+    let hint = result["error"]["suggestion"].as_str().unwrap();
+    assert!(hint.contains("`autoLoadCustomTools`") && hint.contains("config.yml:1"), "{hint}");
     let folder = home.path("project/.runner/tools");
     let named = home.run(["--json", "tool", "list", "--tools", folder.to_str().unwrap()]).json();
     assert_eq!(row(&named, "mine")["state"], "ready");
@@ -101,6 +105,9 @@ fn a_list_has_marks_badges_costs_and_a_total() {
     let home = Home::new();
     write_yaml(&home, "mine", "tokenCost: 450", CODE);
     let text = home.run(["tools", "list"]).out;
+    for bare in ["tool", "tools"] {
+        assert_eq!(home.run([bare]).out, text, "without a subcommand they are listed");
+    }
     let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(line("mine").starts_with("✓  mine"), "{text}");
     for part in ["[Custom]", "ready", "read_only", "   450  "] {
@@ -243,6 +250,13 @@ fn tools_are_exported_in_the_words_of_others() {
     assert!(!names.contains(&&json!("todo_finder")), "examples are off");
     let named = home.run(["tool", "export", "todo_finder", "--format", "openai", "--json"]).json();
     assert_eq!(named[0]["function"]["name"], "todo_finder");
+    let named = home.run(["tool", "export", "todo_finder", "mine"]).json();
+    assert_eq!(row(&named, "todo_finder")["enabled"], false, "it is off");
+    assert_eq!(row(&named, "mine")["enabled"], true);
+    assert_eq!(row(&named, "mine")["tokenCostEstimated"], true);
+    home.run(["tool", "tokens"]);
+    let named = home.run(["tool", "export", "mine"]).json();
+    assert_eq!(row(&named, "mine")["tokenCostEstimated"], false, "a count is remembered");
     assert_eq!(home.run(["tool", "export", "nosuch"]).code, Some(2));
     assert_eq!(home.run(["tool", "export", "--format", "xml"]).code, Some(2));
 }
@@ -268,6 +282,13 @@ fn a_check_grades_a_tool_and_says_what_is_missing() {
     for tool in shipped["tools"].as_array().unwrap().iter().filter(|it| it["source"] == "built-in")
     {
         let grade = tool["conformance"]["grade"].as_str().unwrap();
-        assert!(["A", "B"].contains(&grade), "{}: {:#}", tool["tool"], tool["conformance"]);
+        assert_eq!(grade, "A", "{}: {:#}", tool["tool"], tool["conformance"]);
+    }
+    for form in ["yaml", "module"] {
+        let name = format!("new_{form}");
+        assert_eq!(home.run(["tool", "new", &name, "--form", form]).code, Some(0));
+        let json = home.run(["--json", "tool", "check", &name]).json();
+        let conformance = &json["tools"][0]["conformance"];
+        assert!(["A", "B"].contains(&conformance["grade"].as_str().unwrap()), "{form}: {json:#}");
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct Direct {
 pub(super) struct Project {
     /// `npm` or `cargo`.
     pub ecosystem: &'static str,
-    /// The manifest's path.
-    pub manifest: String,
+    /// The manifest's path, if there is one.
+    pub manifest: Option<String>,
     /// The lock file's path, if there is one.
     pub lock: Option<String>,
     /// What it calls itself.

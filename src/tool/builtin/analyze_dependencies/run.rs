@@ -61,6 +61,14 @@ impl Kind {
         }
     }
 
+    /// A manifest that asks for nothing.
+    fn empty(self) -> &'static str {
+        match self {
+            Self::Npm => "{}",
+            Self::Cargo => "",
+        }
+    }
+
     /// The project of this kind in a folder, if there is one. A manifest that is none is an error, a lock file that
     /// cannot be used a note.
     async fn read(self, client: &Client, folder: &str) -> Result<Option<Project>, Thrown> {
@@ -73,10 +81,20 @@ impl Kind {
             }
         };
         let (manifest, lock) = (at(manifest), at(lock));
-        let Some(text) = file(client, &manifest).await? else { return Ok(None) };
+        let text = file(client, &manifest).await?;
         let (locked, mut notes) = match file(client, &lock).await {
             Ok(text) => (text, Vec::new()),
             Err(thrown) => (None, vec![thrown.message]),
+        };
+        let alone = text.is_none();
+        let text = match (text, &locked) {
+            (Some(text), _) => text,
+            // A lock file by itself still says what is locked.
+            (None, Some(_)) => {
+                notes.push(format!("there is no {manifest}: only what is locked is known"));
+                self.empty().to_owned()
+            }
+            (None, None) => return Ok(None),
         };
         // Text of megabytes: others are answered meanwhile.
         let shown = manifest.clone();
@@ -85,7 +103,7 @@ impl Kind {
         let parsed = parsed.await.map_err(|error| Thrown::new("tool_failed", error.to_string()))?;
         let (mut project, has_lock, note) = parsed?;
         notes.extend(note.map(|why| format!("{lock} cannot be read: {why}")));
-        project.manifest = manifest;
+        project.manifest = (!alone).then_some(manifest);
         project.lock = has_lock.then_some(lock);
         project.notes = notes;
         project.settle();

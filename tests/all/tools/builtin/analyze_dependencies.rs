@@ -65,6 +65,22 @@ fn both_kinds_of_project_are_read() {
 }
 
 #[test]
+fn a_lock_file_by_itself_says_what_is_locked() {
+    let home = home();
+    let lock = "version = 4\n[[package]]\nname = 'a'\nversion = '1.1.0'\nsource = 'registry+x'\n";
+    put(&home, "Cargo.lock", lock);
+    let found = look(&home, json!({}));
+    let project = &found["value"]["projects"][0];
+    assert_eq!(
+        (&project["manifest"], &project["lock"]),
+        (&Value::Null, &json!("Cargo.lock")),
+        "{found:#}"
+    );
+    assert_eq!(project["total"], 1, "{found:#}");
+    assert!(project["notes"][0].as_str().unwrap().contains("there is no Cargo.toml"), "{found:#}");
+}
+
+#[test]
 fn wrong_input_is_told() {
     let home = home();
     put(&home, "bad/package.json", "{");

@@ -134,6 +134,64 @@ fn wrong_input_is_told_before_or_where_it_goes_wrong() {
 }
 
 #[test]
+fn what_is_wrong_comes_with_the_next_step() {
+    let home = home();
+    put(&home, "a.txt", "line\n");
+    put(&home, "b.bin", [0xff, 0xfe, 0x00]);
+    put(&home, ".env", "A=1\n");
+    let said = |args: Value, policy: &str| {
+        let (result, _) = offline(&home, "file_operations", &args, &["--policy", policy]);
+        let error = &result["error"];
+        let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        (text("message"), text("suggestion"))
+    };
+    // A group that the pattern does not have would silently be nothing.
+    let edit = json!({ "operation": "edit", "path": "a.txt", "pattern": "(l)ine", "replacement": "$1INE" });
+    let (message, hint) = said(edit, "edit");
+    assert!(message.contains("no group `1INE`") && hint.contains("${1}INE"), "{message} {hint}");
+    assert_eq!(get(&home, "a.txt"), "line\n");
+    let edit = json!({ "operation": "edit", "path": "a.txt", "pattern": "(l)ine", "replacement": "${1}INE" });
+    said(edit, "edit");
+    assert_eq!(get(&home, "a.txt"), "lINE\n");
+    let write =
+        json!({ "operation": "write", "path": "no/way/c", "content": "", "createParents": false });
+    let (message, hint) = said(write, "edit");
+    assert!(
+        message.contains("no folder no/way") && hint.contains("createParents"),
+        "{message} {hint}"
+    );
+    let (_, hint) = said(json!({ "operation": "read", "path": "b.bin" }), "edit");
+    assert_eq!(hint, "Read it as bytes.");
+    // What a policy does not list is told by its list; nobody edits the permissions of a tool of ours.
+    let write = json!({ "operation": "write", "path": "c", "content": "" });
+    let (_, hint) = said(write, "readonly");
+    assert!(hint.contains("`files.write` of the policy `readonly`"), "{hint}");
+    let (_, hint) = said(json!({ "operation": "read", "path": ".env" }), "readonly");
+    assert!(!hint.contains("Ask for it"), "{hint}");
+    // Our own words are a hint of ours, told once.
+    let words = [
+        "tool",
+        "run",
+        "file_operations",
+        "--arg",
+        "operation=write",
+        "--arg",
+        "path=c",
+        "--arg",
+        "content=",
+    ];
+    let spoken = home.run(words).err;
+    assert!(!spoken.contains("the tool suggests"), "{spoken}");
+    assert_eq!(spoken.matches("must hold it").count(), 1, "{spoken}");
+    // Only the limits that hold are told.
+    let (result, _) =
+        offline(&home, "file_operations", &json!({ "operation": "read", "path": "a.txt" }), &[]);
+    let limits = result["metadata"]["limits"].as_object().unwrap();
+    assert!(limits.contains_key("wall") && limits.contains_key("broker-calls"), "{limits:?}");
+    assert!(!limits.contains_key("memory") && !limits.contains_key("pids"), "{limits:?}");
+}
+
+#[test]
 fn the_default_policy_reads_and_does_not_write() {
     let home = home();
     put(&home, "a.txt", "x\n");

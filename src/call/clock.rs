@@ -1,0 +1,83 @@
+//! Which of several bounds ended a call that ran out of time, so that whoever reads of it knows what to raise.
+
+use std::fmt;
+use std::time::Duration;
+
+use runner_policy::limits::Limit;
+
+use super::result::{CallResult, ErrorObject};
+use crate::config::Source;
+use crate::exit::{Ending, Kind, Status};
+
+/// What set the time that a call had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// `limits.wall` of the policy with this name.
+    Policy(String),
+    /// The caller: `--timeout`, or `--limit wall=…`.
+    Caller,
+    /// `maxExecutionTime` of the configuration.
+    Configuration(Source),
+    /// The tool's own `timeout`.
+    Tool,
+    /// `limits.totalTime` of the configuration, over all attempts.
+    Total(Duration),
+}
+
+impl Clock {
+    /// Names what was too short in the result of a call that had `wall` milliseconds.
+    pub fn blame(&self, result: &mut CallResult, wall: u64) {
+        let Some(error) = result.error.as_mut().filter(|_| result.status == Status::Timeout) else {
+            return;
+        };
+        let shown = |millis: u64| Limit::Wall.row().unit.show(millis);
+        let (code, message) = match self {
+            Self::Total(time) => {
+                result.ending = Ending::of_kind(Kind::Timeout, "total_time_exceeded");
+                let time = shown(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+                let message =
+                    format!("with its waiting and retries the call took longer than {time}");
+                ("total_time_exceeded", message)
+            }
+            _ => ("timeout", format!("the call ran longer than {}", shown(wall))),
+        };
+        *error = ErrorObject {
+            code: code.to_owned(),
+            message,
+            suggestion: Some(self.to_string()),
+            ..error.clone()
+        };
+    }
+}
+
+/// What to do about it.
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(name) => {
+                write!(
+                    f,
+                    "raise `limits.wall` of the policy `{name}`, or choose another with --policy"
+                )
+            }
+            Self::Caller => f.write_str("give it more time with --timeout"),
+            Self::Configuration(source) => {
+                write!(f, "raise `maxExecutionTime` of the configuration{}", place(source))
+            }
+            Self::Tool => f.write_str(
+                "the tool's own `timeout` is that short: ask for less at once, or raise it there",
+            ),
+            Self::Total(_) => {
+                f.write_str("raise `limits.totalTime` of the configuration, or retry less")
+            }
+        }
+    }
+}
+
+fn place(source: &Source) -> String {
+    match (&source.file, source.line) {
+        (Some(file), Some(line)) => format!(" ({file}:{line})"),
+        (Some(file), None) => format!(" ({file})"),
+        (None, _) => String::new(),
+    }
+}
