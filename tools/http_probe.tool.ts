@@ -126,6 +126,12 @@ export const tool: Tool<Args, Result> = {
     const bad = probes.filter(({ ok }) => !ok).length;
     return { ok: bad === 0, summary: bad === 0 ? `all ${probes.length} answered as expected` : `${bad} of ${probes.length} did not answer as expected`, probes };
   },
+
+  // What cannot be reached is a row of the report; what is left was cancelled, or is a mistake in this file.
+  handleError(error) {
+    const { code = "tool_failed", message } = error as RunnerError;
+    return { code, message, recoverable: false, suggestion: code === "cancelled" ? "call it again" : "report it, with the URLs" };
+  },
 };
 
 function wrongWith(status: number, body: string, { expect, contains }: Args): string | undefined {
