@@ -17,6 +17,7 @@ use crate::call::CallError;
 use crate::call::record::Unrecorded;
 use crate::call::request::path_text;
 use crate::error::Failure as _;
+use crate::exit::Ending;
 use crate::store::Store;
 use crate::tool::compile::CompileError;
 use crate::tool::{ToolError, ToolName};
@@ -78,7 +79,7 @@ impl Lapsed<'_> {
         let place = (path_text(workspace.root())?, path_text(workspace.cwd())?);
         let started = Started::of_tool("run", tool, Value::Null, place, &self.scene.policy);
         let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
-        self.call.open()?.refused(&refused)?;
+        self.call.open()?.refused(refused, &Ending::of_kind(error.kind(), error.code()))?;
         Ok(error)
     }
 
