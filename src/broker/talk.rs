@@ -271,6 +271,7 @@ impl Talk {
             object: String::new(),
             refused: Some(Code::IoError),
             rule: None,
+            approval: None,
             bytes_in: 0,
             bytes_out: 0,
             duration: std::time::Duration::ZERO,

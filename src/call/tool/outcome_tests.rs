@@ -13,6 +13,7 @@ fn served(end: Result<ToolEnd, ServeError>, refused: &[Code]) -> Served {
         object: "a".to_owned(),
         refused: Some(*code),
         rule: None,
+        approval: None,
         bytes_in: 0,
         bytes_out: 0,
         duration: Duration::ZERO,

@@ -1,15 +1,7 @@
 //! A record in one line.
 
-use jiff::Timestamp;
-
 use crate::audit::{Kind, Row};
-
-/// A moment in UTC, to the second.
-pub(in crate::cli) fn moment(millis: i64) -> String {
-    Timestamp::from_millisecond(millis)
-        .map(|moment| moment.strftime("%Y-%m-%d %H:%M:%S").to_string())
-        .unwrap_or_else(|_| millis.to_string())
-}
+pub(in crate::cli) use crate::text::moment;
 
 /// What a record says, in words. Foreign text is in it.
 pub(super) fn told(row: &Row) -> String {
