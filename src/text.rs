@@ -1,9 +1,11 @@
 //! Text that somebody else wrote: which characters deceive, and how JSON carries them harmlessly.
 //!
 //! Duty: one list of characters that a terminal obeys or a reader does not see, for everything that is shown or
-//! recorded; and how many of a thing there are, in words. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.
+//! recorded; how many of a thing there are, and when something was, in words. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.
 
 use std::fmt::Write as _;
+
+use jiff::Timestamp;
 
 /// Whether a terminal would obey this character, or a reader not see what it does.
 #[must_use]
@@ -24,6 +26,14 @@ pub fn is_deceptive(c: char) -> bool {
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A moment in UTC, to the second, from milliseconds since 1970.
+#[must_use]
+pub fn moment(millis: i64) -> String {
+    Timestamp::from_millisecond(millis)
+        .map(|moment| moment.strftime("%Y-%m-%d %H:%M:%S").to_string())
+        .unwrap_or_else(|_| millis.to_string())
 }
 
 /// A JSON text in which nothing deceives: what the encoder leaves as it is (it escapes C0 alone) becomes an escape,

@@ -305,7 +305,7 @@ interface ToolHttpHeaders extends Iterable<[string, string]> {
 
 /** What went wrong, in a word. */
 type RunnerErrorCode =
-  | "access_denied" | "approval_needed" | "path_escape" | "protected_path" | "special_file" | "not_found" | "already_exists"
+  | "access_denied" | "approval_needed" | "approval_denied" | "approval_over" | "approval_differs" | "approval_unknown" | "tool_digest_mismatch" | "path_escape" | "protected_path" | "special_file" | "not_found" | "already_exists"
   | "not_a_directory" | "is_a_directory" | "not_empty" | "not_text" | "too_large" | "limit_reached" | "busy" | "invalid_argument" | "no_space"
   | "io_error" | "timeout" | "cancelled" | "program_not_found" | "engine_error" | "host_not_offered" | "channel_closed"
   | "net_denied" | "net_address" | "net_dns" | "net_connect" | "net_tls" | "net_protocol" | "net_redirect";
@@ -403,7 +403,7 @@ type ToolSecurityTier = "read_only" | "write" | "execute" | "external_api";
 interface ToolPermissions {
   /** Commands: `git log*` covers further words, `npm test` does not. */
   allowlist?: string[];
-  /** Whether a call needs nobody's word. */
+  /** Whether a call needs nobody's word; counts for tools of the user and the team, below high risk. */
   autoAccept?: boolean;
   riskLevel?: "low" | "medium" | "high" | "critical";
 }

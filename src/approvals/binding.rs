@@ -18,8 +18,28 @@ pub struct Asked {
     pub terms: Terms,
     /// Its arguments by name.
     pub arguments: Map<String, Value>,
+    /// What it would do, as far as that is known before it does it.
+    pub deeds: Vec<Deed>,
     /// The workspace.
     pub workspace: String,
+}
+
+/// Something that a call would do, spelled in one way whoever does it: a command, a removal, a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deed {
+    /// What, as `run git commit -m done`, `remove a.txt` or `reach GET https://…`.
+    pub what: String,
+    /// Whether it is what the call is about.
+    pub weight: Weight,
+}
+
+/// Whether a deed is what a call is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It is: whoever says never says it to this.
+    Itself,
+    /// It stands around that: `cd`, `timeout 5`. It is done too, so that a never to it counts.
+    Around,
 }
 
 /// Under what a call would run. The same words do something else under another policy, in another image or folder.
@@ -48,6 +68,9 @@ pub struct Binding {
     pub terms: Terms,
     /// Its arguments.
     pub arguments: BTreeMap<String, Bound>,
+    /// What the call is about, by digests, as far as it was known.
+    #[serde(default)]
+    pub deeds: Vec<String>,
     /// The workspace.
     pub workspace: String,
 }
@@ -88,7 +111,29 @@ impl Asked {
             inputs: self.inputs.clone(),
             terms: self.terms.clone(),
             arguments: self.arguments.iter().map(bound).collect(),
+            deeds: self
+                .deeds
+                .iter()
+                .filter(|deed| deed.weight == Weight::Itself)
+                .map(Deed::digest)
+                .collect(),
             workspace: self.workspace.clone(),
+        }
+    }
+}
+
+impl Deed {
+    /// Values can be secrets, and are not kept.
+    fn digest(&self) -> String {
+        digest(&Value::from(self.what.as_str()))
+    }
+}
+
+impl Bound {
+    fn fits(&self, value: &Value) -> bool {
+        match self {
+            Self::Exactly(expected) => digest(value) == *expected,
+            Self::Like(pattern) => value.as_str().is_some_and(|text| like(pattern, text)),
         }
     }
 }
@@ -97,18 +142,11 @@ impl Binding {
     /// Whether it covers a call.
     #[must_use]
     pub fn covers(&self, asked: &Asked) -> Covers {
-        let named = self.arguments.keys().all(|name| asked.arguments.contains_key(name))
-            && asked.arguments.len() == self.arguments.len();
-        let fits = |(name, value): (&String, &Value)| match self.arguments.get(name) {
-            Some(Bound::Exactly(expected)) => digest(value) == *expected,
-            Some(Bound::Like(pattern)) => value.as_str().is_some_and(|text| like(pattern, text)),
-            None => false,
-        };
         if self.subject != asked.subject
             || self.workspace != asked.workspace
             || (&self.terms.image, &self.terms.cwd) != (&asked.terms.image, &asked.terms.cwd)
-            || !named
-            || !asked.arguments.iter().all(fits)
+            || asked.arguments.len() != self.arguments.len()
+            || !self.fits(asked)
         {
             return Covers::No;
         }
@@ -118,6 +156,25 @@ impl Binding {
         }
         // Under another policy it is another question.
         if self.terms == asked.terms { Covers::Yes } else { Covers::No }
+    }
+
+    /// Whether a never that was said to this is one to a call. Where a yes needs proof, a no needs only doubt: another
+    /// folder, image or policy, a changed tool and further arguments make no other call of it, and neither does
+    /// another way to do the same.
+    #[must_use]
+    pub fn forbids(&self, asked: &Asked) -> bool {
+        let does = |deed: &String| asked.deeds.iter().any(|it| it.digest() == *deed);
+        let same = self.subject == asked.subject && self.fits(asked);
+        let likewise = !self.deeds.is_empty() && self.deeds.iter().all(does);
+        self.workspace == asked.workspace && (same || likewise)
+    }
+
+    /// Whether a call has all of the arguments, as they may be.
+    fn fits(&self, asked: &Asked) -> bool {
+        let fits = |(name, bound): (&String, &Bound)| {
+            asked.arguments.get(name).is_some_and(|value| bound.fits(value))
+        };
+        self.arguments.iter().all(fits)
     }
 
     /// The first file that is not what it was; else one that is new, or gone: who names other files has changed itself.
@@ -186,7 +243,57 @@ mod tests {
                 .collect(),
             terms: Terms { policy: "p".to_owned(), image: None, cwd: "/w".to_owned() },
             arguments: arguments.as_object().unwrap().clone(),
+            deeds: Vec::new(),
             workspace: "/w".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_never_needs_only_doubt() {
+        let does = |what: &[(&str, Weight)]| {
+            let deed = |(what, weight): &(&str, Weight)| Deed {
+                what: (*what).to_owned(),
+                weight: *weight,
+            };
+            what.iter().map(deed).collect::<Vec<_>>()
+        };
+        let first = Asked {
+            deeds: does(&[("run timeout 5 x", Weight::Around), ("run x", Weight::Itself)]),
+            ..asked(json!({"a": 1}), "d", &[("t.yml", "1")])
+        };
+        let never = first.exactly();
+        let terms =
+            Terms { policy: "q".to_owned(), image: Some("i".to_owned()), cwd: "/w/src".to_owned() };
+        let changed = asked(json!({"a": 1, "b": 2}), "e", &[("t.yml", "2")]);
+        let subject = "exec".to_owned();
+        for same in [
+            first.clone(),
+            Asked { terms, ..first.clone() },
+            changed,
+            Asked {
+                subject: subject.clone(),
+                deeds: does(&[("run x", Weight::Itself), ("run y", Weight::Itself)]),
+                ..asked(json!({}), "", &[])
+            },
+            Asked {
+                subject: subject.clone(),
+                deeds: does(&[("run x", Weight::Around)]),
+                ..asked(json!({}), "", &[])
+            },
+        ] {
+            assert!(never.forbids(&same), "{same:?}");
+        }
+        for other in [
+            Asked { workspace: "/v".to_owned(), ..first.clone() },
+            asked(json!({"a": 2}), "d", &[("t.yml", "1")]),
+            Asked { subject: subject.clone(), ..asked(json!({"a": 1}), "d", &[]) },
+            Asked {
+                subject,
+                deeds: does(&[("run y", Weight::Itself)]),
+                ..asked(json!({}), "", &[])
+            },
+        ] {
+            assert!(!never.forbids(&other), "{other:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::binding::{Asked, Binding, Bound, Covers};
 use super::error::ApprovalError;
 use super::id::ApprovalId;
 use super::session::session;
-use crate::audit::{Actor, Answered, Event, Ledger};
+use crate::audit::{Actor, Answered, Event, Ledger, Row};
 use crate::config::Approvals as Times;
 use crate::engine::{CallId, Owner};
 use crate::store::{ApprovalRow, ApprovalRows, Store};
@@ -69,9 +69,18 @@ pub enum Found {
     /// It was approved. An approval for one call is used up now.
     Granted(ApprovalId),
     /// A person said never.
-    Never(ApprovalId),
+    Never(Box<Never>),
     /// Nothing: it must be asked about.
     Nothing,
+}
+
+/// A never that stands.
+#[derive(Debug, Clone)]
+pub struct Never {
+    /// The question that it was said to; whoever takes it back names it.
+    pub id: ApprovalId,
+    /// When it was said, in milliseconds since 1970.
+    pub said: i64,
 }
 
 /// An answer that a person gives.
@@ -113,6 +122,20 @@ pub struct Waiting {
     #[serde(skip)]
     binding: Binding,
 }
+
+/// How a named answer and a call go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fits {
+    /// It is about something else that is asked.
+    Nothing,
+    /// It is about the same subject, and another call.
+    Subject,
+    /// It is about this call.
+    Call,
+}
+
+/// The word of an answer that says no for good.
+const NEVER: &str = "never";
 
 /// The name of a question's line that says that parts of it are not shown.
 pub const HIDDEN: &str = "hidden";
@@ -156,18 +179,13 @@ impl Book {
         only: Option<&ApprovalId>,
         call: &CallId,
     ) -> Result<Found, ApprovalError> {
-        let about = self.about(asked)?;
         // A never stands above every yes, whichever came first or is named.
-        let never = |it: &&Waiting| {
-            (it.state, it.scope) == (State::Denied, Scope::Never)
-                && it.binding.covers(asked) == Covers::Yes
-        };
-        if let Some(it) = about.iter().find(never) {
-            return Ok(Found::Never(it.id.clone()));
+        if let Some(never) = self.never(asked)? {
+            return Ok(Found::Never(Box::new(never)));
         }
         let rows = match only {
             Some(id) => vec![self.find(id)?],
-            None => about,
+            None => self.about(asked)?,
         };
         let mut changed = None;
         for it in rows {
@@ -190,6 +208,50 @@ impl Book {
             Some(file) => Err(ApprovalError::Changed { subject: asked.subject.clone(), file }),
             None => Ok(Found::Nothing),
         }
+    }
+
+    /// The never that stands against a call, whatever it was said to.
+    fn never(&self, asked: &Asked) -> Result<Option<Never>, ApprovalError> {
+        let rows = ApprovalRows::new(self.ledger.store()).nevers(&asked.workspace)?;
+        let stands = |it: &Waiting| it.state == State::Denied && it.binding.forbids(asked);
+        match rows.into_iter().filter_map(waiting).find(stands) {
+            Some(it) => Ok(Some(self.when(&it)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// When a never was said, as the ledger has it.
+    fn when(&self, it: &Waiting) -> Result<Never, ApprovalError> {
+        let events = self.ledger.show(it.asker.as_str())?;
+        let says = |event: &&Row| event.body["id"] == json!(it.id) && event.body["answer"] == NEVER;
+        let said = events.iter().rev().find(says).map_or(it.asked, |event| event.at);
+        Ok(Never { id: it.id.clone(), said })
+    }
+
+    /// Gives a yes for one call back that a call took and had no use for.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn give_back(&self, id: &ApprovalId, call: &CallId) -> Result<(), ApprovalError> {
+        let it = self.find(id)?;
+        let row = ApprovalRow { state: State::Granted.word().to_owned(), ..it.row };
+        if ApprovalRows::new(self.ledger.store()).replace(State::Used.word(), &row)? {
+            self.record(call, &row, "given back")?;
+        }
+        Ok(())
+    }
+
+    /// Whether an answer is about this call, and for which of several named ones it is.
+    ///
+    /// # Errors
+    /// There is no such answer.
+    pub fn fits(&self, id: &ApprovalId, asked: &Asked) -> Result<Fits, ApprovalError> {
+        let it = self.find(id)?;
+        Ok(match it.binding.covers(asked) {
+            _ if it.subject != asked.subject => Fits::Nothing,
+            Covers::Yes => Fits::Call,
+            Covers::Changed { .. } | Covers::No => Fits::Subject,
+        })
     }
 
     /// Voids every answer that lets a subject run in a workspace, now that it is not what was approved; what each
@@ -247,7 +309,7 @@ impl Book {
     ) -> Result<Waiting, ApprovalError> {
         let binding = bound(asked.exactly(), given)?;
         let (state, word) = match given.scope {
-            Scope::Never => (State::Denied, "never"),
+            Scope::Never => (State::Denied, NEVER),
             // The call that asked is the one that uses it up.
             Scope::Once => (State::Used, "approved"),
             Scope::Session | Scope::Time => (State::Granted, "approved"),
@@ -291,7 +353,7 @@ impl Book {
         it.scope = given.scope;
         it.state = if given.scope == Scope::Never { State::Denied } else { State::Granted };
         it.ends = self.until(given);
-        let answer = if it.state == State::Denied { "never" } else { "approved" };
+        let answer = if it.state == State::Denied { NEVER } else { "approved" };
         self.put(&mut it, seen, answer)?;
         Ok(it)
     }
@@ -362,8 +424,9 @@ impl Book {
         }
     }
 
-    /// When an answer ends.
-    fn until(&self, given: &Given) -> i64 {
+    /// When an answer ends, in milliseconds since 1970.
+    #[must_use]
+    pub fn until(&self, given: &Given) -> i64 {
         let time = match given.scope {
             Scope::Once => self.times.pending,
             Scope::Session => self.times.session,

@@ -8,7 +8,8 @@ use crate::exit::Kind;
 use crate::store::StoreError;
 
 /// What to do about a question that is not shown whole by its id.
-pub(crate) const ANSWERED_THERE: &str = "call it again and answer at the terminal of the call itself; a tool can be called with --yes instead";
+pub(crate) const ANSWERED_THERE: &str =
+    "call it again and answer at the terminal of the call itself";
 
 /// What is wrong with an approval.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub enum ApprovalError {
     },
     /// Only a person at a terminal can answer.
     NoTerminal,
+    /// `--yes` is an answer too.
+    NoTerminalForYes,
     /// The answer was not yes.
     Declined(ApprovalId),
     /// An option of the answer cannot be meant like this.
@@ -45,6 +48,27 @@ pub enum ApprovalError {
     Store(StoreError),
     /// The kernel gave no id.
     NoId(std::io::Error),
+}
+
+impl ApprovalError {
+    /// The question that it is about, if it is about one.
+    #[must_use]
+    pub fn question(&self) -> Option<&ApprovalId> {
+        match self {
+            Self::Unknown(id)
+            | Self::Over { id, .. }
+            | Self::NotYet(id)
+            | Self::NotWhole(id)
+            | Self::Differs(id)
+            | Self::Declined(id) => Some(id),
+            Self::Changed { .. }
+            | Self::NoTerminal
+            | Self::NoTerminalForYes
+            | Self::BadOption(_)
+            | Self::Store(_)
+            | Self::NoId(_) => None,
+        }
+    }
 }
 
 impl From<StoreError> for ApprovalError {
@@ -74,6 +98,9 @@ impl fmt::Display for ApprovalError {
                 write!(f, "the tool {tool} is not what was approved: {file} has changed")
             }
             Self::NoTerminal => f.write_str("answering needs a person at a terminal"),
+            Self::NoTerminalForYes => f.write_str(
+                "`--yes` answers in a person's place, and there is no terminal; nothing was run",
+            ),
             Self::Declined(id) => write!(f, "the question {id} was not approved"),
             Self::BadOption(why) => f.write_str(why),
             Self::Store(error) => error.fmt(f),
@@ -93,7 +120,7 @@ impl Failure for ApprovalError {
             Self::NotWhole(_) => "approval_not_whole",
             Self::Differs(_) => "approval_differs",
             Self::Changed { .. } => "tool_digest_mismatch",
-            Self::NoTerminal => "approval_needs_terminal",
+            Self::NoTerminal | Self::NoTerminalForYes => "approval_needs_terminal",
             Self::Declined(_) => "approval_declined",
             Self::BadOption(_) => "usage",
             Self::Store(error) => error.code(),
@@ -107,6 +134,7 @@ impl Failure for ApprovalError {
             Self::NotYet(_)
             | Self::NotWhole(_)
             | Self::NoTerminal
+            | Self::NoTerminalForYes
             | Self::Declined(_)
             | Self::Over { .. } => Kind::ApprovalNeeded,
             Self::Differs(_) | Self::Changed { .. } => Kind::Denied,
@@ -127,7 +155,6 @@ impl Failure for ApprovalError {
     fn retry(&self) -> Retry {
         match self {
             Self::Store(error) => error.retry(),
-            Self::NotYet(_) => Retry::CanHelp,
             _ => Retry::CannotHelp,
         }
     }
@@ -144,6 +171,7 @@ impl Failure for ApprovalError {
                 "look at what changed, then call it again: it is asked about anew".to_owned()
             }
             Self::NoTerminal => "ask a person to run this command".to_owned(),
+            Self::NoTerminalForYes => "call it at a terminal; or without --yes, and a person answers with `runner approve ID`; or let programs answer: `approvals: { withoutTerminal: true }` in your own configuration or the managed one".to_owned(),
             Self::Declined(_) => return None,
             Self::BadOption(_) => "`runner approve --help` shows the right form".to_owned(),
             Self::Store(error) => return error.hint(),

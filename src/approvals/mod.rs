@@ -11,6 +11,7 @@
 //! its own and a record in the ledger. An answer is bound ([`Binding`]) to who is called, to the very content of that
 //! tool with all that it imports, to its arguments (exactly, or by a pattern that the person gave), to the
 //! workspace and to the terms: policy, image, folder. A tool that has changed since voids the answer, and the call says which file it was.
+//! A never is the other way round: any doubt keeps it ([`Binding::forbids`]).
 //!
 //! Non-goals: deciding whether a question is needed (the policy and the tool's tier do), and putting it to a person
 //! (the front does). Trust boundary: the call that asks is the adversary's; the rows are in the caller's own state
@@ -22,8 +23,8 @@ mod error;
 mod id;
 mod session;
 
-pub use binding::{Asked, Binding, Bound, Covers, Terms};
-pub use book::{Book, Found, Given, HIDDEN, Scope, State, Waiting};
+pub use binding::{Asked, Binding, Bound, Covers, Deed, Terms, Weight};
+pub use book::{Book, Fits, Found, Given, HIDDEN, Never, Scope, State, Waiting};
 pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::ApprovalId;

@@ -32,6 +32,9 @@ const MEASURE: &str = "name: measure\ndescription: Measures the broker.\nschema:
 /// A policy with a kernel of its own.
 const GVISOR: &str = "policy: 1\nname: gvisor\nextends: [readonly]\nsandbox: { runtime: runsc }\n";
 
+/// Nobody is asked here: the tools are ours, and so is the folder.
+const CONFIG: &str = "approvals: { withoutTerminal: true }\n";
+
 /// The folder; it goes with this value, and so do the sandboxes that wait.
 pub struct Place {
     root: PathBuf,
@@ -61,6 +64,7 @@ impl Place {
             fs::write(place.workspace().join(".runner/tools/once.yml"), ONCE)?;
             fs::write(place.workspace().join(".runner/tools/measure.yml"), MEASURE)?;
             fs::write(place.root.join("config/runner/policies/gvisor.yml"), GVISOR)?;
+            fs::write(place.root.join("config/runner/config.yml"), CONFIG)?;
             fill(&place.workspace(), FILES)
         };
         make().map_err(local)?;

@@ -138,6 +138,7 @@ pub(super) async fn answer(context: Arc<Context>, task: Task) -> Brokered {
         refused: refusal.map(|refusal| refusal.code),
         rule: refusal.and_then(|refusal| refusal.rule.as_deref().cloned()),
         suggestion: refusal.and_then(|refusal| refusal.suggestion.clone()),
+        approval: refusal.and_then(|refusal| refusal.approval.clone()),
         bytes_in: 0,
         bytes_out: out.sent(),
         duration: started.elapsed(),
@@ -154,6 +155,7 @@ pub(super) fn unheard(id: u32, action: &Action, code: Code) -> Brokered {
         refused: Some(code),
         rule: None,
         suggestion: None,
+        approval: None,
         bytes_in: 0,
         bytes_out: 0,
         duration: Duration::ZERO,
@@ -237,13 +239,24 @@ async fn perform(
             ok(&stat)
         }
         Action::Remove { path, recursive, force } => {
-            context.authority.removals.may(path.clone(), recursive).await?;
-            note.object =
-                context.blocking(move |files| files.remove(&path, recursive, force)).await?;
+            let named = path.clone();
+            let judged =
+                context.blocking(move |files| files.removes(&named, recursive, force)).await?;
+            if let Some(what) = &judged {
+                context.authority.removals.may(what.clone()).await?;
+            }
+            let remove =
+                move |files: &Files| files.remove(&path, recursive, force, judged.as_ref());
+            note.object = context.blocking(remove).await?;
             ok(&json!({}))
         }
         Action::Rename { from, to } => {
-            note.object = context.blocking(move |files| files.rename(&from, &to)).await?;
+            let named = (from.clone(), to.clone());
+            let judged = context.blocking(move |files| files.moves(&named.0, &named.1)).await?;
+            if !judged.loses().is_empty() {
+                context.authority.removals.may(judged.clone()).await?;
+            }
+            note.object = context.blocking(move |files| files.rename(&from, &to, &judged)).await?;
             ok(&json!({}))
         }
         Action::Mkdir { path, recursive } => {

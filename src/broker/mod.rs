@@ -68,12 +68,13 @@ pub use body::{Body, Source};
 pub use events::{Events, Level, Log, Progress, Silent};
 pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
-pub(crate) use files::{Replace, Temp, give, proc_path, temp_name};
+pub(crate) use files::{Files, Replace, Temp, give, proc_path, temp_name};
 pub use job::{Conversation, Form, Job, Mode};
 pub use keep::{Change, Keep, KeepNothing, NotKept, What};
+pub(crate) use net::spelled;
 pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
-pub use refusal::{Code, Refusal};
-pub use removals::{FreeRemovals, Removals};
+pub use refusal::{Code, Refusal, Unanswered};
+pub use removals::{Destroys, FreeRemovals, Removals};
 pub use serve::serve;
 pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 

@@ -6,6 +6,7 @@ use runner_policy::decide::RuleRef;
 use runner_policy::{Code as Why, Decision, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::tool::PERMISSIONS;
 
@@ -25,13 +26,24 @@ macro_rules! codes {
             pub fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
             }
+
+            /// The one with this word.
+            #[must_use]
+            pub fn by_word(word: &str) -> Option<Self> {
+                [$(Self::$name),*].into_iter().find(|code| code.word() == word)
+            }
         }
     };
 }
 
 codes! {
     AccessDenied "access_denied" "The policy, or the tool's own permissions, do not allow it."
-    ApprovalNeeded "approval_needed" "The policy allows it if someone approves."
+    ApprovalNeeded "approval_needed" "The policy, the tool or its tier wants somebody's approval first."
+    ApprovalDenied "approval_denied" "A person said never to it."
+    ApprovalOver "approval_over" "The approval that was named was used up, taken back, or waited too long."
+    ApprovalDiffers "approval_differs" "The approval that was named is about something else."
+    ApprovalUnknown "approval_unknown" "There is no question with the id that was named."
+    ToolChanged "tool_digest_mismatch" "The tool is not what was approved."
     PathEscape "path_escape" "The path leads out of the workspace, or its content may belong elsewhere."
     ProtectedPath "protected_path" "The path is never writable, whatever a policy says."
     SpecialFile "special_file" "The path is a device, pipe, socket or something of the kernel's."
@@ -65,8 +77,12 @@ impl Code {
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
-            Self::ApprovalNeeded => Verdict::Ask,
+            Self::ApprovalNeeded | Self::ApprovalOver => Verdict::Ask,
             Self::AccessDenied
+            | Self::ApprovalDenied
+            | Self::ApprovalDiffers
+            | Self::ApprovalUnknown
+            | Self::ToolChanged
             | Self::PathEscape
             | Self::ProtectedPath
             | Self::SpecialFile
@@ -112,6 +128,15 @@ impl fmt::Display for Code {
     }
 }
 
+/// What became of the question whether a request may be done. It is the caller's: a tool learns only that there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Which question: what the result has as `details.approval`.
+    pub details: Option<Value>,
+    /// The next step of whoever called the tool.
+    pub suggestion: Option<String>,
+}
+
 /// A request that was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -123,6 +148,8 @@ pub struct Refusal {
     pub path: Option<String>,
     /// The rule that decided.
     pub rule: Option<Box<RuleRef>>,
+    /// The question that it waits for, or the answer that it did not get.
+    pub approval: Option<Box<Unanswered>>,
     /// The next step.
     pub suggestion: Option<String>,
     /// Whether the same request can succeed later without a change.
@@ -138,6 +165,7 @@ impl Refusal {
             message: message.into(),
             path: None,
             rule: None,
+            approval: None,
             suggestion: None,
             recoverable: code.can_pass(),
         }

@@ -9,7 +9,7 @@ use runner_policy::limits::Limit;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Code;
+use super::{Code, Unanswered};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
@@ -89,6 +89,8 @@ pub struct Brokered {
     pub rule: Option<RuleRef>,
     /// The next step that it was refused with.
     pub suggestion: Option<String>,
+    /// The question that it waits for, or the answer that it did not get.
+    pub approval: Option<Box<Unanswered>>,
     /// Bytes of its body.
     pub bytes_in: u64,
     /// Bytes that it was answered with.

@@ -272,6 +272,7 @@ impl Talk {
             refused: Some(Code::IoError),
             rule: None,
             suggestion: None,
+            approval: None,
             bytes_in: 0,
             bytes_out: 0,
             duration: std::time::Duration::ZERO,

@@ -25,7 +25,7 @@ mod supply;
 pub mod tool;
 mod warm;
 
-pub use approval::{Always, Approver, Asking, Question, Reply, Unapproved};
+pub use approval::{About, Always, Approver, Asking, Question, Reply, Spent, Unapproved};
 pub use error::CallError;
 pub use request::{Approval, Command, Decided, Request, Variables};
 pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};

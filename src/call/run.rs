@@ -7,7 +7,7 @@ use runner_policy::limits::Limit;
 use runner_policy::model::Verdict;
 use serde_json::{Value, json};
 
-use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, put};
+use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, deeds, put};
 use super::clock::Clock;
 use super::error::CallError;
 use super::place::place_of_command;
@@ -133,6 +133,7 @@ fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallErr
             cwd: path_text(decided.workspace.cwd())?.to_owned(),
         },
         arguments,
+        deeds: deeds(decided),
         workspace: path_text(decided.workspace.root())?.to_owned(),
     };
     Ok(Inquiry { question, asked, call })

@@ -3,13 +3,12 @@
 //! An agent must not answer in a person's place: answering needs a terminal, unless the user's or the managed
 //! configuration says `approvals: { withoutTerminal: true }`.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use runner_policy::limits::Unit;
-use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 
+use super::ask::{answer, is_terminal};
 use super::audit::moment;
 use super::policy::place;
 use super::printer::{Format, Printer};
@@ -22,6 +21,9 @@ use crate::config::{self, Config, Flag};
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::store::Store;
+
+/// Characters of a line that says what a question is about.
+const ABOUT_SHOWN: usize = 200;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -87,10 +89,20 @@ pub(super) fn approve(args: Approve, printer: &mut Printer) -> Result<Ending, Er
     let patterns = args.patterns.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
     let time = args.time.as_deref().map(time).transpose()?;
     let scope = if time.is_some() { Scope::Time } else { Scope::Once };
+    let given = Given { scope, time, patterns };
     show(&it, printer);
     it.must_be_whole()?;
-    confirm(&it, &config, printer)?;
-    let it = book.answer(&args.id, &Given { scope, time, patterns })?;
+    let longest = config.approvals().longest;
+    if let Some(time) = time.filter(|time| *time > longest) {
+        let show =
+            |time: Duration| Unit::Time.show(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let (asked, longest) = (show(time), show(longest));
+        printer.talk(format_args!(
+            "note: {asked} is cut to {longest}, the most that `approvals.longest` allows"
+        ));
+    }
+    confirm(&it, &grants(&it, &given, book.until(&given)), &config)?;
+    let it = book.answer(&args.id, &given)?;
     told(&it, printer)
 }
 
@@ -100,7 +112,7 @@ pub(super) fn deny(args: &Deny, printer: &mut Printer) -> Result<Ending, Error> 
     let it = book.find(&args.id)?;
     let it = if args.never {
         show(&it, printer);
-        confirm(&it, &config, printer)?;
+        confirm(&it, &format!("Refuse `{}` from now on", name(&it)), &config)?;
         book.answer(&args.id, &Given { scope: Scope::Never, time: None, patterns: Vec::new() })?
     } else {
         // Saying no loosens nothing, so anybody may.
@@ -126,23 +138,43 @@ fn show(it: &Waiting, printer: &mut Printer) {
     printer.talk(format_args!("  {:<10} {}", "workspace", visible(&it.workspace)));
 }
 
-/// A person says yes, or the configuration does not want one.
-fn confirm(it: &Waiting, config: &Config, printer: &mut Printer) -> Result<(), ApprovalError> {
+/// What a yes lets run, and until when.
+fn grants(it: &Waiting, given: &Given, until: i64) -> String {
+    let like = |(name, pattern): &(String, String)| {
+        format!(" with {} like `{}`", visible(name), visible(pattern))
+    };
+    let patterns: String = given.patterns.iter().map(like).collect();
+    let (name, until) = (name(it), moment(until));
+    match given.scope {
+        Scope::Time => format!("Approve `{name}`{patterns} until {until} UTC"),
+        Scope::Once | Scope::Session | Scope::Never => {
+            format!("Approve `{name}` once, until {until} UTC")
+        }
+    }
+}
+
+/// What a question is about, by its name.
+fn name(it: &Waiting) -> String {
+    let subject = it.subject.strip_prefix("tool:").unwrap_or(&it.subject);
+    visible(subject).to_string()
+}
+
+/// A person says yes to this, or the configuration does not want one.
+fn confirm(it: &Waiting, what: &str, config: &Config) -> Result<(), ApprovalError> {
     if config.is_on(Flag::ApproveWithoutTerminal) {
         return Ok(());
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_terminal() {
         return Err(ApprovalError::NoTerminal);
     }
-    // What was typed before the question is no answer to it.
-    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-    printer.talk("Answer so? [y/N]");
-    let mut answer = String::new();
-    // A longer line is no answer.
-    let read = io::Read::take(io::stdin().lock(), 256).read_line(&mut answer);
-    match (read, answer.trim()) {
-        (Ok(_), "y" | "Y" | "yes") => Ok(()),
-        _ => Err(ApprovalError::Declined(it.id.clone())),
+    let agreed = answer(&format!("{what}? [y/N] "), |typed| match typed {
+        "y" | "Y" | "yes" => Some(true),
+        "" | "n" | "N" | "no" => Some(false),
+        _ => None,
+    });
+    match agreed {
+        Some(true) => Ok(()),
+        Some(false) | None => Err(ApprovalError::Declined(it.id.clone())),
     }
 }
 
@@ -166,13 +198,24 @@ fn state(it: &Waiting) -> String {
 
 /// What it is about, in a line.
 fn about(it: &Waiting) -> String {
-    let line = |name: &str| {
-        let mut lines = it.question.as_array().into_iter().flatten();
-        let found = lines.find(|line| line.get(0).and_then(Value::as_str) == Some(name));
-        found.and_then(|line| line.get(1)).and_then(Value::as_str)
+    let lines = |name: &str| {
+        let lines = it.question.as_array().into_iter().flatten();
+        let named = lines.filter(|line| line.get(0).and_then(Value::as_str) == Some(name));
+        let values = named.filter_map(|line| line.get(1)?.as_str()).collect::<Vec<_>>();
+        Some(values.join(", ")).filter(|text| !text.is_empty())
     };
-    let what = line("command").or_else(|| line("removes")).unwrap_or_default();
-    format!("{} {what}", it.subject).trim_end().to_owned()
+    // What it does, if that is known; else with what it is called, so that two calls of a tool can be told apart.
+    let what = ["command", "removes", "moves", "runs", "reaches", "argument"];
+    let what = what.into_iter().find_map(lines).unwrap_or_default();
+    short(format!("{} {what}", it.subject).trim_end())
+}
+
+/// As much of a text as a table has room for.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(ABOUT_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn time(text: &str) -> Result<Duration, UsageError> {

@@ -13,8 +13,10 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use super::tool::desk::Desk;
 use super::visible::visible;
-use crate::approvals::{Given, Scope, session};
+use crate::approvals::{ApprovalError, Given, Scope, session};
 use crate::call::{Always, Approver, Question, Reply};
+use crate::config::{Config, Flag};
+use crate::error::Error;
 
 /// The most lines of a question. A person does not read more.
 const LINES_SHOWN: usize = 60;
@@ -22,22 +24,72 @@ const LINES_SHOWN: usize = 60;
 /// The longest answer.
 const ANSWER: u64 = 256;
 
+/// How often somebody may mistype an answer.
+const TRIES: usize = 3;
+
 /// Whether the caller's own option answers everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Yes {
-    /// `--yes` was typed.
+    /// `--yes` was typed, where it counts.
     Typed,
     /// It was not.
     NotTyped,
 }
 
+impl Yes {
+    /// As typed. `--yes` is an answer, so it needs what an answer needs: a terminal, or a configuration that says
+    /// otherwise. An agent that may type options must not approve itself with one.
+    ///
+    /// # Errors
+    /// It was typed where it does not count; or there is no configuration to tell.
+    pub(super) fn typed(
+        typed: bool,
+        config: impl FnOnce() -> Result<Config, Error>,
+    ) -> Result<Self, Error> {
+        match typed {
+            false => Ok(Self::NotTyped),
+            true if is_terminal() || config()?.is_on(Flag::ApproveWithoutTerminal) => {
+                Ok(Self::Typed)
+            }
+            true => Err(ApprovalError::NoTerminalForYes.into()),
+        }
+    }
+}
+
+/// Whether somebody is there who sees a question and can type an answer.
+pub(super) fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Who answers: `--yes` for everything, else a person at a terminal, else nobody.
 pub(super) fn approver(yes: Yes, desk: Arc<Desk>) -> Arc<dyn Approver> {
-    match (yes, io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    match (yes, is_terminal()) {
         (Yes::Typed, _) => Arc::new(Always(Reply::Option)),
         (Yes::NotTyped, true) => Arc::new(Person(desk)),
         (Yes::NotTyped, false) => Arc::new(Always(Reply::Nobody)),
     }
+}
+
+/// Puts a line to a person until they have typed something that `read` takes for an answer; `None` if they do not.
+pub(super) fn answer<T>(question: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    for _ in 0..TRIES {
+        // What was typed before the question is no answer to it.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+        let mut err = io::stderr().lock();
+        write!(err, "{question}").and_then(|()| err.flush()).ok()?;
+        drop(err);
+        let mut typed = String::new();
+        let ended = io::Read::take(io::stdin().lock(), ANSWER).read_line(&mut typed).ok()? == 0;
+        match read(typed.trim()) {
+            Some(answer) => return Some(answer),
+            None if ended => return None,
+            None => {
+                let mut err = io::stderr().lock();
+                writeln!(err, "  `{}` is no answer", visible(typed.trim())).ok()?;
+            }
+        }
+    }
+    None
 }
 
 struct Person(Arc<Desk>);
@@ -50,7 +102,7 @@ impl Approver for Person {
         if lines.len() > LINES_SHOWN || !question.fits() {
             let _ = writeln!(
                 err,
-                "  {} lines with {} bytes are too much to ask about at a terminal: look at it, then call it with --yes",
+                "  {} lines with {} bytes are too much to ask about at a terminal, and so not approved",
                 lines.len(),
                 lines.iter().map(|(_, value)| value.len()).sum::<usize>()
             );
@@ -60,21 +112,15 @@ impl Approver for Person {
             .iter()
             .map(|(name, value)| format!("  {name:<10} {}\n", visible(value)))
             .collect();
-        // What was typed before the question is no answer to it.
-        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         let (here, session) = match session() {
             Some(_) => (Here::Session, "[s] this session, "),
             None => (Here::NoSession, ""),
         };
         let choices = format!("Run it? [y] once, {session}a time such as 1h, [n] no, [never]: ");
-        let asked = write!(err, "{text}{choices}").and_then(|()| err.flush());
+        let shown = write!(err, "{text}").is_ok();
         drop(err);
-        let mut answer = String::new();
-        let mut input = io::Read::take(io::stdin().lock(), ANSWER);
-        match asked.and_then(|()| input.read_line(&mut answer)) {
-            Ok(_) => reply(answer.trim(), here),
-            Err(_) => Reply::No,
-        }
+        let answered = if shown { answer(&choices, |typed| reply(typed, here)) } else { None };
+        answered.unwrap_or(Reply::No)
     }
 }
 
@@ -85,18 +131,19 @@ enum Here {
     NoSession,
 }
 
-/// What an answer means; anything else is no.
-fn reply(answer: &str, here: Here) -> Reply {
+/// What an answer means; anything else is none.
+fn reply(answer: &str, here: Here) -> Option<Reply> {
     let given = |scope, time| Reply::Given(Given { scope, time, patterns: Vec::new() });
-    match answer {
+    Some(match answer {
+        "" | "n" | "N" | "no" => Reply::No,
         "y" | "Y" | "yes" | "o" | "once" => given(Scope::Once, None),
         "s" | "session" if here == Here::Session => given(Scope::Session, None),
         "never" => given(Scope::Never, None),
         text => match Unit::Time.parse(text) {
             Ok(time) => given(Scope::Time, Some(Duration::from_millis(time))),
-            Err(_) => Reply::No,
+            Err(_) => return None,
         },
-    }
+    })
 }
 
 #[cfg(test)]
@@ -106,8 +153,8 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_one() {
         let replied = |answer: &str, here| match reply(answer, here) {
-            Reply::Given(given) => Some((given.scope, given.time)),
-            Reply::No | Reply::Option | Reply::Nobody => None,
+            Some(Reply::Given(given)) => Some((given.scope, given.time)),
+            Some(Reply::No | Reply::Option | Reply::Nobody) | None => None,
         };
         let scope = |answer: &str| replied(answer, Here::Session);
         assert_eq!(scope("y"), Some((Scope::Once, None)));
@@ -118,5 +165,12 @@ mod tests {
             assert_eq!(scope(answer), None, "{answer}");
         }
         assert_eq!(replied("session", Here::NoSession), None);
+        // No is an answer; what is none is asked about again.
+        for answer in ["", "n", "no"] {
+            assert!(matches!(reply(answer, Here::Session), Some(Reply::No)), "{answer}");
+        }
+        for answer in ["yep", "1", "always", "y n", "nein"] {
+            assert!(reply(answer, Here::Session).is_none(), "{answer}");
+        }
     }
 }

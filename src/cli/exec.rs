@@ -12,6 +12,7 @@ use tokio::io::AsyncWrite;
 use super::ask::{Yes, approver};
 use super::policy::view::View;
 use super::printer::{Format, Printer};
+use super::style;
 use super::terminal_sink::TerminalSink;
 use super::tool::desk::Desk;
 use super::usage::UsageError;
@@ -19,7 +20,8 @@ use super::visible::visible;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::{
-    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Variables, Warmth,
+    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Spent, Variables,
+    Warmth,
 };
 use crate::error::Error;
 use crate::exit::Ending;
@@ -102,6 +104,7 @@ fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
         times: decided.config.approvals(),
         places: decided.places.clone(),
         redactor: Redactor::new(),
+        spent: Spent::default(),
     })
 }
 
@@ -233,6 +236,19 @@ fn not_widened(decided: &Decided, printer: &mut Printer) {
 fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
     if printer.format() == Format::Json {
         printer.json(result)?;
+        return Ok(());
+    }
+    // What the policy would ask about is over: a person has answered, for good.
+    let never = |error: &&ErrorObject| error.code == "approval_denied";
+    if let Some(error) = result.error.as_ref().filter(never) {
+        let (bad, faint) = (style::BAD, style::FAINT);
+        printer.talk(format_args!(
+            "{bad}deny{bad:#}  {}  {faint}[{}]{faint:#}",
+            visible(&decided.request.shown()),
+            error.code
+        ));
+        printer.talk(format_args!("  because     {}", visible(&error.message)));
+        printer.hint(error.suggestion.as_deref().unwrap_or_default());
         return Ok(());
     }
     if let Some(explanation) = &result.explanation {

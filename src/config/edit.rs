@@ -62,9 +62,11 @@ fn others(read: &Read, name: &ToolName) -> String {
         .iter()
         .map(|(other, tool)| {
             let enabled = tool.enabled.map(|it| it.0).filter(|_| other != name);
-            (other, enabled, values(&tool.figures))
+            (other, enabled, tool.auto_accept.map(|it| it.0), values(&tool.figures))
         })
-        .filter(|(_, enabled, figures)| enabled.is_some() || !figures.is_empty())
+        .filter(|(_, enabled, auto, figures)| {
+            enabled.is_some() || auto.is_some() || !figures.is_empty()
+        })
         .collect();
     tools.sort();
     let flags: Vec<_> = read.flags.iter().map(|(flag, value, _)| (*flag, *value)).collect();

@@ -38,6 +38,8 @@ pub struct Config {
 pub struct ToolSettings {
     /// Whether it is switched on or off by hand.
     pub enabled: Option<Sourced<bool>>,
+    /// Whether its own `autoAccept: true` counts, wherever it comes from.
+    pub auto_accept: Option<Sourced<bool>>,
     /// The figures that it has of its own.
     pub figures: BTreeMap<Figure, Sourced<u64>>,
 }
@@ -235,6 +237,12 @@ impl Config {
     #[must_use]
     pub fn enabled(&self, tool: &ToolName) -> Option<&Sourced<bool>> {
         self.tools.get(tool)?.enabled.as_ref()
+    }
+
+    /// Whether the `autoAccept: true` of a tool counts, if the user or the managed file says so.
+    #[must_use]
+    pub fn auto_accept(&self, tool: &ToolName) -> Option<bool> {
+        self.tools.get(tool)?.auto_accept.as_ref().map(|said| said.value)
     }
 
     /// The bounds that the managed layer sets for everybody.

@@ -44,7 +44,7 @@ pub const TABLE: [Row; 4] = [
     Row { flag: Flag::ShowTokenCosts,      key: "showTokenCosts",      default: true,  from: Layer::Project, project: Project::Either,      about: "whether lists of tools show what each costs in a context" },
     Row { flag: Flag::AutoLoadCustomTools, key: "autoLoadCustomTools", default: true,  from: Layer::Project, project: Project::Only(false), about: "whether tools of the user and of the workspace are found without being named" },
     Row { flag: Flag::DisableLocalTools,   key: "disableLocalTools",   default: false, from: Layer::Managed, project: Project::Only(true),  about: "whether only built-in and team tools can be used, and MCP servers of the managed file" },
-    Row { flag: Flag::ApproveWithoutTerminal, key: "approvals.withoutTerminal", default: false, from: Layer::User, project: Project::Only(false), about: "whether programs may answer questions with `runner approve`, not only people at a terminal" },
+    Row { flag: Flag::ApproveWithoutTerminal, key: "approvals.withoutTerminal", default: false, from: Layer::User, project: Project::Only(false), about: "whether programs may answer questions, with `runner approve` or `--yes`, not only people at a terminal" },
 ];
 
 impl Flag {

@@ -37,6 +37,9 @@ pub(super) const TOOLS: &str = "tools";
 /// The section of ceilings, for the managed layer.
 pub(super) const CEILING: &str = "ceiling";
 
+/// The key of a single tool that says whether its own `autoAccept` counts.
+pub(super) const AUTO_ACCEPT: &str = "autoAccept";
+
 /// The figures that a single tool can have of its own, with their keys below it.
 pub(super) const OF_A_TOOL: [(&str, Figure); 4] = [
     ("maxExecutionTime", Figure::MaxExecutionTime),

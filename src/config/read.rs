@@ -7,7 +7,9 @@ use runner_policy::yaml::{self, Entry, Node};
 
 use super::figure::Figure;
 use super::flag::{Flag, Project};
-use super::key::{self, CEILING, Found, Leaf, OF_A_TOOL, SCAN_SKIP, TEAM_FOLDER, TOOLS};
+use super::key::{
+    self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, SCAN_SKIP, TEAM_FOLDER, TOOLS,
+};
 use super::layer::Layer;
 use super::server::{self, MCP, OfServer, ServerName};
 use crate::tool::ToolName;
@@ -31,6 +33,7 @@ pub struct Read {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OfTool {
     pub enabled: Option<(bool, At)>,
+    pub auto_accept: Option<(bool, At)>,
     pub figures: Vec<(Figure, u64, At)>,
 }
 
@@ -205,13 +208,17 @@ impl Reader<'_> {
 
     fn tool(&mut self, name: &ToolName, node: &Node) -> OfTool {
         let mut said = OfTool::default();
-        let known: Vec<&'static str> =
-            ["enabled"].into_iter().chain(OF_A_TOOL.iter().map(|(word, _)| *word)).collect();
+        let known: Vec<&'static str> = ["enabled", AUTO_ACCEPT]
+            .into_iter()
+            .chain(OF_A_TOOL.iter().map(|(word, _)| *word))
+            .collect();
         for entry in self.report.keys(node, &known).unwrap_or_default() {
             if let Some((_, figure)) = OF_A_TOOL.iter().find(|(word, _)| *word == entry.key) {
                 said.figures.extend(self.figure(*figure, entry));
             } else if entry.key == "enabled" {
                 said.enabled = self.enabled(name, entry);
+            } else if entry.key == AUTO_ACCEPT {
+                said.auto_accept = self.auto_accept(entry);
             }
         }
         said
@@ -229,6 +236,11 @@ impl Reader<'_> {
             return None;
         }
         Some((value, entry.at))
+    }
+
+    fn auto_accept(&mut self, entry: &Entry) -> Option<(bool, At)> {
+        self.allowed(Layer::User, "tools.NAME.autoAccept", ITSELF, entry)?;
+        Some((self.report.flag(&entry.value)?, entry.at))
     }
 
     /// Whether this layer may set a key at all.
@@ -250,6 +262,7 @@ impl Reader<'_> {
 const OWN_FILE: &str = "set it in your own configuration; `runner config path` says where that is";
 const KEPT_FOR_ALL: &str =
     "a project could take away what its tools, and those of others, can be undone from";
+const ITSELF: &str = "a project could let its own tools run without anybody's approval";
 const FOR_EVERYBODY: &str = "it binds everybody on this machine";
 
 fn joined(section: &str, word: &str) -> String {

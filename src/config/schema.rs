@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::figure::{Figure, Unit};
-use super::key::{self, CEILING, Found, Leaf, OF_A_TOOL, TOOLS};
+use super::key::{self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, TOOLS};
 use super::layer::Layer;
 use super::server;
 
@@ -110,6 +110,9 @@ fn tools() -> Value {
     let mut properties = Map::new();
     let enabled = json!({ "type": "boolean", "description": "whether it can be used" });
     properties.insert("enabled".to_owned(), enabled);
+    let text = "whether its own `autoAccept: true` counts; by default not that of a project's tool; not in a project's file";
+    let auto_accept = json!({ "type": "boolean", "description": text });
+    properties.insert(AUTO_ACCEPT.to_owned(), auto_accept);
     for (word, it) in OF_A_TOOL {
         properties.insert(word.to_owned(), figure(it));
     }

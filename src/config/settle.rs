@@ -84,6 +84,9 @@ impl Config {
             if let Some((value, at)) = of_tool.enabled {
                 tool.enabled.get_or_insert_with(|| Sourced { value, source: source(at) });
             }
+            if let Some((value, at)) = of_tool.auto_accept {
+                tool.auto_accept.get_or_insert_with(|| Sourced { value, source: source(at) });
+            }
             for (figure, value, at) in of_tool.figures {
                 let fresh = || Sourced { value, source: source(at) };
                 tool.figures.entry(figure).or_insert_with(fresh);

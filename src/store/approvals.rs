@@ -129,6 +129,21 @@ impl<'s> ApprovalRows<'s> {
         read().map_err(|error| self.store.failed("read approvals in", error))
     }
 
+    /// Those that say never to something in a workspace, newest first.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn nevers(&self, workspace: &str) -> Result<Vec<ApprovalRow>, StoreError> {
+        let read = || {
+            let mut statement = self.store.connection().prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM approvals WHERE scope = 'never' AND workspace = ?1 ORDER BY asked DESC, id"
+            ))?;
+            let rows = statement.query_map([workspace], ApprovalRow::read)?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.store.failed("read approvals in", error))
+    }
+
     /// Puts a new form in place of a row, if its state is still the one that was seen; whether it was.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use super::name::ToolName;
 use super::permissions::Permissions;
 use super::retry::RetryPolicy;
 use super::schema::Schema;
-use super::words::{Category, Removal, Risk, Runtime, Tier};
+use super::words::{Category, Removal, Risk, Runtime, Tier, Waiver};
 
 /// A valid tool.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub struct Definition {
     pub risk: Risk,
     /// Whether a call needs nobody's approval, as far as the tool is concerned.
     pub auto_accept: bool,
+    /// What becomes of its own `autoAccept: true`.
+    pub waiver: Waiver,
     /// Whether it may remove what it may write without asking.
     pub removal: Removal,
     /// What it takes.
@@ -117,6 +119,25 @@ impl Tokens {
 }
 
 impl Definition {
+    /// Asked about as its tier, its risk and its capabilities have it, whatever it says of itself.
+    pub(super) fn by_tier(self) -> Self {
+        Self {
+            // A capability that wants confirmation takes the default back.
+            auto_accept: self.tier.runs(self.risk) && !self.metadata.wants_confirmation(),
+            removal: if self.tier == Tier::Write { Removal::Asked } else { Removal::Free },
+            ..self
+        }
+    }
+
+    /// Without its own `autoAccept: true`, for this reason.
+    #[must_use]
+    pub fn without_waiver(self, why: Waiver) -> Self {
+        match self.waiver {
+            Waiver::Counts => Self { waiver: why, ..self }.by_tier(),
+            Waiver::NotSaid | Waiver::Risk | Waiver::Stranger | Waiver::Configured => self,
+        }
+    }
+
     /// Whether a call with these arguments needs somebody's approval, as far as the tool is concerned. A built-in tool
     /// with several operations says so for each: looking at a history is not asked about because changing it is.
     #[must_use]
@@ -140,6 +161,7 @@ impl Definition {
             "securityTier": self.tier,
             "riskLevel": self.risk,
             "autoAccept": self.auto_accept,
+            "autoAcceptNotHonoured": self.waiver.why_not(),
             "tokenCost": self.tokens.figure(),
             "tokenCostEstimated": matches!(self.tokens, Tokens::Estimated(_)),
             "timeoutMs": self.timeout,

@@ -17,6 +17,7 @@ use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
 use super::mcp::{self, FromServer};
 use super::name::ToolName;
 use super::origin::{Origin, Switch};
+use super::words::Waiver;
 use super::{read, shipped};
 use crate::config::{self, BETWEEN, Config, Flag, ServerName, Source};
 use crate::mcp::{Known, Offered, Remembered, remembered};
@@ -55,6 +56,8 @@ pub struct Tool {
     pub switch: Switch,
     /// Whether it stands in for one that we ship.
     pub replaces_shipped: bool,
+    /// Why its own `autoAccept: true` does not count, if it does not.
+    waives: Option<Waiver>,
 }
 
 /// A file that is no tool.
@@ -110,6 +113,8 @@ impl Tool {
             from_server: None,
             switch: Switch::On,
             replaces_shipped: false,
+            // Whoever has not been looked for in the layers is nobody's.
+            waives: Some(Waiver::Stranger),
         }
     }
 
@@ -140,6 +145,7 @@ impl Tool {
             })),
             switch: Switch::On,
             replaces_shipped: false,
+            waives: None,
         }
     }
 
@@ -152,9 +158,18 @@ impl Tool {
         let parse = || match (self.built_in(), &self.from_server) {
             (Some(tool), _) => read::built_in(tool),
             (None, Some(from)) => mcp::read(from, &self.file, &self.text, &self.name),
-            (None, None) => read::parse(&self.file, &self.text, &self.name),
+            (None, None) => read::parse(&self.file, &self.text, &self.name).map(|it| self.held(it)),
         };
         (self.form != Form::Module).then(|| self.definition.get_or_init(parse))
+    }
+
+    /// A definition of this tool, without what a tool from there may not say of itself.
+    #[must_use]
+    pub fn held(&self, definition: Definition) -> Definition {
+        match self.waives {
+            Some(why) => definition.without_waiver(why),
+            None => definition,
+        }
     }
 
     /// The function of this program that it is.
@@ -453,6 +468,7 @@ impl Library {
     fn settle(&mut self, config: &Config) {
         for tool in &mut self.tools {
             tool.switch = Switch::of(&tool.name, tool.layer, tool.form, config);
+            tool.waives = waives(tool.layer, config.auto_accept(&tool.name));
         }
         let own = |tool: &Tool| tool.layer != Layer::Shipped;
         let off = |tool: &Tool| !own(tool) && tool.switch != Switch::On;
@@ -467,6 +483,15 @@ impl Library {
         self.tools.retain(|tool| !off(tool) || !taken.contains(&tool.name));
         self.tools.sort_by(|a, b| (&a.name, a.layer).cmp(&(&b.name, b.layer)));
         self.broken.sort_by(|a, b| a.file.cmp(&b.file));
+    }
+}
+
+/// Why the `autoAccept: true` of a tool of this layer does not count, if it does not.
+fn waives(layer: Layer, said: Option<bool>) -> Option<Waiver> {
+    match (said, layer) {
+        (Some(true), _) | (None, Layer::Shipped | Layer::Managed | Layer::User) => None,
+        (Some(false), _) => Some(Waiver::Configured),
+        (None, Layer::Project | Layer::Given) => Some(Waiver::Stranger),
     }
 }
 

@@ -64,4 +64,4 @@ pub use schema::{Schema, Violation};
 pub use search::Question;
 pub use shipped::lay_out_shipped;
 pub use tokens::Counts;
-pub use words::{AuthKind, Category, CostModel, Removal, Risk, Runtime, Tier};
+pub use words::{AuthKind, Category, CostModel, Removal, Risk, Runtime, Tier, Waiver};

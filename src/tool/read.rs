@@ -15,7 +15,7 @@ use super::name::{FORM, ToolName};
 use super::permissions::{self, Parts, Permissions};
 use super::retry::{BadRetry, RetryPolicy, WORDS};
 use super::schema::{Role, Schema, Spans};
-use super::words::{Category, Removal, Risk, Runtime, Tier};
+use super::words::{Category, Removal, Risk, Runtime, Tier, Waiver};
 
 const KEYS: &[&str] = &[
     "name",
@@ -134,18 +134,18 @@ impl Common {
         let wall = self.permissions.limits.iter().find(|(key, _)| *key == "wall");
         let timeout = wall.and_then(|(_, text)| runner_policy::limits::Unit::Time.parse(text).ok());
         let risk = self.risk.unwrap_or_else(|| self.tier.default_risk());
-        Definition {
+        let waiver = match self.auto_accept {
+            Some(true) if risk >= Risk::High => Waiver::Risk,
+            Some(true) => Waiver::Counts,
+            Some(false) | None => Waiver::NotSaid,
+        };
+        let definition = Definition {
             tokens,
             timeout,
             risk,
-            // A capability that wants confirmation takes the default back.
-            auto_accept: self
-                .auto_accept
-                .unwrap_or_else(|| self.tier.runs(risk) && !self.metadata.wants_confirmation()),
-            removal: match (self.auto_accept, self.tier) {
-                (None, Tier::Write) => Removal::Asked,
-                _ => Removal::Free,
-            },
+            waiver,
+            auto_accept: self.auto_accept.unwrap_or(true),
+            removal: Removal::Free,
             name: self.name,
             description: self.description,
             enabled: self.enabled,
@@ -159,6 +159,10 @@ impl Common {
             metadata: self.metadata,
             written: self.written,
             body,
+        };
+        match (self.auto_accept, waiver) {
+            (Some(_), Waiver::NotSaid | Waiver::Counts) => definition,
+            _ => definition.by_tier(),
         }
     }
 }

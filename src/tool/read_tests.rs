@@ -81,11 +81,23 @@ fn the_smallest_tool_gets_what_is_safe() {
     assert_eq!((writes.auto_accept, writes.removal), (true, Removal::Asked));
     assert!(!read(&with("permissions: {allowlist: ['git log*']}")).unwrap().auto_accept);
     assert!(!read(&with("permissions: {riskLevel: high}")).unwrap().auto_accept);
-    assert!(
-        read(&with("net: ['GET https://a.example/**']\npermissions: {autoAccept: true}"))
-            .unwrap()
-            .auto_accept
-    );
+    // A tool waives its approval only below high risk, which is what it has if it names none and reaches the net.
+    let net = "net: ['GET https://a.example/**']\npermissions: {autoAccept: true";
+    let waives = |risk: &str| read(&with(&format!("{net}{risk}}}"))).unwrap();
+    for (risk, waiver) in [
+        (", riskLevel: medium", Waiver::Counts),
+        ("", Waiver::Risk),
+        (", riskLevel: critical", Waiver::Risk),
+    ] {
+        let it = waives(risk);
+        assert_eq!((it.waiver, it.auto_accept), (waiver, waiver == Waiver::Counts), "{risk}");
+    }
+    let held = waives(", riskLevel: low").without_waiver(Waiver::Stranger);
+    assert_eq!((held.waiver, held.auto_accept), (Waiver::Stranger, false));
+    let writes =
+        read(&with("files: {write: ['out/**']}\npermissions: {autoAccept: true}")).unwrap();
+    assert_eq!((writes.auto_accept, writes.removal), (true, Removal::Free));
+    assert_eq!(writes.without_waiver(Waiver::Stranger).removal, Removal::Asked);
 }
 
 #[test]

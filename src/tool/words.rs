@@ -136,6 +136,34 @@ pub enum Removal {
     Asked,
 }
 
+/// What becomes of a tool's own `autoAccept: true`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiver {
+    /// The tool does not say it.
+    NotSaid,
+    /// It counts.
+    Counts,
+    /// It does not: what can hurt is asked about, whoever says otherwise.
+    Risk,
+    /// It does not: a tool of a project, or of a folder that was named, cannot waive its own approval.
+    Stranger,
+    /// It does not: the configuration says so.
+    Configured,
+}
+
+impl Waiver {
+    /// Why it does not count, if the tool says it and it does not.
+    #[must_use]
+    pub fn why_not(self) -> Option<&'static str> {
+        match self {
+            Self::NotSaid | Self::Counts => None,
+            Self::Risk => Some("at high and critical risk somebody is asked each time"),
+            Self::Stranger => Some("the tool is not built in, yours or your team's"),
+            Self::Configured => Some("the configuration says so"),
+        }
+    }
+}
+
 impl Tier {
     /// Whether a call needs nobody's word, unless its author says otherwise: looking and writing run, running
     /// commands and reaching the net are asked about, and so is whatever can hurt.

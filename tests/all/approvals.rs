@@ -12,6 +12,7 @@ const ASKS: &str = "policy: 1\nname: asks\nsandbox: { isolation: strict, limits:
 
 fn home() -> Home {
     let home = Home::new();
+    home.config("pool: { size: 0 }\n");
     home.user_policy("asks", ASKS);
     home
 }
@@ -234,7 +235,11 @@ fn tiers_have_their_own_behaviour() {
     for (name, more, asked) in [
         ("runs", "permissions: { allowlist: ['git log*'] }", true),
         ("reaches", "net: ['GET https://api.example/**']", true),
-        ("trusted", "permissions: { allowlist: ['git log*'], autoAccept: true }", false),
+        (
+            "waives",
+            "permissions: { allowlist: ['git log*'], autoAccept: true, riskLevel: low }",
+            true,
+        ),
         ("risky", "permissions: { riskLevel: high }", true),
         ("careful", "permissions: { autoAccept: false }", true),
         ("plain", "", false),
@@ -244,10 +249,12 @@ fn tiers_have_their_own_behaviour() {
         let status = if asked { "needs_approval" } else { "completed" };
         assert_eq!(told(&result).0, status, "{name}: {result}");
     }
-    // Whoever types `--yes` has approved it, but not against a never.
-    assert_eq!(told(&run("runs", &["--yes"])).0, "completed");
+    // Whoever types `--yes` at a terminal has approved it, but not against a never.
+    let yes = "tool run runs --policy asks --yes";
+    assert_eq!(home.at_terminal(yes, "\n").code, Some(0));
     assert_eq!(home.at_terminal("tool run runs --policy asks", "never\n").code, Some(126));
-    assert_eq!(told(&run("runs", &["--yes"])).2, "approval_denied");
+    let never = home.at_terminal(yes, "\n");
+    assert!(never.code == Some(126) && never.out.contains("approval_denied"), "{}", never.out);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn home() -> Home {
 }
 
 fn configure(home: &Home, text: &str) {
+    let text = format!("approvals: {{ withoutTerminal: true }}\n{text}");
     fs::write(home.path("config/runner/config.yml"), text).unwrap();
 }
 

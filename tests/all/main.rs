@@ -8,6 +8,7 @@
 )]
 
 mod aborted;
+mod answers;
 mod approvals;
 mod audit;
 mod cases;

@@ -20,7 +20,7 @@ struct Caller(Home);
 impl Caller {
     fn new(pool: &str) -> Self {
         let home = Home::new();
-        home.config(&format!("pool: {{ {pool} }}\n"));
+        home.config(&format!("pool: {{ {pool} }}\napprovals: {{ withoutTerminal: true }}\n"));
         Self(home)
     }
 

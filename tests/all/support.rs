@@ -52,13 +52,16 @@ pub struct Home {
 }
 
 impl Home {
+    /// Each call makes its own sandbox and leaves nothing behind, and `--yes` counts although nobody is at a terminal;
+    /// tests of the pool and of approvals say otherwise.
+    pub const CONFIG: &str = "pool: { size: 0 }\napprovals: { withoutTerminal: true }\n";
+
     pub fn new() -> Self {
         let home = Self { dir: tempfile::tempdir().expect("a temporary folder") };
         for folder in ["config/runner/policies", "state", "project/.runner/policies"] {
             fs::create_dir_all(home.path(folder)).expect("a folder");
         }
-        // Each call makes its own sandbox and leaves nothing behind; tests of the pool say otherwise.
-        home.config("pool: { size: 0 }\n");
+        home.config(Self::CONFIG);
         home
     }
 

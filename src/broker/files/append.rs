@@ -58,6 +58,7 @@ impl Files {
                     })
                 })?;
                 give(&file, &slot.folder, None).map_err(failed)?;
+                self.made.add(&relative);
                 file
             }
         };

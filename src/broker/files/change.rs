@@ -10,15 +10,43 @@ use super::place::{Slot, joined};
 use super::remove::open_folder;
 use super::temp::give;
 use super::{Files, errno};
-use crate::broker::{Change, Code, Refusal, What};
+use crate::broker::{Change, Code, Destroys, Refusal, What};
 
 /// Permissions of a new folder.
 const NEW_FOLDER: Mode =
     Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
 impl Files {
-    /// Renames; the answer is from where to where.
-    pub(in crate::broker) fn rename(&self, from: &str, to: &str) -> Result<String, Refusal> {
+    /// What a rename would destroy, judged by the policy as the rename itself is.
+    pub(in crate::broker) fn moves(&self, from: &str, to: &str) -> Result<Destroys, Refusal> {
+        let (from, to) = (self.named(from)?, self.named(to)?);
+        self.may_move(from.lexical(), to.lexical())?;
+        let (source, goal) = (self.slot(&from)?, self.slot(&to)?);
+        self.may_move(&source.relative, &goal.relative)?;
+        self.destroys(&source, &goal)
+    }
+
+    fn destroys(&self, source: &Slot, goal: &Slot) -> Result<Destroys, Refusal> {
+        let failed = |error| errno::refusal("rename", &source.relative, error);
+        source.stat().map_err(failed)?;
+        let (from, to) = (source.relative.clone(), goal.relative.clone());
+        let mut loses = Vec::new();
+        // A name that is moved to itself stays.
+        if from != to {
+            let there = [(&from, true), (&to, goal.stat().is_ok())];
+            let lost = there.into_iter().filter(|(path, there)| *there && !self.made.has(path));
+            loses.extend(lost.map(|(path, _)| path.clone()));
+        }
+        Ok(Destroys::Moved { from, to, loses })
+    }
+
+    /// Renames, if that destroys what was judged; the answer is from where to where.
+    pub(in crate::broker) fn rename(
+        &self,
+        from: &str,
+        to: &str,
+        judged: &Destroys,
+    ) -> Result<String, Refusal> {
         let (from, to) = (self.named(from)?, self.named(to)?);
         self.may_move(from.lexical(), to.lexical())?;
         let (source, goal) = (self.slot(&from)?, self.slot(&to)?);
@@ -37,6 +65,10 @@ impl Files {
         }
         let _turn = turn();
         self.may_fill(&goal)?;
+        // Something may have got the new name since somebody was asked, or a link may lead elsewhere.
+        if self.destroys(&source, &goal)? != *judged {
+            return Err(failed(Errno::AGAIN));
+        }
         let to = What::Moved { to: &goal.relative, folder: goal.folder.as_fd(), name: &goal.name };
         let change = Change {
             what: to,
@@ -54,6 +86,7 @@ impl Files {
         })?;
         if moves {
             self.keep.after(&change);
+            self.made.moved(&source.relative, &goal.relative);
         }
         Ok(format!("{} -> {}", source.relative, goal.relative))
     }
@@ -135,6 +168,7 @@ impl Files {
         let made = openat(&slot.folder, &slot.name, flags, Mode::empty()).map_err(failed)?;
         give(&made, &slot.folder, None).map_err(failed)?;
         self.keep.after(&change);
+        self.made.add(&slot.relative);
         Ok(made)
     }
 }

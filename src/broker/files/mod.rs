@@ -32,6 +32,7 @@ mod gitfolder;
 mod glob;
 mod judge;
 mod list;
+mod made;
 mod pattern;
 mod place;
 mod read;
@@ -40,6 +41,7 @@ mod spelled;
 mod temp;
 mod write;
 
+use made::Made;
 pub(crate) use place::proc_path;
 pub(crate) use temp::{Replace, Temp, give, temp_name};
 
@@ -49,11 +51,11 @@ use std::sync::Arc;
 
 use runner_policy::Effective;
 
-use super::{Authority, BrokerLimits, Change, Code, Keep, NotKept, Refusal};
+use super::{Authority, BrokerLimits, Change, Code, Keep, KeepNothing, NotKept, Refusal};
 use crate::sandbox::workspace::Workspace;
 
 /// The workspace's files, as the policy sees them. Everything here blocks.
-pub(super) struct Files {
+pub(crate) struct Files {
     workspace: Arc<Workspace>,
     policy: Arc<Effective>,
     /// The workspace's path as text: rules speak of text.
@@ -61,6 +63,8 @@ pub(super) struct Files {
     limits: BrokerLimits,
     /// Sees everything before it changes.
     keep: Arc<dyn Keep>,
+    /// What the call has made itself.
+    made: Made,
 }
 
 impl fmt::Debug for Files {
@@ -78,6 +82,19 @@ impl Files {
             root: authority.workspace.root().to_str()?.to_owned(),
             limits: authority.limits,
             keep: Arc::clone(&authority.keep),
+            made: Made::default(),
+        })
+    }
+
+    /// To look at what a call would do, not to do it.
+    pub(crate) fn to_judge(workspace: &Arc<Workspace>, policy: &Arc<Effective>) -> Option<Self> {
+        Some(Self {
+            workspace: Arc::clone(workspace),
+            policy: Arc::clone(policy),
+            root: workspace.root().to_str()?.to_owned(),
+            limits: BrokerLimits::of(policy),
+            keep: Arc::new(KeepNothing),
+            made: Made::default(),
         })
     }
 

@@ -9,23 +9,52 @@ use rustix::io::Errno;
 
 use super::gitfolder::turn;
 use super::place::joined;
+use super::spelled::Named;
 use super::{Files, errno};
-use crate::broker::{Change, Code, Refusal, What};
+use crate::broker::{Change, Code, Destroys, Refusal, What};
 
 impl Files {
-    /// Removes; the answer is where it was.
-    pub(in crate::broker) fn remove(
+    /// What a removal would destroy, judged by the policy as the removal itself is; nothing if nothing is there and that
+    /// is no error.
+    pub(crate) fn removes(
         &self,
         path: &str,
         recursive: bool,
         force: bool,
-    ) -> Result<String, Refusal> {
+    ) -> Result<Option<Destroys>, Refusal> {
+        let named = self.removable(path)?;
+        let slot = match self.slot(&named) {
+            Err(refusal) if force && refusal.code == Code::NotFound => return Ok(None),
+            slot => slot?,
+        };
+        self.may_write(&slot.relative)?;
+        match slot.stat() {
+            Ok(_) => Ok(Some(Destroys::Removed { path: slot.relative, recursive })),
+            Err(Errno::NOENT) if force => Ok(None),
+            Err(error) => Err(errno::refusal("remove", &slot.relative, error)),
+        }
+    }
+
+    /// A name that may be taken away, as far as its text tells.
+    fn removable(&self, path: &str) -> Result<Named, Refusal> {
         let named = self.named(path)?;
         self.may_write(named.lexical())?;
         if named.lexical() == "." {
             let message = "the workspace itself cannot be removed";
             return Err(Refusal::new(Code::InvalidArgument, message));
         }
+        Ok(named)
+    }
+
+    /// Removes what was judged, and nothing if that was nothing; the answer is where it was.
+    pub(in crate::broker) fn remove(
+        &self,
+        path: &str,
+        recursive: bool,
+        force: bool,
+        judged: Option<&Destroys>,
+    ) -> Result<String, Refusal> {
+        let named = self.removable(path)?;
         let missing = |refusal: Refusal| match refusal.code {
             Code::NotFound if force => Ok(named.lexical().to_owned()),
             _ => Err(refusal),
@@ -40,6 +69,10 @@ impl Files {
             Ok(stat) => stat,
             Err(error) => return missing(failed(error)),
         };
+        // A link may lead elsewhere since somebody was asked.
+        if judged.is_none_or(|judged| judged.loses() != [slot.relative.as_str()]) {
+            return Err(failed(Errno::AGAIN));
+        }
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             if named.names_folder() {
                 return Err(failed(Errno::NOTDIR));
@@ -48,6 +81,7 @@ impl Files {
             self.kept(&[change])?;
             unname(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
             self.keep.after(&change);
+            self.made.gone(&slot.relative);
             return Ok(slot.relative);
         }
         if recursive {
@@ -60,6 +94,7 @@ impl Files {
         }
         self.kept(&[goes(&slot.folder, &slot.name, &slot.relative)])?;
         unname(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
+        self.made.gone(&slot.relative);
         Ok(slot.relative)
     }
 

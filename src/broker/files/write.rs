@@ -26,6 +26,8 @@ pub(in crate::broker) struct Draft {
     slot: Slot,
     temp: Temp,
     exclusive: bool,
+    /// Whether nothing had the name.
+    new: bool,
     room: Room,
     hasher: blake3::Hasher,
 }
@@ -67,7 +69,8 @@ impl Files {
         }
         give(temp.file(), &slot.folder, target.existing.as_ref().map(|found| &found.stat))
             .map_err(failed)?;
-        Ok(Draft { slot, temp, exclusive, room, hasher: blake3::Hasher::new() })
+        let new = target.existing.is_none();
+        Ok(Draft { slot, temp, exclusive, new, room, hasher: blake3::Hasher::new() })
     }
 
     /// What a file that has `before` bytes may still get.
@@ -83,7 +86,7 @@ impl Files {
 
     /// Gives the draft its name.
     pub(in crate::broker) fn commit(&self, draft: Draft) -> Result<u64, Refusal> {
-        let Draft { mut slot, mut temp, exclusive, room, hasher } = draft;
+        let Draft { mut slot, mut temp, exclusive, new, room, hasher } = draft;
         // Bodies can be slow: the folder may have been moved since it was judged.
         slot.relative = place::joined(&self.place_of(&slot.folder, &slot.relative)?, &slot.name);
         self.may_write(&slot.relative)?;
@@ -101,6 +104,9 @@ impl Files {
         let replace = if exclusive { Replace::No } else { Replace::Yes };
         self.fill(&slot, "write", || temp.persist(slot.folder.as_fd(), &slot.name, replace))?;
         self.keep.after(&change);
+        if new {
+            self.made.add(&slot.relative);
+        }
         Ok(room.written)
     }
 }

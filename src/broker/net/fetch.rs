@@ -61,7 +61,7 @@ impl Sent {
 /// Who approves requests of `ask` rules.
 pub trait NetApproval: Send + Sync {
     /// Whether the request may be made; it may wait for a person.
-    fn approve(&self, asked: Asked) -> Boxed<'_, bool>;
+    fn approve(&self, asked: Asked) -> Boxed<'_, Result<(), Refusal>>;
 }
 
 /// Nobody is there to ask.
@@ -69,8 +69,9 @@ pub trait NetApproval: Send + Sync {
 pub struct NoneApproved;
 
 impl NetApproval for NoneApproved {
-    fn approve(&self, _: Asked) -> Boxed<'_, bool> {
-        Box::pin(async { false })
+    fn approve(&self, asked: Asked) -> Boxed<'_, Result<(), Refusal>> {
+        let refusal = Refusal::of_decision(Code::ApprovalNeeded, &asked.decision);
+        Box::pin(async { Err(refusal) })
     }
 }
 
@@ -79,8 +80,8 @@ impl NetApproval for NoneApproved {
 pub struct AllApproved;
 
 impl NetApproval for AllApproved {
-    fn approve(&self, _: Asked) -> Boxed<'_, bool> {
-        Box::pin(async { true })
+    fn approve(&self, _: Asked) -> Boxed<'_, Result<(), Refusal>> {
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -252,9 +253,10 @@ impl Fetcher {
                 body: way.body.as_ref().map(Sent::of),
                 decision: decision.clone(),
             };
-            if !self.approval.approve(asked).await {
-                return Err(Refusal::of_decision(Code::ApprovalNeeded, &decision));
-            }
+            self.approval.approve(asked).await.map_err(|mut refusal| {
+                refusal.rule = decision.rule.clone().map(Box::new);
+                refusal
+            })?;
         }
         let denied = Refusal::of_decision(Code::NetDenied, &decision);
         decision.terms.ok_or(denied)
@@ -362,6 +364,15 @@ fn checked_method(method: &str, has_body: bool) -> Result<String, Refusal> {
         return invalid("GET and HEAD have no body");
     }
     Ok(upper)
+}
+
+/// A request as rules and questions name it: method and URL, spelled in one way.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn spelled(method: &str, url: &str) -> Result<String, Refusal> {
+    let url = Url::parse(url).map_err(|why| Refusal::new(Code::InvalidArgument, why.0))?;
+    Ok(format!("{} {}", checked_method(method, false)?, url.text()))
 }
 
 /// The whole body of a request.

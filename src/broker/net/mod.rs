@@ -35,4 +35,5 @@ mod tests;
 mod tls;
 mod url;
 
+pub(crate) use fetch::spelled;
 pub use fetch::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};

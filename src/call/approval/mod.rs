@@ -4,10 +4,12 @@
 //! if one is there, else a question that waits with an id. Non-goals: how a question looks (the front's), how answers
 //! are kept (`approvals`). Trust boundary: everything in a question may be the adversary's text.
 
+mod deeds;
 mod question;
 mod settle;
 
-pub(super) use question::Fed;
-pub use question::Question;
-pub use settle::{Always, Approver, Asking, Reply, Unapproved};
+pub(super) use deeds::{deeds, removal, request};
+pub use question::{About, Question};
+pub(super) use question::{Fed, effects};
+pub use settle::{Always, Approver, Asking, Reply, Spent, Unapproved};
 pub(super) use settle::{Answer, Inquiry, put};

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::approvals::HIDDEN;
 use crate::audit::Redactor;
+use crate::broker::Destroys;
 use crate::call::request::Decided;
 use crate::sandbox::streams::Source;
 
@@ -13,23 +14,32 @@ const SHOWN: usize = 8 << 10;
 /// What is shown of a long description, and of each value of a question that is too long to be answered.
 const VALUE_SHOWN: usize = 400;
 
+/// The call of a tool that a question comes from.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// The tool's name.
+    pub tool: String,
+    /// What it says it does.
+    pub description: String,
+    /// Its arguments.
+    pub args: Value,
+    /// How far it reaches.
+    pub tier: &'static str,
+    /// How risky its author says it is.
+    pub risk: &'static str,
+    /// How long it takes and what it costs, as its author says.
+    pub estimates: Vec<(&'static str, String)>,
+}
+
 /// What is asked.
 #[derive(Debug, Clone)]
 pub enum Question {
     /// May this tool run?
     Tool {
-        /// Its name.
-        tool: String,
-        /// What it says it does.
-        description: String,
-        /// Its arguments.
-        args: Value,
-        /// How far it reaches.
-        tier: &'static str,
-        /// How risky its author says it is.
-        risk: &'static str,
-        /// How long it takes and what it costs, as its author says.
-        estimates: Vec<(&'static str, String)>,
+        /// What is called.
+        about: About,
+        /// What it will do, as far as its arguments tell: commands with their effects, paths, requests.
+        does: Vec<(&'static str, String)>,
         /// Its file.
         file: String,
         /// Where it runs.
@@ -62,15 +72,38 @@ pub enum Question {
         /// The rule.
         rule: Option<String>,
     },
-    /// May this tool remove something? Its tier lets it write, not destroy.
-    Removal {
-        /// The tool.
-        tool: String,
-        /// What it wants to remove.
-        path: String,
-        /// Whether everything below it goes too.
-        recursive: bool,
+    /// May this tool destroy something? Its tier lets it write, not destroy.
+    Destroys {
+        /// The call that wants to.
+        about: About,
+        /// What.
+        what: Destroys,
     },
+}
+
+impl About {
+    /// With the lines of `from` after the tool's name.
+    fn lines(&self, from: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("tool", self.tool.clone())];
+        lines.extend(from);
+        lines.push(("says", cut(&self.description)));
+        match &self.args {
+            Value::Object(map) => {
+                let values = map.iter().map(|(name, value)| format!("{name} = {value}"));
+                lines.extend(values.map(|value| ("argument", value)));
+            }
+            other => lines.push(("argument", other.to_string())),
+        }
+        lines.push(("risk", format!("{} ({})", self.risk, self.tier)));
+        lines.extend(self.estimates.iter().cloned());
+        lines
+    }
+}
+
+/// What a command does, for who is asked: itself, and each of its effects.
+pub(in crate::call) fn effects(decided: &Decided) -> Vec<String> {
+    let effects = decided.decision.effects.iter();
+    effects.map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned()).collect()
 }
 
 /// Whether a command is given input.
@@ -98,15 +131,12 @@ impl Question {
     ) -> (Self, Map<String, Value>) {
         let (command, folder) =
             (decided.request.shown(), decided.workspace.cwd().display().to_string());
-        let effects = decided.decision.effects.iter();
         let question = Self::Command {
             tool: tool.map(str::to_owned),
             command: command.clone(),
             folder: folder.clone(),
             image: decided.request.image.clone(),
-            effects: effects
-                .map(|line| format!("{} {}", line.effect, line.object).trim_end().to_owned())
-                .collect(),
+            effects: effects(decided),
             headers: Vec::new(),
             fed: match fed {
                 Fed::Input => Some("standard input, which is not shown here".to_owned()),
@@ -131,33 +161,11 @@ impl Question {
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         match self {
-            Self::Tool {
-                tool,
-                description,
-                args,
-                tier,
-                risk,
-                estimates,
-                file,
-                folder,
-                image,
-                policy,
-                asks,
-            } => {
-                lines.push(("tool", tool.clone()));
-                lines.push(("from", file.clone()));
-                lines.push(("in", folder.clone()));
-                lines.extend(image.iter().map(|image| ("image", image.clone())));
-                lines.push(("does", cut(description)));
-                match args {
-                    Value::Object(map) => {
-                        let values = map.iter().map(|(name, value)| format!("{name} = {value}"));
-                        lines.extend(values.map(|value| ("argument", value)));
-                    }
-                    other => lines.push(("argument", other.to_string())),
-                }
-                lines.push(("risk", format!("{risk} ({tier})")));
-                lines.extend(estimates.iter().cloned());
+            Self::Tool { about, does, file, folder, image, policy, asks } => {
+                let mut from = vec![("from", file.clone()), ("in", folder.clone())];
+                from.extend(image.iter().map(|image| ("image", image.clone())));
+                lines = about.lines(from);
+                lines.extend(does.iter().cloned());
                 lines.push(("policy", policy.clone()));
                 for (word, entry) in asks {
                     let name = match *word {
@@ -182,11 +190,21 @@ impl Question {
                 lines.extend(rule.iter().map(|rule| ("rule", rule.clone())));
                 lines.extend(reason.iter().map(|reason| ("reason", reason.clone())));
             }
-            Self::Removal { tool, path, recursive } => {
-                lines.push(("tool", tool.clone()));
-                lines.push(("removes", path.clone()));
-                if *recursive {
-                    lines.push(("", "and everything below it".to_owned()));
+            Self::Destroys { about, what } => {
+                lines = about.lines(Vec::new());
+                match what {
+                    Destroys::Removed { path, recursive } => {
+                        lines.push(("removes", path.clone()));
+                        if *recursive {
+                            lines.push(("", "and everything below it".to_owned()));
+                        }
+                    }
+                    Destroys::Moved { from, to, loses } => {
+                        lines.push(("moves", format!("{from} -> {to}")));
+                        if loses.contains(to) {
+                            lines.push(("replaces", to.clone()));
+                        }
+                    }
                 }
             }
         }
@@ -207,7 +225,9 @@ impl Question {
         let mut record = Vec::new();
         for (name, value) in self.lines() {
             let (clean, hides) = match name {
-                "command" | "does" => (redactor.line(&value), redactor.hides_words_of_line(&value)),
+                "command" | "does" | "runs" => {
+                    (redactor.line(&value), redactor.hides_words_of_line(&value))
+                }
                 _ => (redactor.text(&value).into_owned(), redactor.hides_words(&value)),
             };
             whole &= !hides;
@@ -239,12 +259,15 @@ mod tests {
     #[test]
     fn nothing_is_hidden_behind_a_long_argument() {
         let question = |long: usize| Question::Tool {
-            tool: "t".to_owned(),
-            description: "d".to_owned(),
-            args: json!({"a": format!("{} && git push {}", "x".repeat(long), "y".repeat(long)), "z": "delete everything"}),
-            tier: "execute",
-            risk: "high",
-            estimates: vec![("takes", "45s".to_owned()), ("costs", "$0.30".to_owned())],
+            about: About {
+                tool: "t".to_owned(),
+                description: "d".to_owned(),
+                args: json!({"a": format!("{} && git push {}", "x".repeat(long), "y".repeat(long)), "z": "delete everything"}),
+                tier: "execute",
+                risk: "high",
+                estimates: vec![("takes", "45s".to_owned()), ("costs", "$0.30".to_owned())],
+            },
+            does: Vec::new(),
             file: "/w/t.yml".to_owned(),
             folder: "/w".to_owned(),
             image: Some("other:1".to_owned()),

@@ -1,12 +1,13 @@
 //! From a question to an answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
 use super::question::Question;
 use crate::approvals::{
-    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Found, Given, Scope, Waiting,
+    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, Scope,
+    Waiting,
 };
 use crate::audit::Redactor;
 use crate::call::result::ErrorObject;
@@ -15,6 +16,7 @@ use crate::engine::CallId;
 use crate::exit::{Ending, Kind};
 use crate::policies::Places;
 use crate::store::Store;
+use crate::text::moment;
 
 /// What whoever is asked says.
 #[derive(Debug, Clone)]
@@ -57,7 +59,13 @@ pub struct Asking {
     pub times: Times,
     /// Hides secrets in what is kept.
     pub redactor: Redactor,
+    /// The answers that this call has used.
+    pub spent: Spent,
 }
+
+/// The answers that a call has used.
+#[derive(Debug, Default)]
+pub struct Spent(Mutex<Vec<ApprovalId>>);
 
 /// A question on its way.
 pub(in crate::call) struct Inquiry {
@@ -84,7 +92,7 @@ pub enum Unapproved {
     /// The person said no.
     Declined,
     /// A person said never.
-    Never(ApprovalId),
+    Never(Box<Never>),
     /// Nobody was there; the question waits.
     Waits(Box<Waiting>),
 }
@@ -103,16 +111,12 @@ impl Asking {
     fn settle(&self, inquiry: &Inquiry) -> Result<Answer, ApprovalError> {
         let Inquiry { question, asked, call } = inquiry;
         let book = Book::new(Store::open(self.places.state.as_deref())?, self.times);
-        let mut named = None;
-        for id in &self.named {
-            // A tool may ask several times; each named answer is for the question that it was given to.
-            if book.find(id)?.subject == asked.subject {
-                named = Some(id);
+        match book.look(asked, self.named(&book, asked)?, call)? {
+            Found::Granted(id) => {
+                self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+                return Ok(Answer::Yes);
             }
-        }
-        match book.look(asked, named, call)? {
-            Found::Granted(_) => return Ok(Answer::Yes),
-            Found::Never(id) => return Ok(Answer::No(Unapproved::Never(id))),
+            Found::Never(never) => return Ok(Answer::No(Unapproved::Never(never))),
             Found::Nothing => {}
         }
         let record = || question.record(&self.redactor);
@@ -124,7 +128,10 @@ impl Asking {
             Reply::Given(given) => {
                 let it = book.answered(asked, record(), call, &given)?;
                 match given.scope {
-                    Scope::Never => Answer::No(Unapproved::Never(it.id)),
+                    Scope::Never => {
+                        let never = Never { id: it.id, said: it.asked };
+                        Answer::No(Unapproved::Never(Box::new(never)))
+                    }
                     Scope::Once | Scope::Session | Scope::Time => Answer::Yes,
                 }
             }
@@ -133,6 +140,34 @@ impl Asking {
                 Answer::No(Unapproved::Waits(Box::new(book.wait(asked, record(), call)?)))
             }
         })
+    }
+
+    /// The answer that the caller means. A tool may ask several times: each named answer is for the question that it
+    /// was given to, and one that was used in this call is for no other.
+    fn named(&self, book: &Book, asked: &Asked) -> Result<Option<&ApprovalId>, ApprovalError> {
+        let spent = self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut best = (Fits::Nothing, None);
+        for id in &self.named {
+            let fits = book.fits(id, asked)?;
+            if fits > best.0 && !spent.contains(id) {
+                best = (fits, Some(id));
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// Gives back what a call has used of answers for one call, because it did nothing with them.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub(in crate::call) fn give_back(&self, call: &CallId) -> Result<(), ApprovalError> {
+        let spent =
+            std::mem::take(&mut *self.spent.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if spent.is_empty() {
+            return Ok(());
+        }
+        let book = Book::new(Store::open(self.places.state.as_deref())?, self.times);
+        spent.iter().try_for_each(|id| book.give_back(id, call))
     }
 }
 
@@ -161,7 +196,9 @@ impl Unapproved {
     pub fn suggestion(&self) -> String {
         match self {
             Self::Declined => "look at what it does, then answer yes at a terminal".to_owned(),
-            Self::Never(id) => format!("whoever said never can take it back: runner approve {id}"),
+            Self::Never(never) => {
+                format!("whoever said never can take it back: runner approve {}", never.id)
+            }
             Self::Waits(it) if it.must_be_whole().is_err() => ANSWERED_THERE.to_owned(),
             Self::Waits(it) => {
                 let id = &it.id;
@@ -177,9 +214,10 @@ impl Unapproved {
     pub fn error(&self, what: &str) -> ErrorObject {
         let (message, details) = match self {
             Self::Declined => (format!("{what} was not approved"), None),
-            Self::Never(id) => {
-                let details = json!({ "approval": { "id": id } });
-                (format!("a person said never to {what}"), Some(details))
+            Self::Never(never) => {
+                let details = json!({ "approval": { "id": never.id, "said": never.said } });
+                let said = moment(never.said);
+                (format!("a person said never to {what}, on {said} UTC"), Some(details))
             }
             Self::Waits(it) => {
                 let details = json!({ "approval": { "id": it.id, "ends": it.ends } });
@@ -189,7 +227,8 @@ impl Unapproved {
         ErrorObject {
             code: self.code().to_owned(),
             message,
-            recoverable: !matches!(self, Self::Never(_)),
+            // The same call ends the same way until a person has answered.
+            recoverable: false,
             suggestion: Some(self.suggestion()),
             rule: None,
             stack: None,

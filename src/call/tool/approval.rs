@@ -1,13 +1,15 @@
-//! What is asked about while a tool runs: its commands, its requests, what it removes.
+//! What is asked about while a tool runs: its commands, its requests, what it removes or moves away.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::approvals::{Asked, Terms};
+use crate::approvals::{ApprovalError, Asked, Deed, Terms};
 use crate::audit::MASK;
-use crate::broker::{self, Boxed, Code, NetApproval, Refusal, Removals};
-use crate::call::approval::{Answer, Asking, Inquiry, Question, put};
+use crate::broker::{self, Boxed, Code, Destroys, NetApproval, Refusal, Removals, Unanswered};
+use crate::call::approval::{
+    About, Answer, Asking, Inquiry, Question, Unapproved, put, removal, request,
+};
 use crate::engine::CallId;
 use crate::error::Failure as _;
 use crate::text::counted;
@@ -17,8 +19,8 @@ use crate::text::counted;
 pub(super) struct Asker {
     /// The way to an answer.
     pub asking: Arc<Asking>,
-    /// The tool's name.
-    pub tool: String,
+    /// The call that it is about.
+    pub about: About,
     /// The digest of all that it is made of.
     pub digest: String,
     /// Each of its files, with its digest.
@@ -32,39 +34,68 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Asks about something that the tool wants to do; `Ok` if it may.
-    pub async fn ask(
+    /// Asks about something that the tool wants to do.
+    pub async fn put(
         &self,
         what: &str,
         question: Question,
         arguments: Map<String, Value>,
-    ) -> Result<(), Refusal> {
+        deeds: Vec<Deed>,
+    ) -> Result<Answer, ApprovalError> {
         let asked = Asked {
-            subject: format!("tool:{}/{what}", self.tool),
+            subject: format!("tool:{}/{what}", self.about.tool),
             digest: self.digest.clone(),
             inputs: self.inputs.clone(),
             terms: self.terms.clone(),
             arguments,
+            deeds,
             workspace: self.workspace.clone(),
         };
         let inquiry = Inquiry { question, asked, call: self.call.clone() };
-        match put(Arc::clone(&self.asking), inquiry).await {
+        put(Arc::clone(&self.asking), inquiry).await
+    }
+
+    /// The same; `Ok` if it may.
+    async fn ask(
+        &self,
+        what: (&str, &str),
+        question: Question,
+        arguments: Map<String, Value>,
+        deeds: Vec<Deed>,
+    ) -> Result<(), Refusal> {
+        let (subject, shown) = what;
+        match self.put(subject, question, arguments, deeds).await {
             Ok(Answer::Yes) => Ok(()),
-            Ok(Answer::No(why)) => {
-                let code = match why.code() {
-                    "approval_denied" => Code::AccessDenied,
-                    _ => Code::ApprovalNeeded,
-                };
-                let error = why.error("it");
-                Err(Refusal::new(code, error.message).hint(why.suggestion()))
-            }
-            Err(error) => {
-                let mut refusal = Refusal::new(Code::AccessDenied, error.to_string());
-                refusal.suggestion = error.hint();
-                Err(refusal)
-            }
+            Ok(Answer::No(why)) => Err(refused(&why, shown)),
+            Err(error) => Err(failed(&error)),
         }
     }
+}
+
+/// An answer that is not yes: with the codes, the id and the next step that a question before the call has.
+pub(super) fn refused(why: &Unapproved, what: &str) -> Refusal {
+    let error = why.error(what);
+    unanswered(why.code(), error.message, error.suggestion, error.details)
+}
+
+/// A question that could not be put, or whose named answer is none.
+pub(super) fn failed(error: &ApprovalError) -> Refusal {
+    let details = error.question().map(|id| json!({ "approval": { "id": id } }));
+    unanswered(error.code(), error.to_string(), error.hint(), details)
+}
+
+fn unanswered(
+    code: &str,
+    message: String,
+    suggestion: Option<String>,
+    details: Option<Value>,
+) -> Refusal {
+    // What went wrong on our side is no yes either.
+    let code = Code::by_word(code).unwrap_or(Code::AccessDenied);
+    let mut refusal = Refusal::new(code, message);
+    refusal.suggestion.clone_from(&suggestion);
+    refusal.approval = Some(Box::new(Unanswered { details, suggestion }));
+    refusal
 }
 
 impl Asker {
@@ -80,7 +111,7 @@ impl Asker {
 }
 
 impl NetApproval for Asker {
-    fn approve(&self, asked: broker::Asked) -> Boxed<'_, bool> {
+    fn approve(&self, asked: broker::Asked) -> Boxed<'_, Result<(), Refusal>> {
         let command = format!("{} {}", asked.method, asked.url);
         let body = asked.body.as_ref();
         let digest = json!(body.map(|body| &body.digest));
@@ -88,8 +119,9 @@ impl NetApproval for Asker {
         let headers = json!(asked.headers);
         let bound = [("request", json!(command)), ("headers", headers), ("body", digest)];
         let arguments = bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        let deeds = vec![request(&command)];
         let question = Question::Command {
-            tool: Some(self.tool.clone()),
+            tool: Some(self.about.tool.clone()),
             command,
             folder: String::new(),
             image: None,
@@ -102,15 +134,25 @@ impl NetApproval for Asker {
             reason: asked.decision.reason.clone(),
             rule: asked.decision.rule.as_ref().map(|rule| rule.id.clone()),
         };
-        Box::pin(async move { self.ask("net", question, arguments).await.is_ok() })
+        Box::pin(self.ask(("net", "the request"), question, arguments, deeds))
     }
 }
 
 impl Removals for Asker {
-    fn may(&self, path: String, recursive: bool) -> Boxed<'_, Result<(), Refusal>> {
-        let bound = [("path", json!(path)), ("recursive", json!(recursive))];
-        let arguments = bound.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-        let question = Question::Removal { tool: self.tool.clone(), path, recursive };
-        Box::pin(self.ask("remove", question, arguments))
+    fn may(&self, what: Destroys) -> Boxed<'_, Result<(), Refusal>> {
+        let (words, bound) = match &what {
+            Destroys::Removed { path, recursive } => (
+                ("remove", "the removal"),
+                vec![("path", json!(path)), ("recursive", json!(recursive))],
+            ),
+            Destroys::Moved { from, to, loses } => (
+                ("rename", "the rename"),
+                vec![("from", json!(from)), ("to", json!(to)), ("loses", json!(loses))],
+            ),
+        };
+        let arguments = bound.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let deeds = what.loses().iter().map(|path| removal(path)).collect();
+        let question = Question::Destroys { about: self.about.clone(), what };
+        Box::pin(self.ask(words, question, arguments, deeds))
     }
 }

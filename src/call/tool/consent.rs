@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use runner_policy::Verdict;
+use serde_json::Value;
 
 use super::approval::Asker;
+use super::foreseen::Foreseen;
 use super::outcome::Judged;
 use super::prepare::Prepared;
 use crate::approvals::Asked;
-use crate::call::CallError;
-use crate::call::approval::{Answer, Asking, Inquiry, Question, Unapproved, put};
+use crate::call::approval::{About, Answer, Asking, Inquiry, Question, Unapproved, put};
 use crate::call::request::path_text;
 use crate::call::result::{ErrorObject, ending};
+use crate::call::{CallError, CallResult};
 use crate::engine::CallId;
-use crate::exit::{Ending, Kind};
+use crate::exit::{Ending, Kind, Status};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::outcome::{CancelCause, Verdict as Outcome};
 
@@ -25,13 +27,26 @@ pub(super) fn asker(
 ) -> Result<Asker, CallError> {
     Ok(Asker {
         asking,
-        tool: prepared.definition.name.to_string(),
+        about: about(prepared),
         digest: prepared.program.digest(),
         inputs: prepared.program.inputs(),
         terms: prepared.scene.terms()?,
         workspace: path_text(prepared.scene.workspace.root())?.to_owned(),
         call: id.clone(),
     })
+}
+
+/// The call of a tool, for who is asked.
+fn about(prepared: &Prepared) -> About {
+    let definition = &prepared.definition;
+    About {
+        tool: definition.name.to_string(),
+        description: definition.description.clone(),
+        args: prepared.args.clone(),
+        tier: definition.tier.word(),
+        risk: definition.risk.word(),
+        estimates: definition.estimates().lines(),
+    }
 }
 
 /// What came of the question whether a tool may run.
@@ -49,6 +64,7 @@ pub(super) enum Consent {
 pub(super) async fn ask(
     id: &CallId,
     prepared: &Prepared,
+    foreseen: Foreseen,
     asking: Arc<Asking>,
 ) -> Result<Consent, CallError> {
     let definition = &prepared.definition;
@@ -63,14 +79,12 @@ pub(super) async fn ask(
         .into_iter()
         .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())))
         .chain(prepared.program.command().map(|command| ("run", command)));
-    let Asker { digest, inputs, terms, workspace, .. } = asker(id, prepared, Arc::clone(&asking))?;
+    let Asker { about, digest, inputs, terms, workspace, .. } =
+        asker(id, prepared, Arc::clone(&asking))?;
+    let Foreseen { lines, deeds } = foreseen;
     let question = Question::Tool {
-        tool: definition.name.to_string(),
-        description: definition.description.clone(),
-        args: prepared.args.clone(),
-        tier: definition.tier.word(),
-        risk: definition.risk.word(),
-        estimates: definition.estimates().lines(),
+        about,
+        does: lines,
         file: prepared.file.clone(),
         folder: terms.cwd.clone(),
         image: terms.image.clone(),
@@ -79,7 +93,7 @@ pub(super) async fn ask(
     };
     let arguments = prepared.args.as_object().cloned().unwrap_or_default();
     let subject = format!("tool:{}", definition.name);
-    let asked = Asked { subject, digest, inputs, terms, arguments, workspace };
+    let asked = Asked { subject, digest, inputs, terms, arguments, deeds, workspace };
     let inquiry = Inquiry { question, asked, call: id.clone() };
     let mut cancel =
         Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
@@ -110,7 +124,7 @@ impl Consent {
                 let mut error = why.error(&format!("the tool {name}"));
                 if let Unapproved::Declined = why {
                     error.suggestion = Some(format!(
-                        "look at what it may do (runner tool info {name}), then answer y at a terminal, or call it with --yes"
+                        "look at what it may do (runner tool info {name}), then answer y at a terminal"
                     ));
                 }
                 (why.ending(), error)
@@ -128,6 +142,29 @@ impl Consent {
         Judged { ending, value: None, error: Some(error) }
     }
 }
+
+/// Gives back what answers for one call a call has used, if it then stopped at another question and did nothing: who
+/// answers that one too need not answer the first again.
+pub(super) fn give_back(
+    id: &CallId,
+    asking: &Asking,
+    result: &CallResult,
+) -> Result<(), CallError> {
+    let Some(requests) = result.metadata["broker"]["requests"].as_array() else { return Ok(()) };
+    let looks = |request: &Value| {
+        let method = request["method"].as_str().unwrap_or_default();
+        !request["refused"].is_null() || LOOKS.contains(&method)
+    };
+    let unlisted = result.metadata["broker"]["usage"]["unlisted"] != 0;
+    let again = !result.metadata["attempts"].is_null();
+    if result.status != Status::NeedsApproval || unlisted || again || !requests.iter().all(looks) {
+        return Ok(());
+    }
+    Ok(asking.give_back(id)?)
+}
+
+/// The requests that change nothing.
+const LOOKS: &[&str] = &["file.read", "file.list", "file.stat", "file.glob"];
 
 fn cancelled(message: &str) -> ErrorObject {
     ErrorObject {

@@ -54,6 +54,7 @@ pub(super) fn remembered(
 
 fn read(tool: &Tool, value: &Value) -> Result<Definition, ToolCallError> {
     from_description(value, &tool.file, &tool.text, &tool.name)
+        .map(|definition| tool.held(definition))
         .map_err(|error| ToolError::Description { name: tool.name.clone(), error }.into())
 }
 

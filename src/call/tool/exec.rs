@@ -8,9 +8,9 @@ use runner_policy::limits::Limit;
 use runner_policy::model::RunPlace;
 use tokio::io::AsyncWriteExt as _;
 
-use super::approval::Asker;
+use super::approval::{Asker, failed, refused};
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
-use crate::call::approval::{Fed, Question};
+use crate::call::approval::{Answer, Fed, Question, Unapproved, deeds};
 use crate::call::record::{Record, Unrecorded};
 use crate::call::request::{Approval, Decided, Request, Variables};
 use crate::call::run::{Output, carry_out, refuse};
@@ -82,13 +82,26 @@ impl ToolExec {
         };
         if decided.asks() {
             let (question, arguments) =
-                Question::of_command(Some(&self.asker.tool), &decided, Fed::of(&given));
+                Question::of_command(Some(&self.asker.about.tool), &decided, Fed::of(&given));
+            let deeds = deeds(&decided);
             let answer = tokio::select! {
-                answer = self.asker.ask("exec", question, arguments) => answer,
+                answer = self.asker.put("exec", question, arguments, deeds) => answer,
                 _ = cancel.asked() => return Err(ended()),
             };
-            if let Err(refusal) = answer {
-                return Err(Refusal { suggestion: refusal.suggestion, ..self.refused(&decided) });
+            let refusal = match answer {
+                Ok(Answer::Yes) => None,
+                Ok(Answer::No(why)) => {
+                    self.record(&decided, Some(&why))?;
+                    Some(refused(&why, "the command"))
+                }
+                Err(error) => {
+                    self.record(&decided, None)?;
+                    Some(failed(&error))
+                }
+            };
+            if let Some(refusal) = refusal {
+                let rule = decided.decision.rule.map(Box::new);
+                return Err(Refusal { rule, ..refusal });
             }
             decided.approval = Approval::Given;
         }
@@ -113,22 +126,30 @@ impl ToolExec {
             true => Code::ApprovalNeeded,
             false => Code::AccessDenied,
         };
-        let mut refusal = Refusal::of_decision(code, &decided.decision);
-        let record = Record::open(&self.places);
-        match record.and_then(|record| refuse(record, decided, Some(&self.asker.call), None)) {
-            Ok(result) => {
-                let better = result.error.and_then(|error| error.suggestion);
-                refusal.suggestion = better.or(refusal.suggestion);
-            }
-            // What cannot be recorded is refused all the same, and says so.
-            Err(error) => return broken(error),
+        let refusal = Refusal::of_decision(code, &decided.decision);
+        match self.record(decided, None) {
+            Ok(better) => Refusal { suggestion: better.or(refusal.suggestion), ..refusal },
+            Err(refusal) => refusal,
         }
-        refusal
+    }
+
+    /// Records that a command may not run; the next step. What cannot be recorded is refused all the same, and says so.
+    fn record(
+        &self,
+        decided: &Decided,
+        why: Option<&Unapproved>,
+    ) -> Result<Option<String>, Refusal> {
+        let record = Record::open(&self.places);
+        let result = record.and_then(|record| refuse(record, decided, Some(&self.asker.call), why));
+        Ok(result.map_err(broken)?.error.and_then(|error| error.suggestion))
     }
 }
 
 /// The command with the variables that the tool sets, judged like those of `env NAME=VALUE CMD`.
-fn with_variables(command: Command, env: &[(String, String)]) -> Result<call::Command, Refusal> {
+pub(super) fn with_variables(
+    command: Command,
+    env: &[(String, String)],
+) -> Result<call::Command, Refusal> {
     match command {
         Command::Line(_) if !env.is_empty() => Err(Refusal::new(
             Code::InvalidArgument,

@@ -15,7 +15,7 @@ use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
 use crate::call::request::path_text;
 use crate::call::supply::Warmth;
-use crate::call::{Always, Asking, CallError, Reply};
+use crate::call::{About, Always, Asking, CallError, Reply, Spent};
 use crate::config;
 use crate::engine::CallId;
 use crate::policies::{Choice, Places, Trust, load};
@@ -112,8 +112,16 @@ impl Looker {
                 places: own.places.clone(),
                 times: own.config.approvals(),
                 redactor: Redactor::new(),
+                spent: Spent::default(),
             }),
-            tool: tool.name.to_string(),
+            about: About {
+                tool: tool.name.to_string(),
+                description: String::new(),
+                args: Value::Null,
+                tier: "",
+                risk: "",
+                estimates: Vec::new(),
+            },
             digest: compiled.digest.clone(),
             inputs: Vec::new(),
             terms: scene.terms()?,

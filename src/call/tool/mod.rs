@@ -20,6 +20,7 @@ mod describe;
 mod entries;
 mod error;
 mod exec;
+mod foreseen;
 mod lapsed;
 mod look;
 mod memory;

@@ -147,9 +147,14 @@ fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
         "" | "Error" | "RunnerError" => error.message,
         name => format!("{name}: {}", error.message),
     };
-    let details = match (error.data, error.code.filter(|_| refused.is_none())) {
-        (None, None) => None,
-        (data, code) => Some(json!({ "code": code, "data": data })),
+    // What became of a question is ours to say, not the tool's.
+    let approval = refused.and_then(|request| request.approval.clone());
+    let details = match (approval.as_ref().and_then(|it| it.details.clone()), error.data) {
+        (Some(details), _) => Some(details),
+        (None, None) if refused.is_some() || error.code.is_none() => None,
+        (None, data) => {
+            Some(json!({ "code": error.code.filter(|_| refused.is_none()), "data": data }))
+        }
     };
     Judged {
         ending,
@@ -159,8 +164,9 @@ fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
             message,
             recoverable: error
                 .recoverable
+                .filter(|_| approval.is_none())
                 .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
-            suggestion,
+            suggestion: approval.and_then(|it| it.suggestion).or(suggestion),
             rule: refused.and_then(|request| request.rule.clone()),
             stack: error.stack,
             details,
@@ -182,16 +188,20 @@ pub(super) fn threw_by_itself(message: String, data: Option<Value>) -> Judged {
 }
 
 /// What a refusal that ends the call means for the exit code; `None` for what is the tool's own affair.
-fn kind_of(code: Code) -> Option<Kind> {
+pub(super) fn kind_of(code: Code) -> Option<Kind> {
     match code {
         Code::AccessDenied
+        | Code::ApprovalDenied
+        | Code::ApprovalDiffers
+        | Code::ToolChanged
         | Code::PathEscape
         | Code::ProtectedPath
         | Code::SpecialFile
         | Code::NetDenied
         | Code::NetAddress
         | Code::HostNotOffered => Some(Kind::Denied),
-        Code::ApprovalNeeded => Some(Kind::ApprovalNeeded),
+        Code::ApprovalNeeded | Code::ApprovalOver => Some(Kind::ApprovalNeeded),
+        Code::ApprovalUnknown => Some(Kind::Usage),
         Code::LimitReached => Some(Kind::Limit),
         _ => None,
     }

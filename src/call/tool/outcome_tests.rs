@@ -14,6 +14,7 @@ fn served(end: Result<ToolEnd, ServeError>, refused: &[Code]) -> Served {
         refused: Some(*code),
         rule: None,
         suggestion: None,
+        approval: None,
         bytes_in: 0,
         bytes_out: 0,
         duration: Duration::ZERO,

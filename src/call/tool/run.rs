@@ -10,8 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
-use super::consent::{Consent, ask, asker};
+use super::consent::{Consent, ask, asker, give_back};
+use super::error::ToolCallError;
 use super::exec::ToolExec;
+use super::foreseen::{denied, foresee};
 use super::ourselves::run_here;
 use super::outcome::{Judged, Words, judge, of_failure};
 use super::prepare::Prepared;
@@ -110,7 +112,15 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
         return refuse(&mut record, Verdict::Deny, "authentication_required", judged);
     }
     let answer = if prepared.definition.asks(&prepared.args) {
-        in_event_loop(ask(&id, prepared, Arc::clone(&front.asking)))
+        // What the policy denies in any case is not asked about.
+        match foresee(prepared)? {
+            Ok(foreseen) => in_event_loop(ask(&id, prepared, foreseen, Arc::clone(&front.asking))),
+            Err(refusal) => {
+                let code = refusal.code.word();
+                let judged = redacted(denied(refusal), &front.redactor);
+                return refuse(&mut record, Verdict::Deny, code, judged);
+            }
+        }
     } else {
         Ok(Consent::Given)
     };
@@ -158,6 +168,7 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
                 detail: detail(&result.metadata, requests),
             })?;
             left?;
+            give_back(&id, &front.asking, &result)?;
             Ok(result)
         }
         Err(error) => {

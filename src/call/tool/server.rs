@@ -21,7 +21,7 @@ use super::outcome::{Judged, threw_by_itself};
 use super::prepare::Prepared;
 use super::run::{Front, assemble, broker, checked, redacted};
 use crate::broker::BrokerUsage;
-use crate::call::approval::{Fed, Question};
+use crate::call::approval::{self, Fed, Question, Unapproved, deeds};
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
 use crate::call::place::place;
 use crate::call::record::{Record, Unrecorded};
@@ -102,26 +102,22 @@ async fn run(
             Question::of_command(Some(prepared.definition.name.as_str()), &decided, Fed::Input);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
         let answer = tokio::select! {
-            answer = asker.ask("exec", question, arguments) => answer,
+            answer = asker.put("exec", question, arguments, deeds(&decided)) => answer,
             cause = cancel.asked() => {
                 let judged = Consent::Cancelled(cause).refusal(prepared.definition.name.as_str());
                 let metadata = told(Value::Null, from, None, None, Vec::new());
                 return Ok((Came { judged, metadata, stderr: None }, place));
             }
         };
-        match answer {
-            Ok(()) => decided.approval = Approval::Given,
-            Err(refusal) => {
-                let mut came = refused(call.open()?, &decided, id, from)?;
-                if let Some(error) = &mut came.judged.error {
-                    error.suggestion = refusal.suggestion;
-                }
-                return Ok((came, place));
+        match answer? {
+            approval::Answer::Yes => decided.approval = Approval::Given,
+            approval::Answer::No(why) => {
+                return Ok((refused(call.open()?, &decided, id, from, Some(&why))?, place));
             }
         }
     }
     if !decided.is_allowed() {
-        return Ok((refused(call.open()?, &decided, id, from)?, place));
+        return Ok((refused(call.open()?, &decided, id, from, None)?, place));
     }
     let talk = async |client: &mut crate::call::mcp::Talker| {
         let peer = client.greet().await?.clone();
@@ -156,8 +152,9 @@ fn refused(
     decided: &Decided,
     id: &CallId,
     from: &FromServer,
+    why: Option<&Unapproved>,
 ) -> Result<Came, CallError> {
-    let result = refuse(record, decided, Some(id), None)?;
+    let result = refuse(record, decided, Some(id), why)?;
     let CallResult { ending, error, call, .. } = result;
     let error = error.map(|error| ErrorObject {
         message: format!("the server {} may not run: {}", from.name, error.message),

@@ -1,18 +1,10 @@
 //! A record in one line.
 
-use jiff::Timestamp;
-
 use serde_json::Value;
 
 use crate::audit::{Kind, Row};
 use crate::cli::table::shortened;
-
-/// A moment in UTC, to the second.
-pub(in crate::cli) fn moment(millis: i64) -> String {
-    Timestamp::from_millisecond(millis)
-        .map(|moment| moment.strftime("%Y-%m-%d %H:%M:%S").to_string())
-        .unwrap_or_else(|_| millis.to_string())
-}
+pub(in crate::cli) use crate::text::moment;
 
 /// The most characters of a tool's arguments that one line tells; `audit show` has all.
 const ARGS_MOST: usize = 160;

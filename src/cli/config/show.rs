@@ -81,6 +81,9 @@ fn rows(config: &Config) -> Vec<Row> {
         if let Some(enabled) = &tool.enabled {
             rows.push(row(&format!("tools.{name}.enabled"), enabled.value.into(), &enabled.source));
         }
+        if let Some(said) = &tool.auto_accept {
+            rows.push(row(&format!("tools.{name}.autoAccept"), said.value.into(), &said.source));
+        }
         for (it, held) in &tool.figures {
             let word = it.row().key.rsplit('.').next().unwrap_or_default();
             rows.push(figure(&format!("tools.{name}.{word}"), *it, held));

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
-use crate::call::Asking;
 use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
+use crate::call::{Asking, Spent};
 use crate::cli::ask::{Yes, approver};
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
@@ -38,7 +38,7 @@ pub struct Args {
     /// Look as if from this folder
     #[arg(long, short = 'C', visible_alias = "workdir", value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Approve servers that the policy asks about
+    /// Approve servers that the policy asks about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
     yes: bool,
     /// Use this approval, which somebody gave with `runner approve`
@@ -55,13 +55,14 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let known = servers.known();
     let wanted = wanted(&args.names, &known)?;
     let choice = args.policy.unwrap_or_default();
-    let yes = if args.yes { Yes::Typed } else { Yes::NotTyped };
+    let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
         approver: approver(yes, Arc::new(Desk::new())),
         named: args.approve,
         times: servers.config().approvals(),
         places: servers.places().clone(),
         redactor: Redactor::new(),
+        spent: Spent::default(),
     });
     let mut ending = Ending::ok();
     let mut rows = Vec::new();

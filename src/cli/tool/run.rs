@@ -13,13 +13,15 @@ use super::live::Live;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::tool::{self, Front, Given, ToolRequest};
-use crate::call::{Asking, CallResult, Warmth};
+use crate::call::{Asking, CallResult, Spent, Warmth};
 use crate::cli::ask::{Yes, approver};
 use crate::cli::exec::{limit, tightened};
+use crate::cli::policy::place;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_block, visible_inside};
+use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
@@ -33,7 +35,7 @@ const ARGS_FILE_MAX: u64 = 16 << 20;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool run file_operations --arg operation=read --arg path=README.md\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --yes --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
+    after_help = "Examples:\n  runner tool run file_operations --arg operation=read --arg path=README.md\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
 )]
 pub struct Args {
     /// The tool, by name
@@ -69,7 +71,7 @@ pub struct Args {
     /// Any limit by its key, such as broker-calls=10; can only tighten
     #[arg(long = "limit", value_name = "KEY=FIGURE")]
     limits: Vec<String>,
-    /// Approve what the tool or the policy would ask about
+    /// Approve what the tool or the policy would ask about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
     yes: bool,
     /// When to try again if it fails: NONE, QUICK, STANDARD or AGGRESSIVE, instead of what the tool says
@@ -82,7 +84,11 @@ pub struct Args {
 
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let yes = if args.yes { Yes::Typed } else { Yes::NotTyped };
+    // Before anything runs: preparing may ask a module what it is.
+    let yes = Yes::typed(args.yes, || {
+        let here = place::Args { policy: None, cwd: args.workdir.clone() };
+        Ok(config::load(&here.resolve()?.places)?)
+    })?;
     let named = args.approve.clone();
     let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
@@ -109,6 +115,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         times: prepared.config().approvals(),
         places: prepared.places().clone(),
         redactor: redactor.clone(),
+        spent: Spent::default(),
     };
     let front = Front {
         events: Arc::new(events),

@@ -89,12 +89,17 @@ fn approval(it: &Definition) -> String {
         Body::Yaml { .. } | Body::Module(_) | Body::Mcp(_) => Vec::new(),
     };
     let all = each.len() == it.metadata.capabilities.len();
-    match (it.auto_accept, it.removal) {
+    let said = match it.waiver.why_not() {
+        Some(why) => format!("; its `autoAccept: true` does not count: {why}"),
+        None => String::new(),
+    };
+    let asked = match (it.auto_accept, it.removal) {
         (false, _) if !each.is_empty() && !all => format!("asked for {}", each.join(", ")),
         (false, _) => "asked for each call".to_owned(),
-        (true, Removal::Asked) => "asked for what it removes".to_owned(),
+        (true, Removal::Asked) => "asked for what it removes or moves away".to_owned(),
         (true, Removal::Free) => "not needed by the tool".to_owned(),
-    }
+    };
+    asked + &said
 }
 
 /// Whether it can be used, and if not, why and what to do.

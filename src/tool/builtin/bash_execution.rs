@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::command::ended;
+use super::intent::Intent;
 use super::problem::Problem;
+use crate::broker::Command;
 use crate::broker::client::{Call, Exec, Thrown};
 
 /// The arguments. Defaults are those of the schema, which has filled them in.
@@ -29,21 +31,44 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     if let Some(name) = args.env.keys().find(|name| !is_name(name)) {
         return Err(Problem::Arguments.says(format!("`{name}` is no name of a variable")));
     }
-    let variables: Vec<(String, String)> = args.env.into_iter().collect();
-    let (argv, line) = match args.args {
-        Some(more) => (std::iter::once(args.command).chain(more).collect(), None),
-        None => (Vec::new(), Some(with(&variables, &args.command))),
+    let (command, variables) = args.command();
+    let (argv, line) = match &command {
+        Command::Argv(argv) => (argv.as_slice(), None),
+        Command::Line(line) => (&[][..], Some(line.as_str())),
     };
     let exec = Exec {
-        argv: &argv,
-        line: line.as_deref(),
+        argv,
+        line,
         cwd: Some(&args.cwd),
-        // A line sets its variables itself.
-        env: if line.is_some() { &[] } else { &variables },
+        env: &variables,
         timeout: Some(args.timeout),
         stdin: args.stdin.as_ref().map(String::as_bytes),
     };
     Ok(ended(&call.client.exec(exec).await?))
+}
+
+/// What a call will run.
+pub(super) fn intends(args: &Value) -> Vec<Intent> {
+    // What it refuses itself, it says itself.
+    let named = |args: &Args| args.env.keys().all(|name| is_name(name));
+    let Some(args) = Args::deserialize(args).ok().filter(named) else { return Vec::new() };
+    let (command, env) = args.command();
+    vec![Intent::Run { command, cwd: args.cwd, env }]
+}
+
+impl Args {
+    /// The command, and the variables beside it: a line sets its variables itself.
+    fn command(&self) -> (Command, Vec<(String, String)>) {
+        let variables: Vec<(String, String)> =
+            self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        match &self.args {
+            Some(more) => {
+                let argv = std::iter::once(&self.command).chain(more).cloned().collect();
+                (Command::Argv(argv), variables)
+            }
+            None => (Command::Line(with(&variables, &self.command)), Vec::new()),
+        }
+    }
 }
 
 /// A line with variables for all of its commands, which the policy judges with it.

@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::intent::Intent;
 use super::problem::{Problem, pattern, text};
 use crate::broker::client::{Call, Client, Contents, Thrown};
 
@@ -82,6 +83,16 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
             Ok(json!({ "operation": "delete", "path": args.path, "undo": call.id }))
         }
         Operation::Exists => exists(client, &args).await,
+    }
+}
+
+/// What a call will remove.
+pub(super) fn intends(args: &Value) -> Vec<Intent> {
+    match Args::deserialize(args) {
+        Ok(Args { operation: Operation::Delete, path, recursive, .. }) => {
+            vec![Intent::Remove { path, recursive }]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::intent::{Intent, untold};
+use super::{bash_execution, file_operations, git, git_commit, npm_install, rest_api_call};
 use crate::broker::Boxed;
 use crate::broker::client::{Call, Thrown};
 
@@ -17,34 +19,36 @@ pub struct BuiltIn {
     /// Its definition, in YAML.
     pub text: &'static str,
     work: Work,
+    intends: fn(&Value) -> Vec<Intent>,
 }
 
 /// A word that changes whenever the code or a definition of a built-in tool does.
 const BUILD: &str = env!("RUNNER_BUILT_INS");
 
 macro_rules! built_in {
-    ($($name:ident),* $(,)?) => {
+    ($($name:ident: $intends:path),* $(,)?) => {
         /// Every one of them, in the order of names.
         pub static ALL: &[BuiltIn] = &[$(BuiltIn {
             name: stringify!($name),
             text: include_str!(concat!(stringify!($name), ".yml")),
             work: |call| Box::pin(super::$name::run(call)),
+            intends: $intends,
         }),*];
     };
 }
 
 built_in! {
-    analyze_dependencies,
-    bash_execution,
-    file_operations,
-    file_search,
-    git,
-    git_commit,
-    npm_install,
-    parse_typescript,
-    rest_api_call,
-    type_check,
-    validate_json,
+    analyze_dependencies: untold,
+    bash_execution: bash_execution::intends,
+    file_operations: file_operations::intends,
+    file_search: untold,
+    git: git::intends,
+    git_commit: git_commit::intends,
+    npm_install: npm_install::intends,
+    parse_typescript: untold,
+    rest_api_call: rest_api_call::intends,
+    type_check: untold,
+    validate_json: untold,
 }
 
 /// The one with this name.
@@ -57,6 +61,12 @@ impl BuiltIn {
     /// Does what a call asks for.
     pub fn run(&self, call: Call) -> Boxed<'static, Result<Value, Thrown>> {
         (self.work)(call)
+    }
+
+    /// What a call with these arguments will do, as far as they tell.
+    #[must_use]
+    pub fn intends(&self, args: &Value) -> Vec<Intent> {
+        (self.intends)(args)
     }
 
     /// How messages name it.

@@ -15,6 +15,7 @@ mod file_operations;
 mod file_search;
 mod git;
 mod git_commit;
+mod intent;
 mod list;
 mod npm_install;
 mod parse_typescript;
@@ -23,4 +24,5 @@ mod rest_api_call;
 mod type_check;
 mod validate_json;
 
+pub use intent::Intent;
 pub use list::{ALL, BuiltIn, find};

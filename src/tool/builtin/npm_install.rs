@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::command::{shown, went_well};
+use super::intent::Intent;
 use super::problem::Problem;
 use crate::broker::client::{Call, Client, Exec, Thrown};
 use crate::tool::json as strict;
@@ -63,6 +64,15 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
         "truncated": cut || ran.truncated,
         "call": ran.call,
     }))
+}
+
+/// What a call will run: for a named package the same whether versions are locked or not.
+pub(super) fn intends(args: &Value) -> Vec<Intent> {
+    let Ok(args) = Args::deserialize(args) else { return Vec::new() };
+    if args.package.is_none() {
+        return Vec::new();
+    }
+    vec![Intent::run(argv(&args, false), args.project_path.trim_end_matches('/'))]
 }
 
 fn argv(args: &Args, locked: bool) -> Vec<String> {

@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::intent::Intent;
 use super::problem::Problem;
 use crate::broker::client::{Call, Fetch, Response, Thrown};
 use crate::tool::json;
@@ -52,6 +53,12 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     let response = call.client.fetch(fetch).await?;
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(answer(response, duration))
+}
+
+/// What a call will reach.
+pub(super) fn intends(args: &Value) -> Vec<Intent> {
+    let Ok(Args { method, url, .. }) = Args::deserialize(args) else { return Vec::new() };
+    vec![Intent::Reach { method, url }]
 }
 
 fn answer(response: Response, duration: u64) -> Value {

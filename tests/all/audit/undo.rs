@@ -291,7 +291,7 @@ fn kept(home: &Home) -> Vec<Value> {
 #[test]
 fn what_is_kept_is_bounded_as_the_configuration_says() {
     let home = caller("export const execute = () => 1;");
-    home.config("pool: { size: 0 }\nundo: { size: 100KiB, age: 2h }\n");
+    home.config("pool: { size: 0 }\napprovals: { withoutTerminal: true }\nundo: { size: 100KiB, age: 2h }\n");
     let ids = ["a", "b", "c"].map(|name| {
         write(&home, name, vec![name.as_bytes()[0]; 40 << 10]);
         overwrite(&home, name)
@@ -321,7 +321,7 @@ fn what_is_kept_is_bounded_as_the_configuration_says() {
     let until = kept(&home)[0]["until"].as_i64().expect("a time");
     let at = kept(&home)[0]["at"].as_i64().expect("a time");
     assert!((until - at - 2 * 3600 * 1000).abs() < 60_000, "{until} {at}");
-    home.config("pool: { size: 0 }\nundo: { age: 1ms }\n");
+    home.config("pool: { size: 0 }\napprovals: { withoutTerminal: true }\nundo: { age: 1ms }\n");
     write(&home, "d", "old");
     let last = overwrite(&home, "d");
     assert_eq!(kept(&home).len(), 1);

@@ -67,10 +67,16 @@ export async function execute(args, context) {
   return told;
 }"#;
 
+/// A tool of the project that wants nobody asked, and a user who agrees.
+const ACCEPTS: &str = "permissions: { autoAccept: true, riskLevel: medium }";
+const TRUSTS: &str =
+    "pool: { size: 0 }\napprovals: { withoutTerminal: true }\ntools: { t: { autoAccept: true } }\n";
+
 fn fetch(home: &Home, port: u16, net: &str, args: Value) -> (Value, Ran) {
     policy(home, port);
     // Nobody is asked whether the tool may run; the policy's own questions stay.
-    write_yaml(home, "t", &format!("permissions: {{ autoAccept: true }}\n{net}"), FETCH_ALL);
+    home.config(TRUSTS);
+    write_yaml(home, "t", &format!("{ACCEPTS}\n{net}"), FETCH_ALL);
     let words = ["--json", "tool", "run", "t", "--policy", "web", "--args"];
     let mut command = home.runner();
     command.env("NET_CANARY", CANARY).args(words).arg(args.to_string());
@@ -279,8 +285,8 @@ fn the_systems_certificates_are_believed_and_no_proxy_is() {
     let text = format!(
         "policy: 1\nname: web\nextends: [readonly]\nnet:\n  - {{ id: tls, allow: \"GET https://localhost:{port}/**\", private: true }}\n"
     );
-    let net =
-        format!("permissions: {{ autoAccept: true }}\nnet: [\"GET https://localhost:{port}/**\"]");
+    let net = format!("{ACCEPTS}\nnet: [\"GET https://localhost:{port}/**\"]");
+    home.config(TRUSTS);
     home.user_policy("web", &text);
     write_yaml(&home, "t", &net, FETCH_ALL);
     let asked = serde_json::json!({ "asked": [["GET", format!("https://localhost:{port}/x")]] })

@@ -4,10 +4,16 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{call, told, write_yaml};
-use crate::support::{Home, containers};
+use super::{told, write_yaml};
+use crate::support::{Home, Ran, containers};
 
 const CODE: &str = "export async function execute(args: any) { return args; }";
+
+/// Calls a tool that nobody is asked about.
+fn run(home: &Home, name: &str) -> (Value, Ran) {
+    let ran = home.run(["--json", "tool", "run", name]);
+    (ran.json(), ran)
+}
 
 fn row<'v>(list: &'v Value, name: &str) -> &'v Value {
     let tools = list["tools"].as_array().unwrap();
@@ -26,7 +32,7 @@ fn user_config(home: &Home) -> String {
 fn an_example_is_off_until_it_is_switched_on() {
     let home = Home::new();
     assert_eq!(row(&list(&home), "todo_finder")["state"], "off");
-    let (result, ran) = call(&home, "todo_finder", &[]);
+    let (result, ran) = run(&home, "todo_finder");
     assert_eq!((told(&result).2, ran.code), ("tool_disabled", Some(126)), "{result}");
     assert_eq!(result["error"]["suggestion"], "to use it: runner tool enable todo_finder");
     fs::write(home.path("config/runner/config.yml"), "# mine\npool: { size: 1 } # few\n").unwrap();
@@ -37,13 +43,13 @@ fn an_example_is_off_until_it_is_switched_on() {
     assert_eq!(user_config(&home), expected);
     assert_eq!(row(&list(&home), "todo_finder")["state"], "ready");
     if containers() {
-        let (result, _) = call(&home, "todo_finder", &[]);
+        let (result, _) = run(&home, "todo_finder");
         assert_eq!(told(&result), ("completed", 0, ""), "{result}");
     }
     let ran = home.run(["--json", "tool", "disable", "todo_finder"]);
     assert_eq!((ran.code, ran.json()["enabled"].clone()), (Some(0), json!(false)));
     assert_eq!(user_config(&home), expected.replace("true", "false"));
-    let (result, _) = call(&home, "todo_finder", &[]);
+    let (result, _) = run(&home, "todo_finder");
     let message = result["error"]["message"].as_str().unwrap();
     assert!(message.ends_with("config/runner/config.yml:4"), "{message}");
 }
@@ -79,7 +85,7 @@ fn a_name_of_a_tool_of_ours_that_is_on_is_refused_with_both_places() {
     assert_eq!(own["replacesShipped"], true, "an example that is off does not collide");
     fs::write(home.path("config/runner/config.yml"), "tools: { todo_finder: { enabled: true } }\n")
         .unwrap();
-    let (result, ran) = call(&home, "todo_finder", &[]);
+    let (result, ran) = run(&home, "todo_finder");
     assert_eq!((told(&result).2, ran.code), ("tool_name_taken", Some(125)), "{result}");
     let message = result["error"]["message"].as_str().unwrap();
     assert!(message.contains("tools/todo_finder.yml and /"), "{message}");

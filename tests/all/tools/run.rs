@@ -216,6 +216,7 @@ fn each_answer_belongs_to_its_own_question_and_nothing_is_drawn_over_it() {
     }
     let home = Home::new();
     home.user_policy("asks", ASKS);
+    home.config("pool: { size: 0 }\ntools: { t: { autoAccept: true } }\n");
     fs::create_dir(home.path("project/build")).unwrap();
     // Two questions at once, and a tool that prints a question of its own meanwhile.
     let code = r#"
@@ -228,7 +229,7 @@ export async function execute(args, context) {
     write_yaml(
         &home,
         "t",
-        "permissions: { allowlist: [\"touch*\"], autoAccept: true }\nfiles: { write: [\"build/**\"] }",
+        "permissions: { allowlist: [\"touch*\"], autoAccept: true, riskLevel: medium }\nfiles: { write: [\"build/**\"] }",
         code,
     );
     let ran = home.at_terminal_after(

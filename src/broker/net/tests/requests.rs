@@ -4,7 +4,7 @@ use super::super::fetch::{Asked, NetApproval, Sent};
 use super::server::{Act, Server, answer, ok};
 use super::support::{Names, approved, code, fetch, fetcher, get, header, request, with};
 use crate::audit::Redactor;
-use crate::broker::{Body, Boxed, Code};
+use crate::broker::{Body, Boxed, Code, Refusal};
 use std::sync::Arc;
 
 #[tokio::test]
@@ -57,13 +57,17 @@ async fn what_no_rule_allows_is_never_dialled() {
     assert_eq!(server.seen().len(), 1);
 }
 
+fn only(same: bool) -> Result<(), Refusal> {
+    if same { Ok(()) } else { Err(Refusal::new(Code::ApprovalNeeded, "not this one")) }
+}
+
 /// Approves requests with this body, and no others.
 struct OneBody(Option<Sent>);
 
 impl NetApproval for OneBody {
-    fn approve(&self, asked: Asked) -> Boxed<'_, bool> {
+    fn approve(&self, asked: Asked) -> Boxed<'_, Result<(), Refusal>> {
         let same = asked.body == self.0;
-        Box::pin(async move { same })
+        Box::pin(async move { only(same) })
     }
 }
 
@@ -94,10 +98,10 @@ async fn who_approves_a_request_approves_its_body() {
 struct TheseHeaders(&'static [(&'static str, &'static str)]);
 
 impl NetApproval for TheseHeaders {
-    fn approve(&self, asked: Asked) -> Boxed<'_, bool> {
+    fn approve(&self, asked: Asked) -> Boxed<'_, Result<(), Refusal>> {
         let asked = asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let same = asked.eq(self.0.iter().copied());
-        Box::pin(async move { same })
+        Box::pin(async move { only(same) })
     }
 }
 

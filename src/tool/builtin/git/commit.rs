@@ -18,20 +18,27 @@ pub(in crate::tool::builtin) struct Commit {
     pub cwd: String,
 }
 
+impl Commit {
+    /// The command.
+    pub(in crate::tool::builtin) fn argv(&self) -> Vec<String> {
+        let mut argv: Vec<String> =
+            ["git", "commit", "--no-edit", "--no-gpg-sign"].map(str::to_owned).to_vec();
+        if self.all {
+            argv.push("--all".to_owned());
+        }
+        argv.extend(["-m".to_owned(), self.message.clone(), "--".to_owned()]);
+        argv.extend(self.paths.iter().cloned());
+        argv
+    }
+}
+
 /// Commits.
 pub(in crate::tool::builtin) async fn commit(
     client: &Client,
     wanted: &Commit,
     operation: &str,
 ) -> Result<Value, Thrown> {
-    let mut argv: Vec<String> =
-        ["git", "commit", "--no-edit", "--no-gpg-sign"].map(str::to_owned).to_vec();
-    if wanted.all {
-        argv.push("--all".to_owned());
-    }
-    argv.extend(["-m".to_owned(), wanted.message.clone(), "--".to_owned()]);
-    argv.extend(wanted.paths.iter().cloned());
-    let ran = git(client, &wanted.cwd, &argv).await.map_err(|thrown| {
+    let ran = git(client, &wanted.cwd, &wanted.argv()).await.map_err(|thrown| {
         let nobody = thrown.message.contains("tell me who you are");
         let hint = "name an author in the repository: git config user.name and user.email";
         if nobody { thrown.hint(hint) } else { thrown }

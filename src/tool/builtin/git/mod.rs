@@ -9,4 +9,4 @@ mod parse;
 mod run;
 
 pub(super) use commit::{Commit, commit};
-pub(super) use run::run;
+pub(super) use run::{intends, run};

@@ -7,6 +7,7 @@ use super::commit::{Commit, commit};
 use super::parse;
 use crate::broker::client::{Call, Client, Exec, Ran, Thrown};
 use crate::tool::builtin::command::{paths, revision, shown, went_well};
+use crate::tool::builtin::intent::Intent;
 use crate::tool::builtin::problem::Problem;
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +40,7 @@ struct Args {
 pub(in crate::tool::builtin) async fn run(call: Call) -> Result<Value, Thrown> {
     let args: Args = serde_json::from_value(call.args)
         .map_err(|error| Problem::Arguments.says(error.to_string()))?;
-    args.revision.as_deref().map(revision).transpose()?;
-    args.name.as_deref().map(revision).transpose()?;
-    paths(&args.paths)?;
+    args.check()?;
     let client = &call.client;
     match args.operation {
         Operation::Status => {
@@ -61,14 +60,40 @@ pub(in crate::tool::builtin) async fn run(call: Call) -> Result<Value, Thrown> {
             Ok(with(json!({ "commits": parse::log(&ran.stdout) }), &ran, "log"))
         }
         Operation::Commit => {
-            let Some(message) = args.message else {
+            let Some(wanted) = args.commit() else {
                 return Err(Problem::Arguments.says("a commit has a message"));
             };
-            let wanted = Commit { message, paths: args.paths, all: args.all, cwd: args.cwd };
             commit(client, &wanted, "commit").await
         }
         Operation::Branch => branch(client, &args).await,
         Operation::Checkout => checkout(client, &args).await,
+    }
+}
+
+/// What a call will run, of the operations that somebody is asked about.
+pub(in crate::tool::builtin) fn intends(args: &Value) -> Vec<Intent> {
+    // What it refuses itself, it says itself.
+    let checked = Args::deserialize(args).ok().filter(|args| args.check().is_ok());
+    let Some(args) = checked else { return Vec::new() };
+    let argv = match args.operation {
+        Operation::Commit => args.commit().map(|wanted| wanted.argv()),
+        Operation::Checkout => checkout_argv(&args),
+        Operation::Status | Operation::Diff | Operation::Log | Operation::Branch => None,
+    };
+    argv.map(|argv| Intent::run(argv, &args.cwd)).into_iter().collect()
+}
+
+impl Args {
+    /// No word is one that git would read as something else.
+    fn check(&self) -> Result<(), Thrown> {
+        self.revision.as_deref().map(revision).transpose()?;
+        self.name.as_deref().map(revision).transpose()?;
+        paths(&self.paths)
+    }
+
+    fn commit(&self) -> Option<Commit> {
+        let (message, paths) = (self.message.clone()?, self.paths.clone());
+        Some(Commit { message, paths, all: self.all, cwd: self.cwd.clone() })
     }
 }
 
@@ -122,6 +147,18 @@ async fn branch(client: &Client, args: &Args) -> Result<Value, Thrown> {
 }
 
 async fn checkout(client: &Client, args: &Args) -> Result<Value, Thrown> {
+    let Some(argv) = checkout_argv(args) else {
+        let hint = "give ref to switch, name to make a branch, or paths to restore files";
+        return Err(Problem::Arguments.says("it is not clear what to check out").hint(hint));
+    };
+    let ran = git(client, &args.cwd, &argv).await?;
+    let said = shown(&ran.stderr).0;
+    let to = args.name.as_ref().or(args.revision.as_ref().filter(|_| args.paths.is_empty()));
+    Ok(with(json!({ "output": said.trim(), "branch": to }), &ran, "checkout"))
+}
+
+/// The command that checks out; nothing if it is not clear what.
+fn checkout_argv(args: &Args) -> Option<Vec<String>> {
     let mut argv: Vec<String> = ["git", "checkout", "--quiet"].map(str::to_owned).to_vec();
     match (&args.name, &args.revision, args.paths.is_empty()) {
         (Some(name), from, true) => {
@@ -135,13 +172,7 @@ async fn checkout(client: &Client, args: &Args) -> Result<Value, Thrown> {
             argv.push("--".to_owned());
             argv.extend(args.paths.iter().cloned());
         }
-        (Some(_), _, false) | (None, None, true) => {
-            let hint = "give ref to switch, name to make a branch, or paths to restore files";
-            return Err(Problem::Arguments.says("it is not clear what to check out").hint(hint));
-        }
+        (Some(_), _, false) | (None, None, true) => return None,
     }
-    let ran = git(client, &args.cwd, &argv).await?;
-    let said = shown(&ran.stderr).0;
-    let to = args.name.as_ref().or(args.revision.as_ref().filter(|_| args.paths.is_empty()));
-    Ok(with(json!({ "output": said.trim(), "branch": to }), &ran, "checkout"))
+    Some(argv)
 }

@@ -191,8 +191,7 @@ fn a_policy_decides_about_the_server_itself() {
         return;
     }
     let home = home("honest", "");
-    let plain =
-        "pool: { size: 0 }\nmcp: { servers: { s: { command: [node, server.mjs, honest] } } }\n";
+    let plain = "pool: { size: 0 }\napprovals: { withoutTerminal: true }\nmcp: { servers: { s: { command: [node, server.mjs, honest] } } }\n";
     home.config(plain);
     let ran = home.run(["--json", "mcp", "refresh", "s"]);
     assert_eq!(ran.code, Some(126), "`readonly` runs no code: {} {}", ran.out, ran.err);
@@ -215,7 +214,7 @@ fn where_the_policy_asks_about_the_server_somebody_is_asked() {
         .replace("allow: \"node", "ask: \"node")
         .replace("name: serve", "name: asking");
     home.user_policy("asking", &asks);
-    home.config("pool: { size: 0 }\nmcp: { servers: { s: { command: [node, server.mjs, honest], policy: asking } } }\n");
+    home.config("pool: { size: 0 }\napprovals: { withoutTerminal: true }\nmcp: { servers: { s: { command: [node, server.mjs, honest], policy: asking } } }\n");
     let (asked, ran) = refresh(&home);
     assert_eq!(
         (ran.code, &asked["error"]["code"]),

@@ -154,8 +154,6 @@ fn a_call_is_asked_about_and_an_approval_is_void_when_the_tool_changes() {
         return;
     }
     let home = home("honest", "");
-    let config = fs::read_to_string(home.path("config/runner/config.yml")).unwrap();
-    home.config(&format!("{config}approvals: {{ withoutTerminal: true }}\n"));
     refresh(&home);
     let run = |more: &[&str]| {
         let words = ["--json", "tool", "run", "s__echo", "--arg", "text=hi"];

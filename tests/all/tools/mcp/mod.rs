@@ -28,7 +28,7 @@ pub fn home(mode: &str, more: &str) -> Home {
 /// Writes the definition of the server.
 pub fn configure(home: &Home, mode: &str, more: &str) {
     home.config(&format!(
-        "pool: {{ size: 0 }}\nmcp:\n  servers:\n    s:\n      command: [node, server.mjs, {mode}]\n      policy: serve\n{more}"
+        "pool: {{ size: 0 }}\napprovals: {{ withoutTerminal: true }}\nmcp:\n  servers:\n    s:\n      command: [node, server.mjs, {mode}]\n      policy: serve\n{more}"
     ));
 }
 

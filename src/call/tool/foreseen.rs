@@ -1,0 +1,141 @@
+//! What a call will do, known before it starts: judged by the policy first, so that nobody is asked about what is denied
+//! in any case, and shown to who is asked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use runner_policy::{Query, Verdict, What, decide};
+
+use super::exec::with_variables;
+use super::outcome::{Judged, kind_of};
+use super::prepare::Prepared;
+use super::program::Program;
+use crate::approvals::Deed;
+use crate::broker::{self, Code, Files, Refusal};
+use crate::call::CallError;
+use crate::call::approval::{deeds, effects, removal, request};
+use crate::call::request::{Request, Variables};
+use crate::call::result::ErrorObject;
+use crate::codes;
+use crate::exit::Ending;
+use crate::policies::Choice;
+use crate::sandbox::workspace::Workspace;
+use crate::tool::builtin::Intent;
+
+/// What a call will do, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct Foreseen {
+    /// For who is asked.
+    pub lines: Vec<(&'static str, String)>,
+    /// For a never.
+    pub deeds: Vec<Deed>,
+}
+
+/// Looks ahead; a refusal if the policy denies something of it.
+pub(super) fn foresee(prepared: &Prepared) -> Result<Result<Foreseen, Refusal>, CallError> {
+    let mut foreseen = Foreseen::default();
+    let Program::BuiltIn(tool) = prepared.program else { return Ok(Ok(foreseen)) };
+    for intent in tool.intends(&prepared.args) {
+        let denied = match intent {
+            Intent::Run { command, cwd, env } => foreseen.run(prepared, command, &cwd, &env)?,
+            Intent::Remove { path, recursive } => foreseen.remove(prepared, &path, recursive),
+            Intent::Reach { method, url } => foreseen.reach(prepared, &method, &url),
+        };
+        if let Some(refusal) = denied {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(Ok(foreseen))
+}
+
+impl Foreseen {
+    fn run(
+        &mut self,
+        prepared: &Prepared,
+        command: broker::Command,
+        cwd: &str,
+        env: &[(String, String)],
+    ) -> Result<Option<Refusal>, CallError> {
+        let scene = &prepared.scene;
+        let root = scene.workspace.root();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        // What cannot be told now is told by the call itself.
+        let Ok(workspace) = Workspace::open_at(root, &root.join(cwd), home.as_deref()) else {
+            return Ok(None);
+        };
+        let Ok(command) = with_variables(command, env) else { return Ok(None) };
+        let request = Request {
+            command,
+            cwd: None,
+            policy: Choice::default(),
+            image: scene.image.clone(),
+            tighten: prepared.tighten.clone(),
+            warmth: scene.warmth,
+            variables: Variables::Told,
+        };
+        let (policy, config) = (Arc::clone(&scene.policy), Arc::clone(&scene.config));
+        let decided = request.decide_under(policy, workspace, scene.places.clone(), config)?;
+        if !decided.is_allowed() && !decided.asks() {
+            let mut refusal = Refusal::of_decision(Code::AccessDenied, &decided.decision);
+            let ways = decided.explain()?;
+            let error =
+                ErrorObject::of_decision(&decided.decision, &ways.nearest, &ways.allowed_by);
+            refusal.suggestion = error.suggestion;
+            return Ok(Some(refusal));
+        }
+        self.lines.push(("runs", decided.request.shown()));
+        self.lines.extend(effects(&decided).into_iter().map(|effect| ("", effect)));
+        self.deeds.extend(deeds(&decided));
+        Ok(None)
+    }
+
+    fn remove(&mut self, prepared: &Prepared, path: &str, recursive: bool) -> Option<Refusal> {
+        let files = Files::to_judge(&prepared.scene.workspace, &prepared.scene.policy)?;
+        match files.removes(path, recursive, false) {
+            Ok(Some(what)) => {
+                for path in what.loses() {
+                    self.lines.push(("removes", path.clone()));
+                    self.deeds.push(removal(path));
+                }
+                None
+            }
+            Ok(None) => None,
+            Err(refusal) => Some(refusal).filter(|refusal| kind_of(refusal.code).is_some()),
+        }
+    }
+
+    fn reach(&mut self, prepared: &Prepared, method: &str, url: &str) -> Option<Refusal> {
+        let what = broker::spelled(method, url).ok()?;
+        let query =
+            Query { workspace: "/", cwd: "/", now: Timestamp::now(), what: What::Net(&what) };
+        let decision = decide(&prepared.scene.policy, &query);
+        if decision.decision == Verdict::Deny {
+            let code = match decision.code {
+                runner_policy::Code::NetAddress => Code::NetAddress,
+                _ => Code::NetDenied,
+            };
+            return Some(Refusal::of_decision(code, &decision));
+        }
+        self.lines.push(("reaches", what.clone()));
+        self.deeds.push(request(&what));
+        None
+    }
+}
+
+/// The result of a call that is denied before it starts: as if it had asked for it.
+pub(super) fn denied(refusal: Refusal) -> Judged {
+    let word = refusal.code.word();
+    let table = codes::find(word).map(|row| row.suggestion.to_owned());
+    let error = ErrorObject {
+        code: word.to_owned(),
+        message: refusal.message,
+        recoverable: refusal.recoverable,
+        suggestion: refusal.suggestion.or(table),
+        rule: refusal.rule.map(|rule| *rule),
+        stack: None,
+        details: None,
+    };
+    let kind = kind_of(refusal.code).unwrap_or(crate::exit::Kind::Denied);
+    Judged { ending: Ending::of_kind(kind, word), value: None, error: Some(error) }
+}
