@@ -249,6 +249,7 @@ table! {
         "workspace_deleted" No "The folder that the caller stands in is gone." "Change to one that exists."
         "workspace_is_home" No "A home folder is no workspace." "Change to a project, or name one with `--workdir`."
         "workspace_is_system" No "A folder of the system is no workspace." "Change to a project, or name one with `--workdir`."
+        "workspace_is_ours" No "The workspace holds runner's own files, or lies among them." "Change to a project, or move our folder (the message names the variable)."
         "workspace_outside" No "The folder is not in its workspace." "Name one inside."
         "workspace_through_link" No "The way to the folder leads through a link." "Name its real path."
         "workspace_unreadable" No "The folder cannot be read." "Check its permissions."

@@ -11,7 +11,7 @@ use super::usage::UsageError;
 use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::config;
-use crate::engine::{Docker, now};
+use crate::engine::now;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::{Choice, Places};
@@ -211,8 +211,7 @@ fn drain(printer: &mut Printer) -> Result<Ending, Error> {
     runtime
         .block_on(async {
             for entry in &entries {
-                let engine = Docker::connect_to(&entry.endpoint).await?;
-                discard(&engine, std::slice::from_ref(entry)).await;
+                discard(entry).await?;
             }
             Ok(())
         })

@@ -24,16 +24,19 @@
 //! - **Bounded.** Entries and those being made are counted under one lock, so no storm makes more than the
 //!   configured number, or more than the configured memory. What a call cannot get here it makes for itself.
 //!
-//! Trust boundary: the folder is the caller's own, mode 700, outside every workspace. What it says is not
-//! trusted to be alive or right: an entry only names a container, and the claim proves the rest.
+//! Trust boundary: the folder is the caller's own, mode 700; a workspace that holds it is refused. What it says is
+//! not trusted to be alive or right: an entry only names a container, the claim proves the rest, and nothing is ended
+//! that does not say itself that it is this user's.
 
+mod discard;
 mod entry;
 mod key;
 mod order;
 mod refill;
 mod reserve;
 
+pub use discard::discard;
 pub use entry::{Class, Entry, Pool, PoolError};
 pub use key::{Key, Lane, Wanted};
 pub use order::{Order, Supply};
-pub use refill::{Refilled, discard, refill};
+pub use refill::{Refilled, refill};

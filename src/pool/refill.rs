@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::discard::discard;
 use super::entry::{Entry, PoolError};
 use super::order::Order;
 use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, guest, now};
@@ -35,7 +36,10 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     let reserved = pool
         .reserve(&label, (&order.key, &order.lane), order.class, &order.settings)
         .map_err(failed)?;
-    discard(engine, &reserved.given_up).await;
+    for entry in &reserved.given_up {
+        // What cannot be removed now ends itself.
+        let _ = discard(entry).await;
+    }
     let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
     let prepared = engine.prepare(&order.plan.image).await?;
     // Mounted while it is there; once mounted, it may be put away again.
@@ -93,14 +97,6 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
 async fn begin(engine: &dyn Engine, id: &SandboxId, order: &Order) -> Result<(), RunError> {
     engine.start(id).await?;
     Expectation::of(&order.plan).check_sources()
-}
-
-/// Removes sandboxes whose entries were taken out of the pool.
-pub async fn discard(engine: &dyn Engine, entries: &[Entry]) {
-    for entry in entries {
-        // What cannot be removed now ends itself.
-        let _ = engine.remove(&SandboxId::new(entry.sandbox.clone())).await;
-    }
 }
 
 fn failed(error: PoolError) -> RunError {

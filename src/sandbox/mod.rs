@@ -26,6 +26,7 @@ pub mod mounts;
 mod names;
 pub mod order;
 pub mod outcome;
+mod own_folders;
 mod pages;
 pub mod plan;
 pub mod planner;

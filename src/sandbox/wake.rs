@@ -16,7 +16,7 @@ use super::pump::Wire;
 use super::run::READY_WAIT;
 use super::watchdog::Watchdog;
 use crate::engine::{Attached, Engine, SandboxId, now};
-use crate::pool::Entry;
+use crate::pool::{Entry, discard};
 
 /// How long engine and guest may take to answer for a sandbox that waits. It is there already and needs some milliseconds;
 /// a new one is made in less time than this.
@@ -91,8 +91,8 @@ pub(super) async fn wake(
         Err(_) => Unwoken::Silent,
     };
     // The call does not wait for its end; if we end before, the watchdog sees to it.
-    let engine = Arc::clone(engine);
-    tokio::spawn(async move { engine.remove(&id).await });
+    let entry = entry.clone();
+    tokio::spawn(async move { discard(&entry).await });
     Err(why)
 }
 

@@ -236,6 +236,33 @@ fn a_place_that_is_no_workspace() {
     std::os::unix::fs::symlink(&project, home.path("link")).expect("a link");
     let link = home.path("link");
     fails(&|| at(link.to_str().expect("text")), "workspace_through_link", 125, step);
+    // Our own folders, by whatever name, also before they exist.
+    std::os::unix::fs::symlink(project.join("later"), home.path("moved")).expect("a link");
+    for (variable, base) in [
+        ("XDG_STATE_HOME", project.join(".state")),
+        ("XDG_CACHE_HOME", project.join("deep/cache")),
+        ("XDG_CONFIG_HOME", project.clone()),
+        ("XDG_STATE_HOME", home.path("moved")),
+    ] {
+        let inside = || {
+            let mut command = exec(&home, &project, &[]);
+            command.env(variable, &base);
+            command
+        };
+        fails(&inside, "workspace_is_ours", 125, variable);
+        assert!(!project.join(".state").exists(), "nothing is made there");
+    }
+    for folder in ["config/runner/policies", "state/runner"] {
+        fs::create_dir_all(home.path(folder)).expect("a folder");
+        let folder = home.path(folder);
+        fails(&|| at(folder.to_str().expect("text")), "workspace_is_ours", 125, step);
+    }
+    // A question about a policy may be asked there: nothing runs.
+    let mut asked = home.runner();
+    asked
+        .current_dir(home.path("config/runner/policies"))
+        .args(["policy", "explain", "--", "true"]);
+    assert_eq!(Ran::from(asked.output().expect("it starts")).code, Some(0));
     // The folder that the caller stands in was deleted.
     let line = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" exec --shell true \"$@\"";
     let deleted = || {
