@@ -309,6 +309,7 @@ table! {
         "mount_identity" No "A mount does not lead where it was planned to." "Look who changes the workspace."
         "mounts" No "The mounts cannot be planned." "Read the message."
         "write_pattern" No "No mount can express a write pattern of a rule that grants `code`." "Write `folder/**`."
+        "uncoverable_file" No "A pipe or a device stands in the workspace, which this runtime cannot hide." "Remove the file that the message names, or choose another runtime."
         "local_file" No "A file of ours cannot be written." "Check the folders of state and cache."
         "no_user" No "There is no user that the sandbox could run as." "Read the message."
         "bad_variable" No "A variable cannot be passed." "Read the message."

@@ -7,17 +7,20 @@ use super::traits::Engine;
 /// Removes every sandbox of this user that is past its deadline or whose process is dead; how many.
 ///
 /// # Errors
-/// The engine cannot list them, or one cannot be removed.
+/// The engine cannot list them, or one cannot be removed; the others are gone all the same, and the next sweep tries
+/// that one again.
 pub async fn sweep(engine: &dyn Engine) -> Result<usize, EngineError> {
     let me = this()?;
-    let mut removed = 0;
+    let (mut removed, mut failed) = (0, None);
     for found in engine.list(None).await? {
         if is_left_over(&found.labels, found.state, &me, now()) {
-            engine.remove(&found.id).await?;
-            removed += 1;
+            match engine.remove(&found.id).await {
+                Ok(()) => removed += 1,
+                Err(error) => failed = Some(error),
+            }
         }
     }
-    Ok(removed)
+    failed.map_or(Ok(removed), Err)
 }
 
 /// Removes this user's sandboxes of one label; how many there were. Whoever names a sandbox may be wrong about it, or

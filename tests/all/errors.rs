@@ -276,6 +276,36 @@ fn a_place_that_is_no_workspace() {
 }
 
 #[test]
+fn a_pipe_that_a_kernel_of_its_own_would_wait_at() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    for (name, base) in [("look", "readonly"), ("make", "contained")] {
+        let text =
+            format!("policy: 1\nname: {name}\nextends: [{base}]\nsandbox:\n  runtime: runsc\n");
+        home.user_policy(name, &text);
+    }
+    let pipe = home.path("project/pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    for policy in ["look", "make"] {
+        let begun = std::time::Instant::now();
+        let option = OsString::from(format!("--policy={policy}"));
+        let value = fails(
+            &|| exec(&home, &home.path("project"), &[&option]),
+            "uncoverable_file",
+            125,
+            pipe.to_str().expect("text"),
+        );
+        assert_eq!(value["status"], "error", "{value}");
+        assert!(begun.elapsed().as_secs() < 30, "nobody waited at it");
+    }
+    let control = home.run(["exec", "--policy=contained", "--", "ls"]);
+    assert_eq!(control.code, Some(0), "the control: {}", control.err);
+}
+
+#[test]
 fn odd_names_of_workspaces_work_or_are_refused_by_name() {
     if !containers() {
         return;
