@@ -140,9 +140,8 @@ async fn prove(
     let begun = Instant::now();
     if let Supply::Pooled(order) = &supply {
         let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
-        let pool = order.pool();
-        while let Some(entry) = pool.claim(&order.key, wall) {
-            match wake(&engine, &call.plan, &entry, &mut watchdog, begun).await {
+        while let Some(claimed) = order.claim(wall) {
+            match wake(&engine, &call.plan, claimed, &mut watchdog, begun).await {
                 Ok(woken) => {
                     watchdog.refill(order);
                     if order.prestart.is_some() {
