@@ -137,12 +137,13 @@ async fn prove(
     supply: Supply,
     mut watchdog: Watchdog,
 ) -> Result<Proved, RunError> {
-    let begun = Instant::now();
+    let (begun, mut discarded) = (Instant::now(), 0);
     if let Supply::Pooled(order) = &supply {
         let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
         while let Some(claimed) = order.claim(wall) {
             match wake(&engine, &call.plan, claimed, &mut watchdog, begun).await {
-                Ok(woken) => {
+                Ok(mut woken) => {
+                    woken.discarded = discarded;
                     watchdog.refill(order);
                     if order.prestart.is_some() {
                         // What the call would start runs already, and is the same.
@@ -150,8 +151,11 @@ async fn prove(
                     }
                     return Ok(Proved::new(engine, call, watchdog, woken));
                 }
-                Err(Unwoken::Unfit) => {}
-                Err(Unwoken::Silent) => break,
+                Err(Unwoken::Unfit) => discarded += 1,
+                Err(Unwoken::Silent) => {
+                    discarded += 1;
+                    break;
+                }
             }
         }
         watchdog.refill(order);
@@ -163,7 +167,10 @@ async fn prove(
         async move { sweep(engine.as_ref()).await }
     });
     let planned = Planned::new(engine, call, watchdog).await?;
-    let proved = planned.create().await?.start().await;
+    let mut proved = planned.create().await?.start().await;
+    if let Ok(proved) = &mut proved {
+        proved.woken.discarded = discarded;
+    }
     // What cannot be swept now is swept by the next call.
     sweeping.abort();
     proved
@@ -283,8 +290,8 @@ impl Created {
         let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
             Ok(seen) => {
-                let woken =
-                    Woken { id, wire, seen, phases, image_digest: prepared.digest, waited: None };
+                let (image_digest, waited, discarded) = (prepared.digest, None, 0);
+                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded };
                 Ok(Proved::new(engine, call, watchdog, woken))
             }
             Err(error) => {
@@ -314,7 +321,7 @@ impl Proved {
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
         let Self { engine, call, mut watchdog, woken } = self;
-        let Woken { id, mut wire, seen, mut phases, image_digest, waited } = woken;
+        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded } = woken;
         let limits = call.plan.limits;
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));
@@ -384,6 +391,7 @@ impl Proved {
             image_digest: Some(image_digest),
             seen: Some(seen),
             waited,
+            discarded,
         })
     }
 }
@@ -402,6 +410,7 @@ impl Outcome {
             image_digest: None,
             seen: None,
             waited: None,
+            discarded: 0,
         }
     }
 }

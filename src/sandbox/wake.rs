@@ -36,6 +36,8 @@ pub(super) struct Woken {
     pub image_digest: String,
     /// How long it had waited; `None` if it was made for the call.
     pub waited: Option<Duration>,
+    /// How many that waited were tried before, and given up.
+    pub discarded: usize,
 }
 
 /// Why a sandbox that waited is not used. It is never handed out again, and on its way out.
@@ -90,7 +92,7 @@ pub(super) async fn wake(
             phases.claim = claimed_at - begun;
             let waited = Some(now().saturating_sub(entry.made));
             let image_digest = entry.image_digest;
-            return Ok(Woken { id, wire, seen, phases, image_digest, waited });
+            return Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0 });
         }
         Ok(Err(_)) => Unwoken::Unfit,
         Err(_) => Unwoken::Silent,

@@ -397,6 +397,25 @@ fn a_repository_bounds_its_own_and_a_user_turns_all_off() {
 }
 
 #[test]
+fn a_result_says_what_all_of_it_took() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let result = |words: &[&str]| caller.exec(words).json()["metadata"].clone();
+    assert_eq!(result(&["--", "true"])["discarded"], 0);
+    let dead = sandbox(&caller.settled(1)[0]);
+    block_on(async { Docker::connect().await.unwrap().remove(&dead).await.unwrap() });
+    let metadata = result(&["--", "true"]);
+    assert_eq!((&metadata["warm"], &metadata["discarded"]), (&false.into(), &1.into()));
+    let phases = metadata["duration_ms"].as_object().unwrap();
+    let of = |name: &str| phases[name].as_f64().unwrap();
+    assert!(of("plan") > 0.0, "{phases:?}");
+    let parts: f64 = phases.keys().filter(|name| *name != "total").map(|name| of(name)).sum();
+    assert!(of("total") + 0.01 >= parts, "{phases:?}");
+}
+
+#[test]
 fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
     if !containers() {
         return;
