@@ -233,6 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn who_calls_in_two_ways_in_turn_has_two_lanes() {
+        let lane = |plan: &SandboxPlan, class: Class, policy_digest: &str| {
+            let project = Path::new("/w");
+            let (engine, policy, within, prestart) = ("e", "p", &[][..], None);
+            Wanted { plan, engine, policy, within, policy_digest, project, class, prestart }
+                .lane()
+                .unwrap()
+        };
+        let plan = settings::plan(Isolation::Strict);
+        let mut with_toolchain = plan.clone();
+        with_toolchain.mounts[0].role = MountRole::Toolchain;
+        let of = |plan| lane(plan, Class::Read, "d");
+        assert_ne!(of(&plan), of(&with_toolchain), "from a shell and from an agent");
+        // What stands there today is not the lane's affair.
+        let mut replaced = with_toolchain.clone();
+        replaced.mounts[0].identity = Identity { dev: 7, ino: 7 };
+        assert_eq!(of(&replaced), of(&with_toolchain));
+        assert_eq!(lane(&plan, Class::Read, "d"), lane(&plan, Class::Read, "changed"));
+        assert_ne!(lane(&plan, Class::Tool, "d"), lane(&plan, Class::Tool, "of another project"));
+    }
+
+    #[test]
     fn one_of_many_gets_an_entry() {
         use crate::pool::{Entry, Pool};
         use std::time::Duration;

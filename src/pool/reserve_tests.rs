@@ -167,7 +167,8 @@ fn what_the_dead_had_in_their_hands_is_found_and_the_living_keep_theirs() {
     assert_eq!(case.pool.being_made().unwrap(), 0);
     let found = case.pool.left_over().unwrap();
     let mut left: Vec<String> = found.iter().map(|held| held.trace().label.clone()).collect();
-    (labels.sort(), left.sort());
+    labels.sort();
+    left.sort();
     assert_eq!(left, labels);
     assert!(case.pool.left_over().unwrap().is_empty(), "they are in our hands now");
     // What cannot be ended is found again; what is gone is not.
