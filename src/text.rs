@@ -22,10 +22,11 @@ pub fn is_deceptive(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
 }
 
-/// A number of things: `1 finding`, `2 findings`.
+/// A number of things: `1 finding`, `2 findings`, `2 sandboxes`.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    let many = if noun.ends_with(['s', 'x']) { "es" } else { "s" };
+    format!("{count} {noun}{}", if count == 1 { "" } else { many })
 }
 
 /// A moment in UTC, to the second, from milliseconds since 1970.
@@ -61,6 +62,13 @@ pub fn harmless_json(json: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn things_are_counted_as_people_do() {
+        assert_eq!(counted(0, "finding"), "0 findings");
+        assert_eq!(counted(1, "sandbox"), "1 sandbox");
+        assert_eq!(counted(2, "sandbox"), "2 sandboxes");
+    }
 
     #[test]
     fn json_means_the_same_and_holds_nothing_odd() {

@@ -78,7 +78,13 @@ pub(super) async fn make_plan(
     if setting.place == RunPlace::Host {
         return Err(CallError::HostNotOffered);
     }
-    let facts = engine.probe().await?;
+    let mut facts = engine.probe().await?;
+    let mut runtime = runtime(policy.runtime(), &facts.runtimes, policy.isolation());
+    if runtime.is_none() && policy.isolation() == Isolation::Paranoid {
+        // It would be refused: the runtime may have been installed since the engine was asked.
+        facts = engine.probe_anew().await?;
+        runtime = strong(&facts.runtimes);
+    }
     let (image, image_facts) = match setting.image.unwrap_or(policy.image()) {
         "host" => (Image::Host, ImageFacts::default()),
         reference => {
@@ -98,7 +104,7 @@ pub(super) async fn make_plan(
         grants: lists.grants(setting.writes, setting.code),
         image,
         image_facts,
-        runtime: runtime(policy.runtime(), &facts.runtimes, policy.isolation()),
+        runtime,
         isolation: policy.isolation(),
         limits: setting.limits,
         env: environment(policy),
@@ -137,11 +143,18 @@ fn runtime(wanted: Option<&str>, known: &[String], isolation: Isolation) -> Opti
     if let Some(name) = wanted {
         return Runtime::new(name);
     }
-    let strong = |name: &&String| RuntimeKind::of(Runtime::new(name).as_ref()).has_own_kernel();
     match isolation {
         Isolation::Basic | Isolation::Strict => None,
-        Isolation::Paranoid => known.iter().find(strong).and_then(|name| Runtime::new(name)),
+        Isolation::Paranoid => strong(known),
     }
+}
+
+/// The first runtime with a kernel of its own.
+fn strong(known: &[String]) -> Option<Runtime> {
+    known
+        .iter()
+        .filter_map(|name| Runtime::new(name))
+        .find(|runtime| RuntimeKind::of(Some(runtime)).has_own_kernel())
 }
 
 /// The policy's variables: passed ones as the caller has them, set ones as written.

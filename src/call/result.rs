@@ -304,6 +304,7 @@ pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> 
         "duration_ms": outcome.map(|outcome| phases(&outcome.phases)),
         "warm": outcome.map(|outcome| outcome.waited.is_some()),
         "waited_ms": outcome.and_then(|outcome| outcome.waited).map(|waited| u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)),
+        "discarded": outcome.map(|outcome| outcome.discarded),
         "engine": engine,
         "runtime": plan.runtime.as_ref().map(ToString::to_string),
         "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
@@ -330,6 +331,7 @@ fn program(ran: &Ran) -> Value {
 fn phases(phases: &Phases) -> Value {
     let ms = |duration: std::time::Duration| (duration.as_secs_f64() * 1e7).round() / 1e4;
     json!({
+        "plan": ms(phases.plan),
         "prepare": ms(phases.prepare),
         "claim": ms(phases.claim),
         "attach": ms(phases.attach),
@@ -338,7 +340,7 @@ fn phases(phases: &Phases) -> Value {
         "check": ms(phases.check),
         "run": ms(phases.run),
         "end": ms(phases.end),
-        "total": ms(phases.total()),
+        "total": ms(phases.total),
     })
 }
 

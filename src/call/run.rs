@@ -1,6 +1,7 @@
 //! From a decision to a result: plan, record, run, record.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
@@ -306,12 +307,13 @@ async fn in_sandbox(
     output: Output,
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
-    let id = starting.id().clone();
+    let (id, begun) = (starting.id().clone(), Instant::now());
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let watchdog = supply::watchdog(&id, &setting, engine.as_ref(), pool)?;
     let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
+    let planned = begun.elapsed();
     let (streams, [keeps_out, keeps_err]) = match output {
         Output::Streamed(streams) => (streams, [false, false]),
         Output::Kept(stdin) => {
@@ -334,7 +336,8 @@ async fn in_sandbox(
         .iter()
         .map(|found| found.path.display().to_string())
         .collect();
-    let outcome = outcome?;
+    let mut outcome = outcome?;
+    (outcome.phases.plan, outcome.phases.total) = (planned, begun.elapsed());
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
     let mut metadata = metadata(&plan, engine.name(), Some(&outcome));

@@ -7,9 +7,9 @@ use runner_wire::Start;
 
 use super::error::CallError;
 use super::plan::{Setting, materials};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::engine::{CallId, Engine};
-use crate::pool::{Class, Order, Supply, Wanted};
+use crate::pool::{Bounds, Class, Order, Pool, Supply, Wanted};
 use crate::sandbox::claims;
 use crate::sandbox::grants::Writes;
 use crate::sandbox::plan::SandboxPlan;
@@ -27,10 +27,9 @@ pub enum Warmth {
     Cold,
 }
 
-/// The bounds of the pool for a call; `None` if it uses none.
-pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<config::Pool> {
-    let settings = config.pool();
-    (warmth == Warmth::Pool && settings.size > 0).then_some(settings)
+/// The bounds of the pool for a call; `None` if it has nothing to do with it.
+pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<Bounds> {
+    (warmth == Warmth::Pool).then(|| Bounds::of(config))
 }
 
 /// What a setting's sandboxes are for.
@@ -48,7 +47,7 @@ pub(super) fn watchdog(
     id: &CallId,
     setting: &Setting<'_>,
     engine: &dyn Engine,
-    pool: Option<config::Pool>,
+    pool: Option<Bounds>,
 ) -> Result<Watchdog, CallError> {
     let ledger = keep(setting, pool)?;
     let program = run::this_program();
@@ -63,12 +62,9 @@ pub(super) fn watchdog(
 }
 
 /// Lets folders that the plan makes be put away where a sandbox may wait with them; the ledger that they stand in.
-pub(super) fn keep(
-    setting: &Setting<'_>,
-    pool: Option<config::Pool>,
-) -> Result<PathBuf, CallError> {
+pub(super) fn keep(setting: &Setting<'_>, pool: Option<Bounds>) -> Result<PathBuf, CallError> {
     let ledger = claims::ledger(&materials(setting.places)?, setting.workspace.identity());
-    if pool.is_some() && class(setting) == Class::Write {
+    if pool.is_some_and(|bounds| !bounds.is_off()) && class(setting) == Class::Write {
         claims::keep(&ledger).map_err(|error| CallError::Local("keep write folders", error))?;
     }
     Ok(ledger)
@@ -80,11 +76,15 @@ pub(super) async fn supply(
     plan: &SandboxPlan,
     engine: &dyn Engine,
     prestart: Option<&Start>,
-    pool: Option<config::Pool>,
+    pool: Option<Bounds>,
 ) -> Result<Supply, CallError> {
-    let (Some(settings), Some(state)) = (pool, setting.places.state.as_deref()) else {
+    let (Some(bounds), Some(state)) = (pool, setting.places.state.as_deref()) else {
         return Ok(Supply::Fresh);
     };
+    // With the pool off, an order is there to give up what still waits.
+    if bounds.is_off() && Pool::new(state).is_empty() {
+        return Ok(Supply::Fresh);
+    }
     let within: Vec<&str> = setting.policy.within.iter().map(Effective::name).collect();
     let wanted = Wanted {
         plan,
@@ -92,9 +92,10 @@ pub(super) async fn supply(
         policy: setting.policy.name(),
         within: &within,
         policy_digest: &setting.policy.digest.to_hex(),
+        project: setting.workspace.root(),
         class: class(setting),
         prestart,
     };
-    Ok(Order::new(&wanted, state, settings)
+    Ok(Order::new(&wanted, state, bounds)
         .map_or(Supply::Fresh, |order| Supply::Pooled(Box::new(order))))
 }

@@ -31,15 +31,13 @@ pub fn warm(
     count: usize,
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
-    let Some(pool) = supply::pool(decided.request.warmth, &decided.config) else {
-        return Ok(Warmed::Off);
-    };
+    let pool = supply::pool(decided.request.warmth, &decided.config);
     in_event_loop(async {
         let engine = Docker::connect().await?;
         let setting = setting(decided);
-        supply::keep(&setting, Some(pool))?;
+        supply::keep(&setting, pool)?;
         let plan = make_plan(&setting, &engine, Missing::Make).await?;
-        let supply = supply::supply(&setting, &plan, &engine, None, Some(pool)).await?;
+        let supply = supply::supply(&setting, &plan, &engine, None, pool).await?;
         fill(&engine, &supply, count, made).await
     })
 }
@@ -52,6 +50,9 @@ pub(super) async fn fill(
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
     let Supply::Pooled(order) = supply else { return Ok(Warmed::Off) };
+    if order.bounds.is_off() {
+        return Ok(Warmed::Off);
+    }
     let mut entries = Vec::new();
     while entries.len() < count {
         match refill(engine, order).await? {

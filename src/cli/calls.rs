@@ -8,9 +8,10 @@ use super::table::Table;
 use super::usage::UsageError;
 use crate::audit::{Kind, Ledger};
 use crate::call::CallError;
-use crate::engine::{Docker, sweep};
+use crate::engine::{Docker, EngineError, sweep};
 use crate::error::Error;
 use crate::exit::Ending;
+use crate::pool::{Pool, discard};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -97,12 +98,18 @@ pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
         .enable_all()
         .build()
         .map_err(|error| CallError::Local("start the event loop", error))?;
+    let left_over = Pool::new(ledger.store().folder()).left_over();
+    let left_over = left_over
+        .map_err(|error| CallError::Local("use the pool", std::io::Error::other(error)))?;
     let removed = runtime
         .block_on(async {
-            let engine = Docker::connect().await?;
-            sweep(&engine).await
+            let mut removed = sweep(&Docker::connect().await?).await?;
+            for held in left_over {
+                removed += discard(held).await?;
+            }
+            Ok(removed)
         })
-        .map_err(CallError::from)?;
+        .map_err(|error: EngineError| CallError::from(error))?;
     crate::undo::sweep(ledger.store()).map_err(CallError::from)?;
     ledger.store().settle().map_err(CallError::from)?;
     match printer.format() {

@@ -11,8 +11,8 @@ use super::usage::UsageError;
 use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::config;
-use crate::engine::{Docker, now};
-use crate::error::Error;
+use crate::engine::now;
+use crate::error::{Error, Failure as _};
 use crate::exit::Ending;
 use crate::policies::{Choice, Places};
 use crate::pool::{Entry, Pool, discard};
@@ -207,26 +207,34 @@ fn drain(printer: &mut Printer) -> Result<Ending, Error> {
         .enable_all()
         .build()
         .map_err(|error| CallError::Local("start the event loop", error))?;
-    let entries = pool.drain().map_err(local)?;
-    runtime
-        .block_on(async {
-            for entry in &entries {
-                let engine = Docker::connect_to(&entry.endpoint).await?;
-                discard(&engine, std::slice::from_ref(entry)).await;
-            }
-            Ok(())
-        })
-        .map_err(|error: crate::engine::EngineError| CallError::from(error))?;
+    let (mut ended, mut left) = (0, Vec::new());
+    for held in pool.drain().map_err(local)? {
+        let trace = held.trace().clone();
+        match runtime.block_on(discard(held)) {
+            Ok(count) => ended += count,
+            Err(error) => left.push((trace, error)),
+        }
+    }
     if let Some(state) = &places.state {
         claims::forget(&state.join("materials"));
     }
     match printer.format() {
-        Format::Json => printer.json(&json!({ "ended": entries.len() }))?,
+        Format::Json => printer.json(&json!({
+            "ended": ended,
+            "left": left.iter().map(|(trace, error)| json!({
+                "call": trace.label,
+                "endpoint": trace.endpoint,
+                "why": error.to_string(),
+            })).collect::<Vec<_>>(),
+        }))?,
         Format::Text => {
-            printer.data(format_args!("{} ended\n", counted(entries.len(), "sandbox")))?
+            printer.data(format_args!("{} ended\n", counted(ended, "sandbox")))?;
+            for (trace, error) in &left {
+                printer.talk(format_args!("note: {} is still there: {error}", trace.label));
+            }
         }
     }
-    Ok(Ending::ok())
+    Ok(left.first().map_or(Ending::ok(), |(_, error)| Ending::of_kind(error.kind(), error.code())))
 }
 
 fn row(entry: &Entry) -> Value {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::{self, Figure, NONE};
 use super::flag::{self, Flag};
-use super::layer::Source;
+use super::layer::{Layer, Source};
 use super::server::{ServerName, ServerSettings};
 use crate::tool::ToolName;
 
@@ -157,6 +157,24 @@ impl Config {
             size: size(self.figure(Figure::PoolSize).value),
             ttl: self.time(Figure::PoolTtl),
             memory: self.figure(Figure::PoolMemory).value,
+        }
+    }
+
+    /// The same for the sandboxes of all projects together: what a project's own file says is about its own.
+    #[must_use]
+    pub fn whole_pool(&self) -> Pool {
+        let figure = |figure: Figure| {
+            let found = self.figure(figure);
+            if found.source.layer != Layer::Project {
+                return found.value;
+            }
+            let ceiling = self.ceilings.iter().find(|(bounded, _)| *bounded == figure);
+            ceiling.map_or(figure.row().default, |(_, most)| most.value.min(figure.row().default))
+        };
+        Pool {
+            size: size(figure(Figure::PoolSize)),
+            ttl: Duration::from_millis(figure(Figure::PoolTtl)),
+            memory: figure(Figure::PoolMemory),
         }
     }
 

@@ -91,6 +91,9 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const DOLLAR: u64 = 1_000_000;
 
+/// The longest time that a file can say: ten years.
+const LONGEST: u64 = 3_650 * DAY;
+
 /// Every figure. A test holds the README's copy of this table equal to it.
 #[rustfmt::skip]
 pub const TABLE: [Row; 20] = [
@@ -143,10 +146,10 @@ impl Unit {
         let or_none = |form: Result<u64, String>| form.map_err(|form| format!("`none`, or {form}"));
         match self {
             Self::Bytes => Plain::Bytes.parse(text),
-            Self::Time => Plain::Time.parse(text),
+            Self::Time => time(text),
             Self::Count => Plain::Count.parse(text),
             Self::TimeOrNone | Self::CountOrNone | Self::Dollars if text == "none" => Ok(NONE),
-            Self::TimeOrNone => or_none(Plain::Time.parse(text)),
+            Self::TimeOrNone => or_none(time(text)),
             Self::CountOrNone => or_none(Plain::Count.parse(text)),
             Self::CountFromZero if text == "0" => Ok(0),
             Self::CountFromZero => {
@@ -188,6 +191,14 @@ impl Unit {
     }
 }
 
+/// A time that can be added to any date.
+fn time(text: &str) -> Result<u64, String> {
+    match Plain::Time.parse(text)? {
+        figure if figure <= LONGEST => Ok(figure),
+        _ => Err("a time of ten years at most".to_owned()),
+    }
+}
+
 /// `10`, `10.5`, `0.000001`; no sign, no exponent, no overflow.
 fn dollars(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
@@ -208,6 +219,15 @@ mod tests {
         for (at, row) in TABLE.iter().enumerate() {
             assert_eq!(row.figure as usize, at, "{}", row.key);
             assert_eq!(row.unit.parse(&row.unit.show(row.default)), Ok(row.default), "{}", row.key);
+        }
+    }
+
+    #[test]
+    fn no_time_is_longer_than_can_be_counted() {
+        assert_eq!(Unit::Time.parse("87600h"), Ok(LONGEST));
+        for text in ["87601h", "18446744073709551615ms"] {
+            assert!(Unit::Time.parse(text).unwrap_err().contains("ten years"), "{text}");
+            assert!(Unit::TimeOrNone.parse(text).unwrap_err().contains("ten years"), "{text}");
         }
     }
 

@@ -156,7 +156,13 @@ impl Labels {
     /// The name of the container.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("runner-{}", self.call)
+        Self::name_of(&self.call)
+    }
+
+    /// The name of a call's container.
+    #[must_use]
+    pub fn name_of(call: &CallId) -> String {
+        format!("runner-{call}")
     }
 
     /// As the engine keeps them.

@@ -16,7 +16,7 @@ mod traits;
 pub use docker::{Docker, Line};
 pub use error::EngineError;
 pub use label::{CallId, Labels, Owner, Purpose, now};
-pub use sweep::sweep;
+pub use sweep::{remove_labelled, sweep};
 pub use traits::{
     Attached, BoxFuture, Chunk, Engine, Facts, FileSystem, Found, Prepared, SandboxId, State,
     UserNamespace,

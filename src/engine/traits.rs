@@ -35,6 +35,9 @@ pub trait Engine: Send + Sync {
     /// What it is and what it can enforce.
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
 
+    /// The same, asked again: before something is refused because it was not there once.
+    fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
+
     /// Whether it mounts from the file system that this process sees; proved, never guessed.
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>>;
 

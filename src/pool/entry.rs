@@ -6,10 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::held::{self, CLAIMED, Held, Trace};
 use super::key::{Key, Lane};
 use crate::engine::{CallId, now};
+use crate::sandbox::protection::RuntimeKind;
 
 /// Entries are files with this ending.
 const ENDING: &str = "waiting";
@@ -40,13 +43,35 @@ impl Class {
         }
     }
 
-    /// What one that waits costs, in bytes, for the pool's bound: guest and shim, and Node for a tool.
+    /// What one that waits costs, in bytes, for the pool's bound: guest and shim, Node for a tool, and the kernel that a
+    /// runtime brings. `runner bench` measures the first two; Kata's is what a small virtual machine takes.
     #[must_use]
-    pub const fn cost(self) -> u64 {
-        match self {
-            Self::Read | Self::Write => 5 << 20,
-            Self::Tool => 60 << 20,
-        }
+    pub const fn cost(self, runtime: RuntimeKind) -> u64 {
+        let command = matches!(self, Self::Read | Self::Write);
+        let mebibytes = match runtime {
+            RuntimeKind::SharedKernel => {
+                if command {
+                    5
+                } else {
+                    60
+                }
+            }
+            RuntimeKind::Gvisor => {
+                if command {
+                    26
+                } else {
+                    81
+                }
+            }
+            RuntimeKind::Kata => {
+                if command {
+                    160
+                } else {
+                    220
+                }
+            }
+        };
+        mebibytes << 20
     }
 }
 
@@ -67,6 +92,14 @@ pub struct Entry {
     pub class: Class,
     /// The policy that it was planned under.
     pub policy: String,
+    /// The names of what that policy stays within, a tool's permissions among them.
+    pub within: Vec<String>,
+    /// The digest of the policy and all that it extends.
+    pub policy_digest: String,
+    /// The project whose call made it.
+    pub project: PathBuf,
+    /// What it costs while it waits, in bytes.
+    pub cost: u64,
     /// The workspace that it shows; none for a tool.
     pub workspace: PathBuf,
     /// The image's content digest.
@@ -141,7 +174,22 @@ impl Pool {
     }
 
     fn read(&self, name: &str) -> Option<Entry> {
-        serde_json::from_slice(&std::fs::read(self.folder.join(name)).ok()?).ok()
+        let path = self.folder.join(name);
+        let entry: Entry = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        // What it says leads to no other file than itself.
+        (self.file(&entry.key, &entry.label) == path && entry.id().is_some()).then_some(entry)
+    }
+
+    /// Whether a sandbox with this label waits.
+    pub(super) fn has(&self, label: &str) -> bool {
+        let ending = format!(".{label}.{ENDING}");
+        self.names().iter().any(|name| name.ends_with(&ending))
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names().is_empty()
     }
 
     /// All entries.
@@ -155,19 +203,34 @@ impl Pool {
 
     /// Takes a sandbox of this key that may still run for `wall`; nobody else can get it.
     #[must_use]
-    pub fn claim(&self, key: &Key, wall: Duration) -> Option<Entry> {
+    pub fn claim(&self, key: &Key, wall: Duration) -> Option<Claimed> {
         let prefix = format!("{}.", key.as_str());
         self.names().iter().filter(|name| name.starts_with(&prefix)).find_map(|name| {
             let entry = self.read(name)?;
             let now = now();
             let fits = entry.key == *key && now + wall < entry.deadline;
-            (fits && now + MARGIN < entry.expires && self.take(&entry)).then_some(entry)
+            if !fits || now + MARGIN >= entry.expires {
+                return None;
+            }
+            let held = self.hold(&entry, None)?;
+            Some(Claimed { entry, held })
         })
     }
 
-    /// Removes an entry; whether it was there. Exactly one process gets a `true`.
-    pub(super) fn take(&self, entry: &Entry) -> bool {
-        std::fs::remove_file(self.file(&entry.key, &entry.label)).is_ok()
+    /// Takes an entry out, for its sandbox to be ended. Exactly one process gets it.
+    pub(super) fn take(&self, entry: &Entry) -> Option<Held> {
+        self.hold(entry, Some(self.file(&entry.key, &entry.label)))
+    }
+
+    /// Locks an entry's file and gives it another name, which one process alone can do. The lock comes first, so that a
+    /// file of that name is locked as long as its process lives.
+    fn hold(&self, entry: &Entry, back: Option<PathBuf>) -> Option<Held> {
+        let from = self.file(&entry.key, &entry.label);
+        let file = held::open(&from).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let path = self.folder.join(format!("{}.{CLAIMED}", entry.label));
+        std::fs::rename(&from, &path).ok()?;
+        Some(Held::new(entry.trace(), path, back, file))
     }
 
     /// Adds an entry, whole or not at all.
@@ -187,7 +250,27 @@ impl Pool {
     }
 }
 
+/// A sandbox that a call has taken.
+#[derive(Debug)]
+pub struct Claimed {
+    /// What it is.
+    pub entry: Entry,
+    /// Over, once its guest has answered: it ends with its call then.
+    pub held: Held,
+}
+
 impl Entry {
+    /// What is needed to count it, and to end it.
+    pub(super) fn trace(&self) -> Trace {
+        Trace {
+            label: self.label.clone(),
+            endpoint: self.endpoint.clone(),
+            cost: self.cost,
+            project: self.project.clone(),
+            expires: self.expires,
+        }
+    }
+
     /// Its label as an id.
     #[must_use]
     pub fn id(&self) -> Option<CallId> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::Class;
 use crate::engine::docker;
 use crate::sandbox::container_limits;
-use crate::sandbox::plan::SandboxPlan;
+use crate::sandbox::plan::{MountRole, SandboxPlan};
 
 /// Changes whenever what a key is made from does.
 const FORMAT: u32 = 1;
@@ -20,8 +20,10 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key(String);
 
-/// Where a key belongs: the same workspace, policy, tool and figures, whatever stands in them today. One lane has one
-/// key at a time; entries of its earlier keys are of no use to anybody.
+/// Where a key belongs: the same workspace, policy, tool, toolchains and figures, whatever stands in them today. One lane
+/// has one key at a time; entries of its earlier keys are of no use to anybody. Who calls with two sets of toolchains in
+/// turn, from a shell and an agent, has two lanes; a tool shows no workspace, so projects whose policies share a name
+/// are told apart by the policy itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lane(String);
 
@@ -38,6 +40,8 @@ pub struct Wanted<'a> {
     pub within: &'a [&'a str],
     /// The digest of the policy and all that it extends.
     pub policy_digest: &'a str,
+    /// The project whose call this is.
+    pub project: &'a Path,
     /// What the sandbox is for.
     pub class: Class,
     /// What is started before the claim.
@@ -62,6 +66,8 @@ struct LaneFacts<'a> {
     workspace: &'a Path,
     policy: &'a str,
     within: &'a [&'a str],
+    policy_digest: Option<&'a str>,
+    toolchains: Vec<&'a Path>,
     class: Class,
     image: &'a crate::sandbox::plan::Image,
     runtime: Option<&'a crate::sandbox::plan::Runtime>,
@@ -103,12 +109,22 @@ impl Wanted<'_> {
             workspace: self.workspace(),
             policy: self.policy,
             within: self.within,
+            policy_digest: (self.class == Class::Tool).then_some(self.policy_digest),
+            toolchains: self.toolchains(),
             class: self.class,
             image: &self.plan.image,
             runtime: self.plan.runtime.as_ref(),
             limits: &self.plan.limits,
         };
         digest(&facts).map(Lane)
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn toolchains(&self) -> Vec<&'a Path> {
+        let mounts = self.plan.mounts.iter();
+        let toolchains = mounts.filter(|mount| mount.role == MountRole::Toolchain);
+        toolchains.map(|mount| mount.target.as_path()).collect()
     }
 }
 
@@ -154,6 +170,7 @@ mod tests {
             policy: "p",
             within: &[],
             policy_digest: "d",
+            project: Path::new("/w"),
             class: Class::Read,
             prestart: None,
         };
@@ -216,6 +233,28 @@ mod tests {
     }
 
     #[test]
+    fn who_calls_in_two_ways_in_turn_has_two_lanes() {
+        let lane = |plan: &SandboxPlan, class: Class, policy_digest: &str| {
+            let project = Path::new("/w");
+            let (engine, policy, within, prestart) = ("e", "p", &[][..], None);
+            Wanted { plan, engine, policy, within, policy_digest, project, class, prestart }
+                .lane()
+                .unwrap()
+        };
+        let plan = settings::plan(Isolation::Strict);
+        let mut with_toolchain = plan.clone();
+        with_toolchain.mounts[0].role = MountRole::Toolchain;
+        let of = |plan| lane(plan, Class::Read, "d");
+        assert_ne!(of(&plan), of(&with_toolchain), "from a shell and from an agent");
+        // What stands there today is not the lane's affair.
+        let mut replaced = with_toolchain.clone();
+        replaced.mounts[0].identity = Identity { dev: 7, ino: 7 };
+        assert_eq!(of(&replaced), of(&with_toolchain));
+        assert_eq!(lane(&plan, Class::Read, "d"), lane(&plan, Class::Read, "changed"));
+        assert_ne!(lane(&plan, Class::Tool, "d"), lane(&plan, Class::Tool, "of another project"));
+    }
+
+    #[test]
     fn one_of_many_gets_an_entry() {
         use crate::pool::{Entry, Pool};
         use std::time::Duration;
@@ -234,6 +273,10 @@ mod tests {
                 lane: Lane("l".to_owned()),
                 class: Class::Read,
                 policy: String::new(),
+                within: Vec::new(),
+                policy_digest: String::new(),
+                project: "/w".into(),
+                cost: 0,
                 workspace: "/w".into(),
                 image_digest: String::new(),
                 made: now,
@@ -249,8 +292,10 @@ mod tests {
             let claims: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
-                        std::iter::from_fn(|| pool.claim(&key, wall).map(|entry| entry.sandbox))
-                            .collect::<Vec<_>>()
+                        std::iter::from_fn(|| {
+                            pool.claim(&key, wall).map(|claimed| claimed.entry.sandbox)
+                        })
+                        .collect::<Vec<_>>()
                     })
                 })
                 .collect();

@@ -14,26 +14,33 @@
 //!  |                             | <------ a new entry --- |                        |
 //! ```
 //!
-//! - **Used once.** An entry is a file; taking it is removing it, which one process alone can do. A guest takes
-//!   one hello and one start, and ends with its call.
+//! - **Used once.** An entry is a file; taking it is locking and renaming it, which one process alone can do. A guest
+//!   takes one hello and one start, and ends with its call. What a process had in its hands when it died is ended by
+//!   the next that makes one, by `pool drain` and by `gc`.
 //! - **Of exactly this key.** A call plans as if there were no pool: it walks the workspace, opens every source,
 //!   and its plan is the key. Whatever cannot change after a container is made is in it, with the device and
 //!   inode of each source and of all that is hidden. Another workspace, policy, guest or figure is another key.
 //! - **As planned.** Before the command is sent, the guest reports what stands at each mount, as in a new sandbox.
 //! - **Ends itself.** A waiting guest has a time to live, counted inside; it needs neither us nor the engine for it.
 //! - **Bounded.** Entries and those being made are counted under one lock, so no storm makes more than the
-//!   configured number, or more than the configured memory. What a call cannot get here it makes for itself.
+//!   configured number, or more than the configured memory. A project's own bounds count its own sandboxes, and never
+//!   cost another project's. What a call cannot get here it makes for itself.
 //!
-//! Trust boundary: the folder is the caller's own, mode 700, outside every workspace. What it says is not
-//! trusted to be alive or right: an entry only names a container, and the claim proves the rest.
+//! Trust boundary: the folder is the caller's own, mode 700; a workspace that holds it is refused. What it says is
+//! not trusted to be alive or right: an entry only names a container, the claim proves the rest, and nothing is ended
+//! that does not say itself that it is this user's.
 
+mod discard;
 mod entry;
+mod held;
 mod key;
 mod order;
 mod refill;
 mod reserve;
 
-pub use entry::{Class, Entry, Pool, PoolError};
+pub use discard::discard;
+pub use entry::{Claimed, Class, Entry, Pool, PoolError};
+pub use held::{Held, Trace};
 pub use key::{Key, Lane, Wanted};
-pub use order::{Order, Supply};
-pub use refill::{Refilled, discard, refill};
+pub use order::{Bounds, Order, Supply};
+pub use refill::{Refilled, refill};

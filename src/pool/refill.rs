@@ -1,19 +1,24 @@
 //! Makes one waiting sandbox.
 //!
-//! A death on the way leaves a place that is free again, and a container that was never started, which the next
-//! sweep removes. A container that was started ends itself.
+//! A death or a failure on the way leaves a place that is free again, and names the container that may be there: who
+//! looks at the pool next ends it, until it is really gone.
 
 use std::time::Duration;
 
+use super::discard::discard;
 use super::entry::{Entry, PoolError};
+use super::held::Trace;
 use super::order::Order;
 use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, guest, now};
 use crate::sandbox::claims;
 use crate::sandbox::outcome::RunError;
 use crate::sandbox::run::Expectation;
 
-/// The longest call that a waiting sandbox can serve: a sweep takes it when this is over, claimed or not.
+/// How long a call may run that a waiting sandbox serves, at least; one that is made for longer calls serves those.
 const LONGEST_CALL: Duration = Duration::from_secs(4 * 3600);
+
+/// How much later a sweep takes it, claimed or not: being claimed and ended takes a moment.
+const SLACK: Duration = Duration::from_secs(300);
 
 /// What came of a refill.
 #[derive(Debug)]
@@ -32,10 +37,20 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     let local = |operation| move |source| RunError::Local { operation, source };
     let label = CallId::fresh().map_err(local("make an id"))?;
     let pool = order.pool();
-    let reserved = pool
-        .reserve(&label, (&order.key, &order.lane), order.class, &order.settings)
-        .map_err(failed)?;
-    discard(engine, &reserved.given_up).await;
+    let made = now();
+    let expires = made + order.bounds.own.ttl;
+    let trace = Trace {
+        label: label.to_string(),
+        endpoint: engine.endpoint().to_owned(),
+        cost: order.cost(),
+        project: order.project.clone(),
+        expires,
+    };
+    let reserved = pool.reserve(order, trace).map_err(failed)?;
+    for held in reserved.given_up {
+        // What cannot be ended now is put back, and ends itself.
+        let _ = discard(held).await;
+    }
     let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
     let prepared = engine.prepare(&order.plan.image).await?;
     // Mounted while it is there; once mounted, it may be put away again.
@@ -46,16 +61,14 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         .transpose()
         .map_err(local("put write folders back"))?;
     let making = order.neighbours().making(&label, &order.plan).await?;
-    let made = now();
-    let expires = made + order.settings.ttl;
     let labels = Labels {
         call: label.clone(),
         owner: Owner::this().map_err(local("find out who this process is"))?,
-        deadline: expires + LONGEST_CALL,
+        deadline: expires.saturating_add(LONGEST_CALL.max(order.wall)).saturating_add(SLACK),
         purpose: Purpose::Waiting,
     };
     let arguments =
-        guest::arguments(order.settings.ttl, order.prestart.as_ref()).map_err(|error| {
+        guest::arguments(order.bounds.own.ttl, order.prestart.as_ref()).map_err(|error| {
             RunError::Local {
                 operation: "write what a waiting sandbox starts",
                 source: error.into(),
@@ -76,17 +89,27 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         lane: order.lane.clone(),
         class: order.class,
         policy: order.policy.clone(),
+        within: order.within.clone(),
+        policy_digest: order.policy_digest.clone(),
+        project: order.project.clone(),
+        cost: order.cost(),
         workspace: order.workspace.clone(),
         image_digest: prepared.digest,
         made,
         expires,
         deadline: labels.deadline,
     };
-    if pool.publish(place, &entry).map_err(failed)? {
-        Ok(Refilled::Made(Box::new(entry)))
-    } else {
-        engine.remove(&id).await?;
-        Ok(Refilled::NoRoom)
+    match pool.publish(place, &entry) {
+        Ok(None) => Ok(Refilled::Made(Box::new(entry))),
+        Ok(Some(place)) => {
+            engine.remove(&id).await?;
+            place.over();
+            Ok(Refilled::NoRoom)
+        }
+        Err(error) => {
+            let _ = engine.remove(&id).await;
+            Err(failed(error))
+        }
     }
 }
 
@@ -95,14 +118,6 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
 async fn begin(engine: &dyn Engine, id: &SandboxId, order: &Order) -> Result<(), RunError> {
     engine.start(id).await?;
     Expectation::of(&order.plan).check_sources()
-}
-
-/// Removes sandboxes whose entries were taken out of the pool.
-pub async fn discard(engine: &dyn Engine, entries: &[Entry]) {
-    for entry in entries {
-        // What cannot be removed now ends itself.
-        let _ = engine.remove(&SandboxId::new(entry.sandbox.clone())).await;
-    }
 }
 
 fn failed(error: PoolError) -> RunError {

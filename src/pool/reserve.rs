@@ -2,22 +2,22 @@
 //!
 //! Whoever makes a sandbox holds a locked file meanwhile; the kernel drops the lock at any death, and the place is
 //! free again. Draining counts an epoch up: what is being made then is not added afterwards.
+//!
+//! A project's own figures bound what its own calls leave waiting; only the user's and the managed ones bound all of
+//! it, so no repository takes away what waits for another.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::entry::{Class, Entry, Pool, PoolError};
-use super::key::{Key, Lane};
+use super::entry::{Entry, Pool, PoolError};
+use super::held::{CLAIMED, Hands, Held, MAKING, Trace, look};
+use super::order::Order;
 use crate::config;
-use crate::engine::CallId;
 use crate::sys::shared_file;
-
-/// Places of sandboxes that are being made are files with this ending.
-const ENDING: &str = "making";
 
 /// The pool's lock; it holds the epoch.
 const LOCK: &str = "lock";
@@ -25,18 +25,18 @@ const LOCK: &str = "lock";
 /// With less than one part in this many of the machine's memory left, the pool shrinks.
 const PRESSURE: u64 = 16;
 
-/// A place in the pool, for one sandbox that is being made.
+/// A place in the pool, for one sandbox that is being made. Dropped without a word, it names a sandbox that somebody
+/// has to look after.
 #[derive(Debug)]
 pub struct Place {
-    /// Locked as long as the maker lives.
-    _held: File,
-    path: PathBuf,
+    held: Held,
     epoch: u64,
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+impl Place {
+    /// Nothing was made, or it is gone.
+    pub fn over(self) {
+        self.held.over();
     }
 }
 
@@ -45,111 +45,113 @@ impl Drop for Place {
 pub struct Reserved {
     /// The place, if there is one.
     pub place: Option<Place>,
-    /// Entries that were given up; their sandboxes are the caller's to remove.
-    pub given_up: Vec<Entry>,
+    /// Sandboxes that were given up, and those of dead processes; they are the caller's to end.
+    pub given_up: Vec<Held>,
 }
 
 impl Pool {
-    /// Asks for a place for a sandbox of this key. Earlier keys of the lane are given up, and, where the pool is full,
-    /// the oldest of other keys.
+    /// Asks for a place for a sandbox by this order. Earlier keys of the lane and earlier forms of the policy are given
+    /// up, then what is too much, and, where the pool is full, the oldest of other keys.
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub fn reserve(
-        &self,
-        label: &CallId,
-        (key, lane): (&Key, &Lane),
-        class: Class,
-        settings: &config::Pool,
-    ) -> Result<Reserved, PoolError> {
+    pub fn reserve(&self, order: &Order, trace: Trace) -> Result<Reserved, PoolError> {
         let lock = self.lock()?;
-        let (mut entries, mut given_up) = (Vec::new(), Vec::new());
+        let (making, mut given_up) = self.in_hands()?;
+        let mut counting = Counting { making, order, cost: trace.cost, waiting: Vec::new() };
+        let mut leaving = Vec::new();
         for entry in self.entries() {
             if entry.is_over() {
-                self.take(&entry);
-            } else if entry.lane == *lane && entry.key != *key {
-                given_up.push(entry);
+                if let Some(held) = self.take(&entry) {
+                    held.over();
+                }
+            } else if order.replaces(&entry) {
+                leaving.push(entry);
             } else {
-                entries.push(entry);
+                counting.waiting.push(entry);
             }
         }
-        let making = self.making()?;
+        let of_project = |project: &Path| project == order.project;
+        leaving.extend(counting.shrink(&of_project, &order.bounds.own));
+        leaving.extend(counting.shrink(&|_| true, &order.bounds.whole));
         let short = is_short_of_memory();
-        let fits = |entries: &[Entry]| {
-            let waiting = entries.iter().map(|entry| entry.class.cost());
-            let cost: u64 = waiting.chain(making.iter().map(|class| class.cost())).sum();
-            entries.len() + making.len() < settings.size
-                && cost + class.cost() <= settings.memory
-                && !short
-        };
-        while !fits(&entries) {
-            let Some(at) = entries.iter().position(|entry| short || entry.key != *key) else {
-                break;
-            };
-            given_up.push(entries.remove(at));
-            if short {
-                break;
-            }
+        if short && !counting.waiting.is_empty() {
+            leaving.push(counting.waiting.remove(0));
         }
-        given_up.retain(|entry| self.take(entry));
-        let place = if fits(&entries) { Some(self.place(label, class, lock.epoch)?) } else { None };
+        let fits = !short
+            && counting.has_room(&of_project, &order.bounds.own)
+            && counting.has_room(&|_| true, &order.bounds.whole);
+        given_up.extend(leaving.iter().filter_map(|entry| self.take(entry)));
+        let place = if fits { Some(self.place(trace, lock.epoch)?) } else { None };
         Ok(Reserved { place, given_up })
     }
 
-    /// Adds what was made; `false` if the pool was drained meanwhile.
+    /// Adds what was made; the place is given back if the pool was drained meanwhile.
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub fn publish(&self, place: Place, entry: &Entry) -> Result<bool, PoolError> {
+    pub fn publish(&self, place: Place, entry: &Entry) -> Result<Option<Place>, PoolError> {
         let lock = self.lock()?;
         if lock.epoch != place.epoch {
-            return Ok(false);
+            return Ok(Some(place));
         }
         self.put(entry)?;
-        Ok(true)
+        place.over();
+        Ok(None)
     }
 
-    /// Takes every entry, and makes sure that nothing that is being made is added.
+    /// Takes every entry, and what dead processes left, and makes sure that nothing that is being made is added.
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub fn drain(&self) -> Result<Vec<Entry>, PoolError> {
+    pub fn drain(&self) -> Result<Vec<Held>, PoolError> {
         let mut lock = self.lock()?;
         lock.count_up().map_err(PoolError::at("write", &self.folder()?.join(LOCK)))?;
-        Ok(self.entries().into_iter().filter(|entry| self.take(entry)).collect())
+        let (_, mut held) = self.in_hands()?;
+        held.extend(self.entries().iter().filter_map(|entry| self.take(entry)));
+        Ok(held)
     }
 
-    fn place(&self, label: &CallId, class: Class, epoch: u64) -> Result<Place, PoolError> {
-        let path = self.folder()?.join(format!("{label}.{ENDING}"));
+    /// What dead processes left.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn left_over(&self) -> Result<Vec<Held>, PoolError> {
+        let _lock = self.lock()?;
+        Ok(self.in_hands()?.1)
+    }
+
+    fn place(&self, trace: Trace, epoch: u64) -> Result<Place, PoolError> {
+        let path = self.folder()?.join(format!("{}.{MAKING}", trace.label));
         let make = || {
             let mut file = shared_file(&path)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            file.write_all(class.word().as_bytes())?;
+            file.write_all(&serde_json::to_vec(&trace)?)?;
             Ok(file)
         };
-        let held = make().map_err(PoolError::at("write", &path))?;
-        Ok(Place { _held: held, path, epoch })
+        let file = make().map_err(PoolError::at("write", &path))?;
+        Ok(Place { held: Held::new(trace, path, None, file), epoch })
     }
 
-    /// What is being made right now; the places of dead makers are removed.
-    fn making(&self) -> Result<Vec<Class>, PoolError> {
+    /// What is being made right now, and what dead processes had in their hands. The pool's lock is held.
+    fn in_hands(&self) -> Result<(Vec<Trace>, Vec<Held>), PoolError> {
         let folder = self.folder()?;
         let listed = std::fs::read_dir(folder).map_err(PoolError::at("read", folder))?;
-        let mut making = Vec::new();
+        let (mut making, mut dead) = (Vec::new(), Vec::new());
         for path in listed.filter_map(|entry| Some(entry.ok()?.path())) {
-            if path.extension().is_none_or(|ending| ending != ENDING) {
+            let is = |ending: &str| path.extension().is_some_and(|found| found == ending);
+            if !is(MAKING) && !is(CLAIMED) {
                 continue;
             }
-            let Ok(mut file) = File::open(&path) else { continue };
-            if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
-                let mut word = String::new();
-                let _ = file.read_to_string(&mut word);
-                making.push(if word == Class::Tool.word() { Class::Tool } else { Class::Read });
-            } else {
-                let _ = std::fs::remove_file(&path);
+            match look(&path) {
+                Some(Hands::Living(trace)) if is(MAKING) => making.push(trace),
+                // It waits: its maker died when all was done but this file.
+                Some(Hands::Dead(held)) if self.has(&held.trace().label) => held.over(),
+                Some(Hands::Dead(held)) => dead.push(held),
+                Some(Hands::Living(_)) | None => {}
             }
         }
-        Ok(making)
+        Ok((making, dead))
     }
 
     /// How many are being made right now.
@@ -158,12 +160,59 @@ impl Pool {
     /// The folder cannot be used.
     pub fn being_made(&self) -> Result<usize, PoolError> {
         let _lock = self.lock()?;
-        Ok(self.making()?.len())
+        // What the dead had is looked for by who can end it.
+        Ok(self.in_hands()?.0.len())
     }
 
     fn lock(&self) -> Result<Lock, PoolError> {
         let path = self.folder()?.join(LOCK);
         Lock::take(&path).map_err(PoolError::at("lock", &path))
+    }
+}
+
+/// What counts against the bounds.
+struct Counting<'a> {
+    making: Vec<Trace>,
+    /// Oldest first.
+    waiting: Vec<Entry>,
+    order: &'a Order,
+    /// What one more costs.
+    cost: u64,
+}
+
+impl Counting<'_> {
+    /// How many there are of these projects, and what they cost.
+    fn count(&self, of: &dyn Fn(&Path) -> bool) -> (usize, u64) {
+        let waiting = self.waiting.iter().map(|entry| (&entry.project, entry.cost));
+        let making = self.making.iter().map(|trace| (&trace.project, trace.cost));
+        let counted = waiting.chain(making).filter(|(project, _)| of(project));
+        counted.fold((0, 0), |(count, cost), (_, one)| (count + 1, cost + one))
+    }
+
+    fn has_room(&self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> bool {
+        let (count, cost) = self.count(of);
+        count < bounds.size && cost + self.cost <= bounds.memory
+    }
+
+    /// Gives up what is too much, of other keys first, and then what stands in the way of one more.
+    fn shrink(&mut self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> Vec<Entry> {
+        let mut leaving = Vec::new();
+        loop {
+            let (count, cost) = self.count(of);
+            let too_much = count > bounds.size || cost > bounds.memory;
+            if !too_much && self.has_room(of, bounds) {
+                return leaving;
+            }
+            let oldest = |own_key: bool| {
+                self.waiting.iter().position(|entry| {
+                    of(&entry.project) && (own_key || entry.key != self.order.key)
+                })
+            };
+            let Some(at) = oldest(false).or_else(|| oldest(true).filter(|_| too_much)) else {
+                return leaving;
+            };
+            leaving.push(self.waiting.remove(at));
+        }
     }
 }
 
@@ -204,3 +253,7 @@ fn is_short_of_memory() -> bool {
     };
     matches!((figure("MemTotal:"), figure("MemAvailable:")), (Some(all), Some(left)) if left < all / PRESSURE)
 }
+
+#[cfg(test)]
+#[path = "reserve_tests.rs"]
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! Duty: a missing write folder is made by one call, may be used by others that start later, and goes when the
 //! last of them ends, if it is still empty, also after `kill -9`. Non-goals: making and removing by
-//! itself (folders). Trust boundary: the files here are the caller's own, outside every workspace.
+//! itself (folders). Trust boundary: the files here are the caller's own; a workspace that
+//! holds them is refused.
 //!
 //! One ledger a workspace lists what was made and what is guarded. Whoever uses the workspace's write folders
 //! holds a shared lock on it, which the kernel drops at any death. A second file is the mutex: under it

@@ -27,6 +27,7 @@ mod names;
 pub mod neighbours;
 pub mod order;
 pub mod outcome;
+mod own_folders;
 mod pages;
 pub mod plan;
 pub mod planner;

@@ -26,6 +26,8 @@ pub enum MountError {
     Claim(PathBuf, io::Error),
     /// A source cannot be opened.
     Open(PathBuf, io::Error),
+    /// A pipe or a device that this runtime cannot cover.
+    Special(PathBuf),
     /// The place to start from is hidden by the policy.
     StartHidden(PathBuf),
     /// The walk did not end.
@@ -65,6 +67,12 @@ impl fmt::Display for MountError {
                 path.display()
             ),
             Self::Open(path, error) => write!(f, "cannot open {}: {error}", path.display()),
+            Self::Special(path) => write!(
+                f,
+                "{} is a pipe or a device, which must be hidden, and a runtime with a kernel of its own would wait at it \
+                 for ever",
+                path.display()
+            ),
             Self::StartHidden(path) => write!(
                 f,
                 "the policy hides {}, where the command should start; start it elsewhere in the workspace",

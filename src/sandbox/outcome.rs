@@ -53,6 +53,8 @@ pub struct Outcome {
     pub seen: Option<Seen>,
     /// How long its sandbox had waited; `None` if it was made for the call.
     pub waited: Option<Duration>,
+    /// How many that waited were tried before, and given up.
+    pub discarded: usize,
 }
 
 /// How a call ended.
@@ -110,9 +112,11 @@ pub enum CancelCause {
     BrokerEnded,
 }
 
-/// Time by phase. They follow each other; together they are the call.
+/// Time by phase. They follow each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
+    /// Reaching the engine, looking through the workspace, planning the sandbox.
+    pub plan: Duration,
     /// Image.
     pub prepare: Duration,
     /// Looking for a sandbox that waits, and taking it.
@@ -129,21 +133,9 @@ pub struct Phases {
     pub run: Duration,
     /// Writing the last output.
     pub end: Duration,
-}
-
-impl Phases {
-    /// All of it.
-    #[must_use]
-    pub fn total(&self) -> Duration {
-        self.prepare
-            + self.claim
-            + self.attach
-            + self.create
-            + self.start
-            + self.check
-            + self.run
-            + self.end
-    }
+    /// From the beginning of the first to now, by the clock: also what lies between them, such as waiting sandboxes
+    /// that were tried and discarded.
+    pub total: Duration,
 }
 
 /// Works a verdict out by the table above.

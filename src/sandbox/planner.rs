@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limit, Limits};
+use rustix::fs::FileType;
 
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
@@ -141,6 +142,7 @@ impl Failure for PlanError {
             Self::TooLittle(_) => "too_little_protection",
             Self::Mounts(MountError::Scattered(_)) => "write_pattern",
             Self::Mounts(MountError::Link(_) | MountError::Shared(_)) => "path_escape",
+            Self::Mounts(MountError::Special(_)) => "uncoverable_file",
             Self::Mounts(_) => "mounts",
             Self::Material(_) => "local_error",
             Self::Variable(_) => "bad_variable",
@@ -157,6 +159,15 @@ impl Failure for PlanError {
             Self::TooLittle(_) | Self::Variable(_) => Fault::Policy,
             Self::Mounts(MountError::Scattered(_)) => Fault::Policy,
             Self::Mounts(_) => Fault::Command,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Mounts(MountError::Special(path)) => {
+                Some(format!("remove {}, or choose runc in the policy", path.display()))
+            }
+            _ => None,
         }
     }
 }
@@ -209,6 +220,9 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     });
     // Folders that were made go with their claim if what follows fails.
     let own = own?;
+    if kind.has_own_kernel() {
+        refuse_special(workspace, &own)?;
+    }
     let env = environment(request, &toolchains)?;
 
     let mut masks = Vec::new();
@@ -304,6 +318,23 @@ fn own_mounts(request: &PlanRequest<'_>, user: &UserChoice) -> Result<WorkspaceM
             },
         ),
         View::Program(_) => Ok(WorkspaceMounts::default()),
+    }
+}
+
+/// Refuses what such a runtime cannot cover: it opens what it mounts over, and an open of a pipe waits for its other
+/// end, on the host, where no limit of a call reaches. A socket is not waited for.
+fn refuse_special(workspace: &Workspace, own: &WorkspaceMounts) -> Result<(), MountError> {
+    let waits = |path: &Path| {
+        workspace.open(path).is_ok_and(|found| {
+            !matches!(
+                found.kind,
+                FileType::Directory | FileType::RegularFile | FileType::Symlink | FileType::Socket
+            )
+        })
+    };
+    match own.hidden.iter().find(|(path, _)| waits(path)) {
+        Some((path, _)) => Err(MountError::Special(workspace.root().join(path))),
+        None => Ok(()),
     }
 }
 

@@ -181,6 +181,27 @@ fn paranoid_refuses_a_shared_kernel() {
 }
 
 #[test]
+fn a_pipe_is_covered_by_runc_and_refused_where_the_runtime_would_wait_at_it() {
+    use rustix::fs::{CWD, Mode, mknodat};
+
+    for write in [&["**"][..], &[]] {
+        let case = case(write);
+        let pipe = case.workspace.root().join("src/pipe");
+        let own_kernel = |request: &mut PlanRequest<'_>| request.runtime = Runtime::new("runsc");
+        case.plan(own_kernel).unwrap();
+        let socket = case.workspace.root().join("src/socket");
+        let _listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+        case.plan(own_kernel).unwrap();
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o644), 0).unwrap();
+        let plan = case.plan(|_| {}).unwrap();
+        assert!(plan.masks.iter().any(|mask| mask.target == pipe));
+        let refused = case.plan(own_kernel).unwrap_err();
+        assert_eq!(refused.code(), "uncoverable_file");
+        assert!(refused.to_string().contains(pipe.to_str().unwrap()), "{refused}");
+    }
+}
+
+#[test]
 fn volumes_of_an_image_become_scratch() {
     let plan = case(&[])
         .plan(|request| {

@@ -140,13 +140,13 @@ async fn prove(
     supply: Supply,
     mut watchdog: Watchdog,
 ) -> Result<Proved, RunError> {
-    let begun = Instant::now();
+    let (begun, mut discarded) = (Instant::now(), 0);
     if let Supply::Pooled(order) = &supply {
         let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
-        let pool = order.pool();
-        while let Some(entry) = pool.claim(&order.key, wall) {
-            match wake(&engine, &call.plan, &entry, &mut watchdog, begun).await {
-                Ok(woken) => {
+        while let Some(claimed) = order.claim(wall) {
+            match wake(&engine, &call.plan, claimed, &mut watchdog, begun).await {
+                Ok(mut woken) => {
+                    woken.discarded = discarded;
                     watchdog.refill(order);
                     if order.prestart.is_some() {
                         // What the call would start runs already, and is the same.
@@ -154,8 +154,11 @@ async fn prove(
                     }
                     return Ok(Proved::new(engine, call, watchdog, woken));
                 }
-                Err(Unwoken::Unfit) => {}
-                Err(Unwoken::Silent) => break,
+                Err(Unwoken::Unfit) => discarded += 1,
+                Err(Unwoken::Silent) => {
+                    discarded += 1;
+                    break;
+                }
             }
         }
         watchdog.refill(order);
@@ -167,7 +170,10 @@ async fn prove(
         async move { sweep(engine.as_ref()).await }
     });
     let planned = Planned::new(engine, call, watchdog).await?;
-    let proved = planned.create().await?.start().await;
+    let mut proved = planned.create().await?.start().await;
+    if let Ok(proved) = &mut proved {
+        proved.woken.discarded = discarded;
+    }
     // What cannot be swept now is swept by the next call.
     sweeping.abort();
     proved
@@ -291,8 +297,8 @@ impl Created {
         let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
             Ok(seen) => {
-                let woken =
-                    Woken { id, wire, seen, phases, image_digest: prepared.digest, waited: None };
+                let (image_digest, waited, discarded) = (prepared.digest, None, 0);
+                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded };
                 Ok(Proved::new(engine, call, watchdog, woken))
             }
             Err(error) => {
@@ -322,7 +328,7 @@ impl Proved {
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
         let Self { engine, call, mut watchdog, woken } = self;
-        let Woken { id, mut wire, seen, mut phases, image_digest, waited } = woken;
+        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded } = woken;
         let limits = call.plan.limits;
         let _running = match call.neighbours.running(&call.id, &call.plan).await {
             Ok(running) => running,
@@ -396,6 +402,7 @@ impl Proved {
             image_digest: Some(image_digest),
             seen: Some(seen),
             waited,
+            discarded,
         })
     }
 }
@@ -414,6 +421,7 @@ impl Outcome {
             image_digest: None,
             seen: None,
             waited: None,
+            discarded: 0,
         }
     }
 }

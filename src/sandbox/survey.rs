@@ -6,11 +6,13 @@
 //! hides that name too; sockets, pipes and devices lead out of the sandbox and are always hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::binding;
 use super::grants::FileGrants;
@@ -19,7 +21,7 @@ use super::look::{Found, Look, Mark};
 use super::memory::Memory;
 use super::plan::{Identity, MaskKind};
 use super::walk::{WalkError, walk_from};
-use super::workspace::{Owner, Workspace};
+use super::workspace::{Found as OpenedAt, Owner, Workspace};
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -145,22 +147,26 @@ pub(super) fn survey_with(
     let mut looks = 0;
     loop {
         let found = walk_from(workspace.handle(), workspace.root(), &look, look.starts())?;
-        let mut gathered = gather(workspace, found);
+        let mut gathered = gather(workspace, found)?;
         looks += 1;
         // Further names of denied files are found by inode, and those are known only now.
         let inodes: BTreeSet<u64> = gathered.denied.iter().map(|identity| identity.ino).collect();
-        if !inodes.is_subset(&look.inodes) && looks < LOOKS {
+        if !inodes.is_subset(&look.inodes) {
+            if looks == LOOKS {
+                return Err(WalkError::Restless(workspace.root().to_owned()));
+            }
             look.inodes = inodes;
             look.memory.iter_mut().for_each(Memory::forget);
             continue;
         }
         for path in std::mem::take(&mut gathered.names) {
-            if workspace.open(&path).is_ok_and(|found| gathered.denied.contains(&found.identity)) {
-                gathered.survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied);
+            let found = open(workspace, &path)?;
+            if found.is_some_and(|found| gathered.denied.contains(&found.identity)) {
+                gathered.survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied)?;
             }
         }
         let mut survey = gathered.survey;
-        survey.close_unreachable(workspace, looking.user);
+        survey.close_unreachable(workspace, looking.user)?;
         survey.outermost();
         survey.not_scanned = not_scanned(looking, &look, &survey);
         survey.keeping =
@@ -179,7 +185,7 @@ struct Gathered {
     names: Vec<PathBuf>,
 }
 
-fn gather(workspace: &Workspace, all: Vec<Found>) -> Gathered {
+fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError> {
     let mut gathered = Gathered::default();
     let Gathered { survey, denied, names } = &mut gathered;
     let mut links = Vec::new();
@@ -192,7 +198,7 @@ fn gather(workspace: &Workspace, all: Vec<Found>) -> Gathered {
             }
         };
         match mark {
-            Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)),
+            Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)?),
             Mark::DeniedLink => links.push(path),
             Mark::Protected => drop(survey.protected.insert(path)),
             // A git folder without a HEAD is none yet: it may be one that only holds the name.
@@ -205,11 +211,25 @@ fn gather(workspace: &Workspace, all: Vec<Found>) -> Gathered {
         }
     }
     for link in links {
-        if let Some((path, kind)) = leads_to(workspace, &link) {
-            denied.extend(survey.hide(workspace, path, kind, WhyHidden::SameAsDenied));
+        if let Some((path, kind)) = leads_to(workspace, &link)? {
+            denied.extend(survey.hide(workspace, path, kind, WhyHidden::SameAsDenied)?);
         }
     }
-    gathered
+    Ok(gathered)
+}
+
+/// Opens what was found; `None` if it is gone by now. Any other failure is one: what cannot be looked at may be there.
+fn open(workspace: &Workspace, path: &Path) -> Result<Option<OpenedAt>, WalkError> {
+    match workspace.open(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(WalkError::Open(workspace.root().join(path), error)),
+    }
+}
+
+/// Whether nothing is there, or a link stands on the way to it.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }
 
 /// The folders that were left out and can be seen.
@@ -234,12 +254,13 @@ impl Survey {
         path: PathBuf,
         kind: MaskKind,
         why: WhyHidden,
-    ) -> Option<Identity> {
+    ) -> Result<Option<Identity>, WalkError> {
         // What is gone by now needs no cover.
-        let found = workspace.open(&path).ok().filter(|_| !path.as_os_str().is_empty())?;
+        let found = open(workspace, &path)?.filter(|_| !path.as_os_str().is_empty());
+        let Some(found) = found else { return Ok(None) };
         let identity = found.identity;
         let hidden = self.hidden.entry(path).or_insert(Hidden { kind, identity, why });
-        (hidden.kind == MaskKind::File && found.links > 1).then_some(identity)
+        Ok((hidden.kind == MaskKind::File && found.links > 1).then_some(identity))
     }
 
     /// Whether the path is hidden, or lies in something hidden.
@@ -256,7 +277,7 @@ impl Survey {
 
     /// Hides folders that the command's user cannot enter, where something below them is of interest: what
     /// stands there could not be compared from inside.
-    fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) {
+    fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) -> Result<(), WalkError> {
         let of_interest: BTreeSet<PathBuf> = self
             .hidden
             .keys()
@@ -267,10 +288,11 @@ impl Survey {
             .map(Path::to_owned)
             .collect();
         for folder in of_interest {
-            if workspace.open(&folder).is_ok_and(|found| !found.lets_in(user)) {
-                self.hide(workspace, folder, MaskKind::Folder, WhyHidden::Closed);
+            if open(workspace, &folder)?.is_some_and(|found| !found.lets_in(user)) {
+                self.hide(workspace, folder, MaskKind::Folder, WhyHidden::Closed)?;
             }
         }
+        Ok(())
     }
 
     /// Drops what lies below something that is hidden or protected as a whole.
@@ -287,15 +309,26 @@ impl Survey {
     }
 }
 
-/// What a link in the workspace leads to, if that lies in the workspace.
-fn leads_to(workspace: &Workspace, link: &Path) -> Option<(PathBuf, MaskKind)> {
-    let real = workspace.root().join(link).canonicalize().ok()?;
-    let path = real.strip_prefix(workspace.root()).ok()?.to_owned();
-    let kind = match workspace.open(&path).ok()?.kind {
+/// What a link in the workspace leads to, if that lies in the workspace. Where the caller may not go, the command, which
+/// runs as no more than the caller, may not either.
+fn leads_to(workspace: &Workspace, link: &Path) -> Result<Option<(PathBuf, MaskKind)>, WalkError> {
+    let link = workspace.root().join(link);
+    let real = match link.canonicalize() {
+        Ok(real) => real,
+        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(None);
+        }
+        Err(error) => return Err(WalkError::Open(link, error)),
+    };
+    let Ok(path) = real.strip_prefix(workspace.root()).map(Path::to_owned) else {
+        return Ok(None);
+    };
+    let Some(found) = open(workspace, &path)? else { return Ok(None) };
+    let kind = match found.kind {
         FileType::Directory => MaskKind::Folder,
         _ => MaskKind::File,
     };
-    (!path.as_os_str().is_empty()).then_some((path, kind))
+    Ok((!path.as_os_str().is_empty()).then_some((path, kind)))
 }
 
 #[cfg(test)]

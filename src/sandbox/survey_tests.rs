@@ -58,6 +58,17 @@ fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a str> {
 }
 
 #[test]
+fn only_what_is_not_there_counts_as_gone() {
+    for errno in [Errno::NOENT, Errno::NOTDIR, Errno::LOOP] {
+        assert!(is_gone(&errno.into()), "{errno}");
+    }
+    // The last two say nothing about the file.
+    for errno in [Errno::ACCESS, Errno::IO, Errno::XDEV, Errno::MFILE, Errno::NOMEM] {
+        assert!(!is_gone(&errno.into()), "{errno}");
+    }
+}
+
+#[test]
 fn denied_files_and_folders_are_found_and_exceptions_are_left() {
     let case = case(&[
         ".env",

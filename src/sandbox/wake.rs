@@ -15,8 +15,8 @@ use super::plan::SandboxPlan;
 use super::pump::Wire;
 use super::run::READY_WAIT;
 use super::watchdog::Watchdog;
-use crate::engine::{Attached, Engine, SandboxId, now};
-use crate::pool::Entry;
+use crate::engine::{Attached, Engine, Labels, SandboxId, now};
+use crate::pool::{Claimed, discard};
 
 /// How long engine and guest may take to answer for a sandbox that waits. It is there already and needs some milliseconds;
 /// a new one is made in less time than this.
@@ -36,6 +36,8 @@ pub(super) struct Woken {
     pub image_digest: String,
     /// How long it had waited; `None` if it was made for the call.
     pub waited: Option<Duration>,
+    /// How many that waited were tried before, and given up.
+    pub discarded: usize,
 }
 
 /// Why a sandbox that waited is not used. It is never handed out again, and on its way out.
@@ -72,27 +74,31 @@ pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<
 pub(super) async fn wake(
     engine: &Arc<dyn Engine>,
     plan: &SandboxPlan,
-    entry: &Entry,
+    claimed: Claimed,
     watchdog: &mut Watchdog,
     begun: Instant,
 ) -> Result<Woken, Unwoken> {
-    let id = SandboxId::new(entry.sandbox.clone());
+    let Claimed { entry, held } = claimed;
+    // By its name, which its label makes: whatever id the file says, no container of somebody else is reached.
+    let Some(label) = entry.id() else { return Err(Unwoken::Unfit) };
+    let id = SandboxId::new(Labels::name_of(&label));
     // From here on it is this call's to end.
     watchdog.took(&entry.label);
-    let claimed = Instant::now();
+    let claimed_at = Instant::now();
     let why = match timeout(WAKE_WAIT, answer(engine.as_ref(), plan, &id)).await {
         Ok(Ok((wire, seen, mut phases))) => {
-            phases.claim = claimed - begun;
+            // Its guest ends with us from here on, or with the watchdog's help.
+            held.over();
+            phases.claim = claimed_at - begun;
             let waited = Some(now().saturating_sub(entry.made));
-            let image_digest = entry.image_digest.clone();
-            return Ok(Woken { id, wire, seen, phases, image_digest, waited });
+            let image_digest = entry.image_digest;
+            return Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0 });
         }
         Ok(Err(_)) => Unwoken::Unfit,
         Err(_) => Unwoken::Silent,
     };
     // The call does not wait for its end; if we end before, the watchdog sees to it.
-    let engine = Arc::clone(engine);
-    tokio::spawn(async move { engine.remove(&id).await });
+    tokio::spawn(discard(held));
     Err(why)
 }
 

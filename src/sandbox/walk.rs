@@ -45,6 +45,10 @@ pub enum WalkError {
     TooDeep(PathBuf),
     /// A folder cannot be read, for another reason than its permissions.
     Read(PathBuf, io::Error),
+    /// What must be hidden cannot be looked at.
+    Open(PathBuf, io::Error),
+    /// Names of denied files appear faster than they are found.
+    Restless(PathBuf),
 }
 
 impl fmt::Display for WalkError {
@@ -62,6 +66,15 @@ impl fmt::Display for WalkError {
                 path.display()
             ),
             Self::Read(path, error) => write!(f, "cannot read folder {}: {error}", path.display()),
+            Self::Open(path, error) => {
+                write!(f, "cannot look at {}, which must be hidden: {error}", path.display())
+            }
+            Self::Restless(root) => write!(
+                f,
+                "further names of denied files appear in {} while it is looked through; try again when nothing else \
+                 changes it",
+                root.display()
+            ),
         }
     }
 }

@@ -15,6 +15,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat,
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
+use super::own_folders::{OwnFolder, overlap, own_folders};
 use super::plan::Identity;
 
 /// The names that make a folder a workspace.
@@ -53,6 +54,15 @@ pub enum WorkspaceError {
     Home(PathBuf),
     /// A folder of the system.
     System(PathBuf),
+    /// It holds a folder of ours, or lies in one: what runs there could forge what we believe.
+    Ours {
+        /// The workspace.
+        workspace: PathBuf,
+        /// Where the call should start.
+        cwd: PathBuf,
+        /// Our folder.
+        own: OwnFolder,
+    },
     /// The folder cannot be opened.
     Open(PathBuf, io::Error),
 }
@@ -77,6 +87,12 @@ impl std::fmt::Display for WorkspaceError {
             Self::System(path) => {
                 write!(f, "{} belongs to the system and cannot be a workspace", path.display())
             }
+            Self::Ours { workspace, own, .. } => write!(
+                f,
+                "{} would be the workspace, and {} is runner's own",
+                workspace.display(),
+                own.path.display()
+            ),
             Self::Open(path, error) => {
                 write!(f, "cannot open workspace {}: {error}", path.display())
             }
@@ -94,7 +110,8 @@ impl std::error::Error for WorkspaceError {
             | Self::ThroughLink { .. }
             | Self::Outside { .. }
             | Self::Home(_)
-            | Self::System(_) => None,
+            | Self::System(_)
+            | Self::Ours { .. } => None,
         }
     }
 }
@@ -109,6 +126,7 @@ impl Failure for WorkspaceError {
             Self::Outside { .. } => "workspace_outside",
             Self::Home(_) => "workspace_is_home",
             Self::System(_) => "workspace_is_system",
+            Self::Ours { .. } => "workspace_is_ours",
             Self::Open(..) => "workspace_unreadable",
         }
     }
@@ -130,6 +148,12 @@ impl Failure for WorkspaceError {
             Self::Outside { .. } => "start the command in the workspace".to_owned(),
             Self::Home(_) => "change to a project folder, or name one with --workdir".to_owned(),
             Self::System(_) => "name a project folder with --workdir".to_owned(),
+            Self::Ours { own, .. } => match own.variable {
+                Some(variable) => format!(
+                    "name a project folder with --workdir, or set {variable} to a folder outside the workspace"
+                ),
+                None => "name a project folder with --workdir".to_owned(),
+            },
             Self::Open(..) => {
                 "check its permissions, or name another folder with --workdir".to_owned()
             }
@@ -214,12 +238,16 @@ impl Workspace {
     fn from_parts(root: PathBuf, cwd: PathBuf, handle: OwnedFd) -> Result<Self, WorkspaceError> {
         let stat =
             fstat(&handle).map_err(|error| WorkspaceError::Open(root.clone(), error.into()))?;
+        let identity = identity_of(&stat);
+        if let Some(own) = overlap(&root, identity, own_folders()) {
+            return Err(WorkspaceError::Ours { workspace: root, cwd, own });
+        }
         let open = stat.st_mode & 0o005 == 0o005;
         Ok(Self {
             root,
             cwd,
             handle,
-            identity: identity_of(&stat),
+            identity,
             owner: Owner { uid: stat.st_uid, gid: stat.st_gid },
             others: if open { OthersMay::Enter } else { OthersMay::NotEnter },
         })

@@ -236,6 +236,33 @@ fn a_place_that_is_no_workspace() {
     std::os::unix::fs::symlink(&project, home.path("link")).expect("a link");
     let link = home.path("link");
     fails(&|| at(link.to_str().expect("text")), "workspace_through_link", 125, step);
+    // Our own folders, by whatever name, also before they exist.
+    std::os::unix::fs::symlink(project.join("later"), home.path("moved")).expect("a link");
+    for (variable, base) in [
+        ("XDG_STATE_HOME", project.join(".state")),
+        ("XDG_CACHE_HOME", project.join("deep/cache")),
+        ("XDG_CONFIG_HOME", project.clone()),
+        ("XDG_STATE_HOME", home.path("moved")),
+    ] {
+        let inside = || {
+            let mut command = exec(&home, &project, &[]);
+            command.env(variable, &base);
+            command
+        };
+        fails(&inside, "workspace_is_ours", 125, variable);
+        assert!(!project.join(".state").exists(), "nothing is made there");
+    }
+    for folder in ["config/runner/policies", "state/runner"] {
+        fs::create_dir_all(home.path(folder)).expect("a folder");
+        let folder = home.path(folder);
+        fails(&|| at(folder.to_str().expect("text")), "workspace_is_ours", 125, step);
+    }
+    // A question about a policy may be asked there: nothing runs.
+    let mut asked = home.runner();
+    asked
+        .current_dir(home.path("config/runner/policies"))
+        .args(["policy", "explain", "--", "true"]);
+    assert_eq!(Ran::from(asked.output().expect("it starts")).code, Some(0));
     // The folder that the caller stands in was deleted.
     let line = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" exec --shell true \"$@\"";
     let deleted = || {
@@ -246,6 +273,36 @@ fn a_place_that_is_no_workspace() {
     };
     let value = fails(&deleted, "workspace_deleted", 125, step);
     assert!(value["error"]["message"].as_str().is_some_and(|text| text.contains("deleted")));
+}
+
+#[test]
+fn a_pipe_that_a_kernel_of_its_own_would_wait_at() {
+    if !containers() {
+        return;
+    }
+    let home = Home::new();
+    for (name, base) in [("look", "readonly"), ("make", "contained")] {
+        let text =
+            format!("policy: 1\nname: {name}\nextends: [{base}]\nsandbox:\n  runtime: runsc\n");
+        home.user_policy(name, &text);
+    }
+    let pipe = home.path("project/pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    for policy in ["look", "make"] {
+        let begun = std::time::Instant::now();
+        let option = OsString::from(format!("--policy={policy}"));
+        let value = fails(
+            &|| exec(&home, &home.path("project"), &[&option]),
+            "uncoverable_file",
+            125,
+            pipe.to_str().expect("text"),
+        );
+        assert_eq!(value["status"], "error", "{value}");
+        assert!(begun.elapsed().as_secs() < 30, "nobody waited at it");
+    }
+    let control = home.run(["exec", "--policy=contained", "--", "ls"]);
+    assert_eq!(control.code, Some(0), "the control: {}", control.err);
 }
 
 #[test]

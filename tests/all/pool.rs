@@ -283,6 +283,138 @@ fn a_dead_a_paused_and_a_foreign_sandbox_are_never_handed_out() {
     assert!(caller.warm(&["--", "true"]), "the control");
 }
 
+/// THREATS row 4: whoever can write an entry can name any container in it.
+#[test]
+fn a_forged_entry_reaches_and_ends_no_container_of_somebody_else() {
+    if !containers() {
+        return;
+    }
+    let (caller, other) = (Caller::new("size: 3"), Caller::new("size: 3"));
+    assert!(!other.warm(&["--", "true"]));
+    let foreign = sandbox(&other.settled(1)[0]);
+    // At claim, and when the pool is drained.
+    for drained in [false, true] {
+        assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
+        assert_eq!(caller.0.run(["pool", "warm"]).code, Some(0));
+        let own = sandbox(&caller.settled(1)[0]);
+        let entry = files(&caller, "waiting").remove(0);
+        let text = fs::read_to_string(&entry).unwrap();
+        fs::write(&entry, text.replace(own.as_str(), foreign.as_str())).unwrap();
+        if drained {
+            assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
+        } else {
+            // By its label, the entry's own sandbox is found all the same.
+            let result = caller.exec(&["--", "true"]).json();
+            assert_eq!(result["metadata"]["warm"], true, "{result:#}");
+        }
+        until_gone(&own);
+        assert_eq!(state(&foreign), Some(State::Running), "drained: {drained}");
+    }
+}
+
+/// The files of the pool with this ending.
+fn files(caller: &Caller, ending: &str) -> Vec<std::path::PathBuf> {
+    let pool = fs::read_dir(caller.0.path("state/runner/pool")).unwrap();
+    let paths = pool.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+#[test]
+fn what_a_dead_process_had_in_its_hands_is_ended_by_the_next() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 3");
+    type End = fn(&Caller);
+    let ends: [(&str, End); 3] = [
+        ("gc", |caller| assert_eq!(caller.0.run(["gc"]).code, Some(0))),
+        ("drain", |caller| assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0))),
+        ("another call", |caller| assert!(!caller.warm(&["--", "true"]))),
+    ];
+    for (name, end) in ends {
+        assert_eq!(caller.0.run(["pool", "warm"]).code, Some(0));
+        let left = sandbox(&caller.settled(1)[0]);
+        // As a call leaves it that is killed when it has claimed, and not attached.
+        let entry = files(&caller, "waiting").remove(0);
+        let label: Value = serde_json::from_slice(&fs::read(&entry).unwrap()).unwrap();
+        let claimed = format!("{}.claimed", label["label"].as_str().unwrap());
+        fs::rename(&entry, entry.with_file_name(claimed)).unwrap();
+        assert_eq!(state(&left), Some(State::Running), "{name}");
+        end(&caller);
+        until_gone(&left);
+        assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
+        assert!(files(&caller, "claimed").is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 3");
+    assert_eq!(caller.0.run(["pool", "warm", "2"]).code, Some(0));
+    let waiting: Vec<SandboxId> = caller.settled(2).iter().map(sandbox).collect();
+    let entry = files(&caller, "waiting").remove(0);
+    let text = fs::read_to_string(&entry).unwrap();
+    let mut moved: Value = serde_json::from_str(&text).unwrap();
+    let stays = SandboxId::new(moved["sandbox"].as_str().unwrap().to_owned());
+    moved["endpoint"] = "unix:///nowhere/docker.sock".into();
+    fs::write(&entry, moved.to_string()).unwrap();
+    let drained = caller.0.run(["pool", "drain", "--json"]);
+    let told = drained.json();
+    assert_eq!((drained.code, &told["ended"]), (Some(125), &1.into()), "{told:#}");
+    assert_eq!(told["left"][0]["endpoint"], "unix:///nowhere/docker.sock", "{told:#}");
+    for id in waiting.iter().filter(|id| **id != stays) {
+        until_gone(id);
+    }
+    // It is not forgotten: when its engine is back, it is ended.
+    assert_eq!(caller.waiting().len(), 1);
+    fs::write(&entry, text).unwrap();
+    assert_eq!(caller.0.run(["pool", "drain", "--json"]).json()["ended"], 1);
+    until_gone(&stays);
+}
+
+#[test]
+fn a_repository_bounds_its_own_and_a_user_turns_all_off() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("ttl: 5m");
+    let other = caller.0.path("other");
+    fs::create_dir_all(other.join(".runner")).unwrap();
+    fs::write(other.join(".runner/config.yml"), "pool: { size: 1 }\n").unwrap();
+    assert_eq!(caller.0.run(["pool", "warm", "2"]).code, Some(0));
+    let there = ["-C", other.to_str().unwrap(), "--", "true"];
+    for _ in 0..2 {
+        caller.warm(&there);
+        caller.settled(3);
+    }
+    caller.0.config("pool: { size: 0 }\n");
+    let result = caller.exec(&["--", "true"]).json();
+    assert_eq!(result["metadata"]["warm"], false, "{result:#}");
+    caller.settled(0);
+}
+
+#[test]
+fn a_result_says_what_all_of_it_took() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2");
+    let result = |words: &[&str]| caller.exec(words).json()["metadata"].clone();
+    assert_eq!(result(&["--", "true"])["discarded"], 0);
+    let dead = sandbox(&caller.settled(1)[0]);
+    block_on(async { Docker::connect().await.unwrap().remove(&dead).await.unwrap() });
+    let metadata = result(&["--", "true"]);
+    assert_eq!((&metadata["warm"], &metadata["discarded"]), (&false.into(), &1.into()));
+    let phases = metadata["duration_ms"].as_object().unwrap();
+    let of = |name: &str| phases[name].as_f64().unwrap();
+    assert!(of("plan") > 0.0, "{phases:?}");
+    let parts: f64 = phases.keys().filter(|name| *name != "total").map(|name| of(name)).sum();
+    assert!(of("total") + 0.01 >= parts, "{phases:?}");
+}
+
 #[test]
 fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
     if !containers() {

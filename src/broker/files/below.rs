@@ -77,11 +77,11 @@ impl Files {
 /// A walk that did not come to an end.
 pub(super) fn walked(shown: &str, error: &WalkError) -> Refusal {
     match error {
-        WalkError::TooMany(_) | WalkError::TooDeep(_) => {
+        WalkError::TooMany(_) | WalkError::TooDeep(_) | WalkError::Restless(_) => {
             let message = format!("{shown} is too large or too deep for one request");
             Refusal::new(Code::LimitReached, message).at(shown)
         }
-        WalkError::Read(path, error) => {
+        WalkError::Read(path, error) | WalkError::Open(path, error) => {
             let code = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
             errno::refusal("look through", &path.to_string_lossy(), code)
         }

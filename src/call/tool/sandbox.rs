@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use runner_policy::Effective;
 use runner_policy::limits::Limits;
@@ -90,6 +91,7 @@ pub(super) async fn run_job(
     mut streams: Streams,
     cancel: &mut Cancel,
 ) -> Result<Ran, CallError> {
+    let begun = Instant::now();
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
@@ -99,6 +101,7 @@ pub(super) async fn run_job(
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
     let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
+    let planned = begun.elapsed();
     let Start { work, umask, .. } = prestart;
     let neighbours = neighbours(&scene.places)?;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask, neighbours };
@@ -107,7 +110,9 @@ pub(super) async fn run_job(
     let events = Arc::clone(recorded) as Arc<dyn Events>;
     let broker = broker::serve(stream, job, authority, events, recorded.broken());
     let (outcome, served) = tokio::join!(sandbox, broker);
-    let (outcome, plan, engine) = (Box::new(outcome?), Box::new(plan), engine.name());
+    let mut outcome = Box::new(outcome?);
+    (outcome.phases.plan, outcome.phases.total) = (planned, begun.elapsed());
+    let (plan, engine) = (Box::new(plan), engine.name());
     Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
 }
 

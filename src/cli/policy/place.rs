@@ -48,6 +48,7 @@ fn find(start: Option<&Path>, home: Option<&Path>) -> Result<(PathBuf, PathBuf),
         Ok(found) => Ok((found.cwd().to_owned(), found.root().to_owned())),
         // Nothing runs here, so a question may be asked anywhere.
         Err(WorkspaceError::Home(path) | WorkspaceError::System(path)) => Ok((path.clone(), path)),
+        Err(WorkspaceError::Ours { workspace, cwd, .. }) => Ok((cwd, workspace)),
         Err(WorkspaceError::ThroughLink { real, .. }) => find(Some(&real), home),
         Err(error) => Err(error),
     }

@@ -32,6 +32,10 @@ impl Engine for Docker {
         Box::pin(self.facts())
     }
 
+    fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
+        Box::pin(self.facts_anew())
+    }
+
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {
         Box::pin(self.prove_file_system())
     }

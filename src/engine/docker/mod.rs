@@ -11,6 +11,7 @@ mod line;
 mod probe;
 pub mod settings;
 
+pub use cache::folder as cache_folder;
 pub use connect::{API_MIN, Docker, REQUEST_WAIT};
 pub use image::volume_name;
 pub use line::Line;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, Mount, MountType, SystemInfo, SystemInfoCgroupVersionEnum,
@@ -14,6 +15,12 @@ use super::Docker;
 use super::cache::{self, Age};
 use crate::engine::error::EngineError;
 use crate::engine::traits::{Facts, FileSystem, UserNamespace};
+
+/// What is remembered of a daemon's answer about itself.
+const FACTS: &str = "facts";
+
+/// How long: a daemon that is told to read its configuration again keeps its socket.
+const FACTS_AGE: Duration = Duration::from_secs(600);
 
 /// Where the nonce is mounted.
 const NONCE_TARGET: &str = "/nonce";
@@ -29,17 +36,22 @@ impl Docker {
 
     /// As they are remembered, else as the daemon tells them.
     async fn look_facts_up(&self) -> Result<Facts, EngineError> {
-        const WHAT: &str = "facts";
-        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, WHAT, Age::Any)) {
+        let age = Age::Within(FACTS_AGE);
+        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, FACTS, age)) {
             return Ok(facts);
         }
+        self.facts_anew().await
+    }
+
+    /// As the daemon tells them now, whatever is remembered.
+    pub(super) async fn facts_anew(&self) -> Result<Facts, EngineError> {
         let info =
             self.client.info().await.map_err(|error| {
                 EngineError::from_client("ask the Docker engine what it is", error)
             })?;
         let facts = self.read(info);
         if let Some(socket) = self.socket() {
-            cache::put(socket, WHAT, &facts);
+            cache::put(socket, FACTS, &facts);
         }
         Ok(facts)
     }

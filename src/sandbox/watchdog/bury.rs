@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use super::watch::Heard;
 use crate::engine::docker::REQUEST_WAIT;
-use crate::engine::{CallId, Docker, Engine, EngineError, sweep};
+use crate::engine::{CallId, Docker, EngineError, remove_labelled, sweep};
 use crate::sandbox::claims;
 
 /// How long a sandbox whose guest told its end may take to be gone.
@@ -82,11 +82,7 @@ async fn clear(endpoint: &str, labels: &[CallId], orderly: bool) -> Result<usize
     let engine = Docker::connect_to(endpoint).await?;
     let mut count = 0;
     for label in labels {
-        let found = engine.list(Some(label)).await?;
-        for sandbox in &found {
-            engine.remove(&sandbox.id).await?;
-        }
-        count += found.len();
+        count += remove_labelled(&engine, label).await?;
     }
     if !orderly {
         sweep(&engine).await?;

@@ -1,0 +1,25 @@
+//! Ends sandboxes that nobody shall claim any more.
+
+use super::held::{Held, Trace};
+use crate::engine::{Docker, EngineError, remove_labelled};
+
+/// Ends a sandbox in our hands; how many there were. One that cannot be ended is put back.
+///
+/// # Errors
+/// The engine cannot be reached, or does not remove it.
+pub async fn discard(held: Held) -> Result<usize, EngineError> {
+    let ended = end(held.trace()).await;
+    match &ended {
+        Ok(_) => held.over(),
+        Err(_) => held.put_back(),
+    }
+    ended
+}
+
+/// By its label and through its own engine: a file only names a container, and never ends one that does not say itself
+/// that it is ours.
+async fn end(trace: &Trace) -> Result<usize, EngineError> {
+    let Some(label) = trace.id() else { return Ok(0) };
+    let engine = Docker::connect_to(&trace.endpoint).await?;
+    remove_labelled(&engine, &label).await
+}

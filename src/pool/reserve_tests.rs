@@ -1,0 +1,210 @@
+//! Who gets a place, what is given up for it, and what the dead leave.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runner_policy::limits::Isolation;
+
+use super::*;
+use crate::engine::docker::settings::tests as settings;
+use crate::engine::{CallId, now};
+use crate::pool::{Bounds, Class, Wanted};
+
+struct Case {
+    _folder: tempfile::TempDir,
+    state: PathBuf,
+    pool: Pool,
+}
+
+fn case() -> Case {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_owned();
+    let pool = Pool::new(&state);
+    Case { _folder: folder, pool, state }
+}
+
+fn bounds(size: usize) -> config::Pool {
+    config::Pool { size, ttl: Duration::from_secs(600), memory: 1 << 30 }
+}
+
+/// What calls of a project ask for, under a policy of this digest.
+struct Asked<'a> {
+    project: &'a str,
+    digest: &'a str,
+    own: usize,
+    whole: usize,
+}
+
+impl Case {
+    fn order(&self, asked: &Asked<'_>) -> Order {
+        let mut plan = settings::plan(Isolation::Strict);
+        plan.workspace = asked.project.into();
+        plan.mounts[0].target = asked.project.into();
+        let wanted = Wanted {
+            plan: &plan,
+            engine: "e",
+            policy: "p",
+            within: &[],
+            policy_digest: asked.digest,
+            project: Path::new(asked.project),
+            class: Class::Read,
+            prestart: None,
+        };
+        let bounds = Bounds { own: bounds(asked.own), whole: bounds(asked.whole) };
+        Order::new(&wanted, &self.state, bounds).unwrap()
+    }
+
+    fn reserve(&self, order: &Order) -> Reserved {
+        self.pool.reserve(order, trace(order)).unwrap()
+    }
+
+    /// One more waits; what was given up for it.
+    fn add(&self, order: &Order) -> Vec<Held> {
+        let Reserved { place, given_up } = self.reserve(order);
+        let place = place.expect("room");
+        let entry = entry(order, place.held.trace());
+        assert!(self.pool.publish(place, &entry).unwrap().is_none());
+        given_up
+    }
+
+    fn of(&self, project: &str) -> usize {
+        let entries = self.pool.entries();
+        entries.iter().filter(|entry| entry.project == Path::new(project)).count()
+    }
+}
+
+fn trace(order: &Order) -> Trace {
+    Trace {
+        label: CallId::fresh().unwrap().to_string(),
+        endpoint: "unix:///nowhere".to_owned(),
+        cost: order.cost(),
+        project: order.project.clone(),
+        expires: now() + order.bounds.own.ttl,
+    }
+}
+
+fn entry(order: &Order, trace: &Trace) -> Entry {
+    Entry {
+        sandbox: "s".to_owned(),
+        label: trace.label.clone(),
+        endpoint: trace.endpoint.clone(),
+        key: order.key.clone(),
+        lane: order.lane.clone(),
+        class: order.class,
+        policy: order.policy.clone(),
+        within: order.within.clone(),
+        policy_digest: order.policy_digest.clone(),
+        project: order.project.clone(),
+        cost: trace.cost,
+        workspace: order.workspace.clone(),
+        image_digest: String::new(),
+        made: now(),
+        expires: trace.expires,
+        deadline: trace.expires + Duration::from_secs(600),
+    }
+}
+
+#[test]
+fn a_projects_own_bound_costs_no_other_project() {
+    let case = case();
+    let other = case.order(&Asked { project: "/other", digest: "d", own: 4, whole: 4 });
+    case.add(&other);
+    case.add(&other);
+    let small = case.order(&Asked { project: "/small", digest: "d", own: 1, whole: 4 });
+    assert!(case.add(&small).is_empty());
+    assert!(case.reserve(&small).place.is_none(), "one is all it wants");
+    assert_eq!((case.of("/other"), case.of("/small")), (2, 1));
+    // What the user or the managed layer says bounds everybody.
+    let full = case.order(&Asked { project: "/small", digest: "d", own: 3, whole: 3 });
+    assert_eq!(case.add(&full).len(), 1, "the oldest of the other project");
+    assert_eq!((case.of("/other"), case.of("/small")), (1, 2));
+}
+
+#[test]
+fn what_is_too_much_is_given_up_and_everything_at_nothing() {
+    let case = case();
+    let asked = |own, whole| Asked { project: "/w", digest: "d", own, whole };
+    for _ in 0..3 {
+        case.add(&case.order(&asked(4, 4)));
+    }
+    let fewer = case.reserve(&case.order(&asked(1, 4)));
+    assert!(fewer.place.is_none());
+    assert_eq!((fewer.given_up.len(), case.of("/w")), (2, 1));
+    case.add(&case.order(&Asked { project: "/other", digest: "d", own: 4, whole: 4 }));
+    drop(fewer.given_up);
+    let none = case.reserve(&case.order(&asked(0, 4)));
+    assert!(none.place.is_none());
+    assert_eq!((case.of("/w"), case.of("/other")), (0, 1), "only its own");
+    case.reserve(&case.order(&asked(0, 0)));
+    assert!(case.pool.is_empty(), "the user has turned it off");
+}
+
+#[test]
+fn a_changed_policy_ends_what_waited_under_it() {
+    let case = case();
+    let asked = |project, digest| Asked { project, digest, own: 8, whole: 8 };
+    case.add(&case.order(&asked("/w", "before")));
+    case.add(&case.order(&asked("/other", "before")));
+    assert_eq!(case.add(&case.order(&asked("/w", "after"))).len(), 1);
+    assert_eq!((case.of("/w"), case.of("/other")), (1, 1));
+    assert_eq!(case.pool.entries().last().unwrap().policy_digest, "after");
+}
+
+#[test]
+fn what_the_dead_had_in_their_hands_is_found_and_the_living_keep_theirs() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    case.add(&order);
+    case.add(&order);
+    let wall = Duration::from_secs(10);
+    let claimed = order.claim(wall).unwrap();
+    let making = case.reserve(&order).place.unwrap();
+    assert!(case.pool.left_over().unwrap().is_empty(), "both live");
+    assert_eq!(case.pool.being_made().unwrap(), 1);
+    // The kernel drops their locks.
+    let mut labels = vec![claimed.entry.label.clone(), making.held.trace().label.clone()];
+    drop((claimed, making));
+    assert_eq!(case.pool.being_made().unwrap(), 0);
+    let found = case.pool.left_over().unwrap();
+    let mut left: Vec<String> = found.iter().map(|held| held.trace().label.clone()).collect();
+    labels.sort();
+    left.sort();
+    assert_eq!(left, labels);
+    assert!(case.pool.left_over().unwrap().is_empty(), "they are in our hands now");
+    // What cannot be ended is found again; what is gone is not.
+    found.into_iter().for_each(Held::put_back);
+    let found = case.reserve(&order).given_up;
+    assert_eq!(found.len(), 2);
+    found.into_iter().for_each(Held::over);
+    assert_eq!(case.pool.entries().len(), 1);
+    assert!(
+        case.pool.left_over().unwrap().iter().all(|held| !labels.contains(&held.trace().label))
+    );
+}
+
+#[test]
+fn what_cannot_be_drained_waits_again() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    case.add(&order);
+    let making = case.reserve(&order).place.unwrap();
+    let held = case.pool.drain().unwrap();
+    assert_eq!((held.len(), case.pool.entries().len()), (1, 0));
+    held.into_iter().for_each(Held::put_back);
+    assert_eq!(case.pool.entries().len(), 1);
+    let entry = entry(&order, making.held.trace());
+    assert!(case.pool.publish(making, &entry).unwrap().is_some(), "it was being made meanwhile");
+}
+
+#[test]
+fn an_entry_leads_to_no_file_but_its_own() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    case.add(&order);
+    let mut forged = case.pool.entries().remove(0);
+    forged.label = "../../elsewhere".to_owned();
+    let text = serde_json::to_vec(&forged).unwrap();
+    let name = format!("{}.x.waiting", order.key.as_str());
+    std::fs::write(case.state.join("pool").join(name), text).unwrap();
+    assert_eq!(case.pool.entries().len(), 1);
+}
