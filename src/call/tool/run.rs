@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
 use super::consent::{Consent, ask, asker, give_back};
-use super::error::ToolCallError;
 use super::exec::ToolExec;
 use super::foreseen::{denied, foresee};
 use super::ourselves::run_here;

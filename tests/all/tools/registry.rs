@@ -97,7 +97,7 @@ fn custom_tools_can_be_left_out() {
     write_yaml(&home, "mine", "", CODE);
     fs::write(home.path("config/runner/config.yml"), "autoLoadCustomTools: false\n").unwrap();
     assert_eq!(row(&list(&home), "mine"), &Value::Null);
-    let (result, ran) = call(&home, "mine", &[]);
+    let (result, ran) = run(&home, "mine");
     assert_eq!((told(&result).2, ran.code), ("tool_not_found", Some(2)), "{result}");
     let hint = result["error"]["suggestion"].as_str().unwrap();
     assert!(hint.contains("`autoLoadCustomTools`") && hint.contains("config.yml:1"), "{hint}");
