@@ -21,7 +21,7 @@ fn ends(text: &str) -> &'static str {
 fn deep_nesting() {
     for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("!", ""), ("()=>", "")] {
         let text =
-            format!("export const execute = {}1{}", open.repeat(400_000), close.repeat(400_000));
+            format!("export const execute = {}1{}", open.repeat(1_000_000), close.repeat(1_000_000));
         assert_eq!(ends(&text), "compiler_depth", "{open}");
     }
 }
