@@ -433,9 +433,10 @@ fn a_timeout_names_the_limit_that_was_met() {
     assert!(hint.contains("the tool's own `timeout`"), "{hint}");
     let (_, hint) = ended("sleeps", &["--policy", "brief"]);
     assert!(hint.contains("`limits.wall` of the policy `brief`"), "{hint}");
+    // After the line of every configuration here, and the pool.
     configure(&home, "pool: { size: 0 }\nmaxExecutionTime: 3s\n");
     let (_, hint) = ended("sleeps", &writes);
-    assert!(hint.contains("`maxExecutionTime`") && hint.contains("config.yml:2"), "{hint}");
+    assert!(hint.contains("`maxExecutionTime`") && hint.contains("config.yml:3"), "{hint}");
     configure(&home, "pool: { size: 0 }\nlimits: { totalTime: 4s }\n");
     let (code, hint) = ended("sleeps", &writes);
     assert!(code == "total_time_exceeded" && hint.contains("limits.totalTime"), "{code} {hint}");
