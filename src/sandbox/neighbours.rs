@@ -230,16 +230,22 @@ fn needs(plan: &SandboxPlan) -> Vec<&Path> {
             |target: &PathBuf| *target != mount.target && target.starts_with(&mount.target);
         !inside || targets().any(nested)
     };
-    let foreign = |mount: &&Mount| !matches!(mount.role, MountRole::System | MountRole::Toolchain);
-    plan.mounts.iter().filter(foreign).filter(leads).map(|mount| mount.source.as_path()).collect()
+    changeable(plan).filter(leads).map(|mount| mount.source.as_path()).collect()
+}
+
+/// The mounts of what calls can change: the workspace and git's folders. Nobody writes the host's programs.
+fn changeable(plan: &SandboxPlan) -> impl Iterator<Item = &Mount> {
+    let programs = |role| matches!(role, MountRole::System | MountRole::Toolchain);
+    plan.mounts.iter().filter(move |mount| !programs(mount.role))
 }
 
 /// Looks whether each source and each hidden thing is still what was planned, without following any link.
 fn as_planned(plan: &SandboxPlan) -> Result<(), RunError> {
-    let workspace =
-        |mount: &&Mount| !matches!(mount.role, MountRole::System | MountRole::Toolchain);
-    let sources = plan.mounts.iter().filter(workspace).map(|mount| (&mount.source, mount.identity));
-    let hidden = plan.masks.iter().map(|mask| (&mask.target, mask.hides));
+    let sources = changeable(plan).map(|mount| (&mount.source, mount.identity));
+    // What is hidden in a toolchain may be reached through the caller's own links, and nobody in a sandbox moves it.
+    let here = |target: &Path| changeable(plan).any(|mount| target.starts_with(&mount.target));
+    let masks = plan.masks.iter().filter(|mask| here(&mask.target));
+    let hidden = masks.map(|mask| (&mask.target, mask.hides));
     for (path, identity) in sources.chain(hidden) {
         if identity != Identity::UNMADE && found(path).ok() != Some(identity) {
             let why = "something else is there than was planned";

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -127,12 +127,7 @@ impl Home {
 
     /// The same, where somebody thinks for a while before typing.
     pub fn at_terminal_after(&self, line: &str, input: &str, pause: Duration) -> Ran {
-        let mut command = Command::new("script");
-        let line = format!("'{}' {line}", env!("CARGO_BIN_EXE_runner"));
-        command.args(["-q", "-e", "-c", &line, "/dev/null"]);
-        self.surround(&mut command);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
+        let mut child = self.terminal(line);
         let mut typing = child.stdin.take().expect("a pipe");
         // What is typed before a question is no answer to it, so it is typed until there is an end. The pipe
         // stays open as long: closing it would be an end of input.
@@ -153,14 +148,18 @@ impl Home {
         Ran::from(output)
     }
 
-    /// The same, where something happens after the question was shown and before it is answered.
-    pub fn at_terminal_meanwhile(&self, line: &str, meanwhile: impl FnOnce(), input: &str) -> Ran {
+    /// The program at a terminal, with pipes to type into and to read from.
+    fn terminal(&self, line: &str) -> Child {
         let mut command = Command::new("script");
         let line = format!("'{}' {line}", env!("CARGO_BIN_EXE_runner"));
         command.args(["-q", "-e", "-c", &line, "/dev/null"]);
         self.surround(&mut command);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts")
+    }
+
+    /// The same, where something happens after the question was shown and before it is answered.
+    pub fn at_terminal_meanwhile(&self, line: &str, meanwhile: impl FnOnce(), input: &str) -> Ran {
+        let mut child = self.terminal(line);
         let (mut typing, mut shown) =
             (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
         let (mut out, mut byte) = (Vec::new(), [0]);

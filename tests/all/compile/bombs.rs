@@ -20,8 +20,11 @@ fn ends(text: &str) -> &'static str {
 #[test]
 fn deep_nesting() {
     for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("!", ""), ("()=>", "")] {
-        let text =
-            format!("export const execute = {}1{}", open.repeat(1_000_000), close.repeat(1_000_000));
+        let text = format!(
+            "export const execute = {}1{}",
+            open.repeat(1_000_000),
+            close.repeat(1_000_000)
+        );
         assert_eq!(ends(&text), "compiler_depth", "{open}");
     }
 }
