@@ -13,6 +13,7 @@ use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::error::{Error, Failure, Retry};
 use crate::exit::{Ending, Status};
+use crate::sandbox::farewell::Farewell;
 use crate::sandbox::kept::Kept;
 use crate::sandbox::outcome::{CancelCause, Outcome, Phases, Verdict};
 use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
@@ -50,6 +51,9 @@ pub struct CallResult {
     /// For the process.
     #[serde(skip)]
     pub ending: Ending,
+    /// Its sandbox, to be let go of once this was told.
+    #[serde(skip)]
+    pub farewell: Option<Farewell>,
 }
 
 /// One kept output stream. Its keys carry the stream's name.

@@ -247,6 +247,7 @@ fn refused(
         metadata: Value::Null,
         explanation: Some(explanation),
         ending,
+        farewell: None,
     })
 }
 
@@ -358,6 +359,7 @@ async fn in_sandbox(
         stderr: stream("stderr", outcome.stderr, keeps_err),
         explanation: None,
         ending,
+        farewell: outcome.farewell,
     };
     clock(decided, wall).blame(&mut result, wall);
     Ok(result)

@@ -34,6 +34,10 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// The same for a call that was ended.
 pub const DRAIN_STOPPED: Duration = Duration::from_secs(1);
 
+/// How long the host may take to let go of a sandbox in which nothing runs any more. Its end costs processor time that
+/// the host has better use for while somebody waits for the answer.
+const LET_GO: Duration = Duration::from_secs(1);
+
 /// A call from `Start` to `Exit`.
 pub struct Call<'a> {
     link: &'a mut Link,
@@ -300,7 +304,8 @@ impl<'a> Call<'a> {
         self.bury()?;
         let exit = self.account();
         self.link.send(&GuestMessage::Exit(exit))?;
-        self.link.flush(until.max(Instant::now() + DRAIN_STOPPED))
+        self.link.flush(until.max(Instant::now() + DRAIN_STOPPED))?;
+        self.link.hear_out(Instant::now() + LET_GO)
     }
 
     /// Waits until every killed process is dead: the host must be able to rely on it that after the

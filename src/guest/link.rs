@@ -146,6 +146,23 @@ impl Link {
         Ok(())
     }
 
+    /// Waits until the host has nothing more to say, or the deadline; nobody listens any more.
+    pub fn hear_out(&mut self, deadline: Instant) -> Result<(), LinkError> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            sys::poll(&mut [Poll::read(self.input())], left)?;
+            match self.input.read(&mut self.buffer) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if retry(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Writes everything that waits, or gives up at the deadline.
     pub fn flush(&mut self, deadline: Instant) -> Result<(), LinkError> {
         loop {

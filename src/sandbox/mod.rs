@@ -10,6 +10,7 @@ mod binding;
 pub mod cancel;
 pub mod claims;
 pub(crate) mod container_limits;
+pub mod farewell;
 pub mod folders;
 pub mod gitdirs;
 pub mod grants;

@@ -25,13 +25,14 @@ use std::time::Duration;
 use runner_policy::limits::Limit;
 use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, Programs, Seen, Usage, WireError};
 
+use super::farewell::Farewell;
 use super::kept::Kept;
 use crate::engine::EngineError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
 /// A call that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Outcome {
     /// How.
     pub verdict: Verdict,
@@ -55,6 +56,8 @@ pub struct Outcome {
     pub waited: Option<Duration>,
     /// How many that waited were tried before, and given up.
     pub discarded: usize,
+    /// Its sandbox, to be let go of.
+    pub farewell: Option<Farewell>,
 }
 
 /// How a call ended.

@@ -157,6 +157,8 @@ pub struct Pumped {
     pub stderr: Kept,
     /// When the end was known.
     pub ended: Instant,
+    /// The wire to the guest, which waits for its end; `None` if it did not tell its own.
+    pub wire: Option<Wire>,
 }
 
 /// The streams of a call and how long it may take.
@@ -292,8 +294,8 @@ pub async fn pump(
         }
     }
     let ended = Instant::now();
-    // The guest and its sandbox end when this closes.
-    drop(wire);
+    // A guest that did not tell its end has it now.
+    let wire = exit.is_some().then_some(wire);
     while out.busy() || err.busy() || said.busy() {
         tokio::select! {
             result = out.write(), if out.busy() => { out.wrote(result); }
@@ -304,7 +306,7 @@ pub async fn pump(
             _ = cancel.asked() => break,
         }
     }
-    Ok(Pumped { exit, cancelled, no_room, stdout: out.kept, stderr: err.kept, ended })
+    Ok(Pumped { exit, cancelled, no_room, stdout: out.kept, stderr: err.kept, ended, wire })
 }
 
 /// The output on a channel.

@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use super::cancel::Cancel;
 pub use super::identity::Expectation;
+use super::farewell::Farewell;
 use super::kept::Kept;
 use super::neighbours::{Held, Neighbours};
 use super::order::order;
@@ -361,7 +362,7 @@ impl Proved {
             }
             Err(error) => Err(RunError::from(error)),
         };
-        // The guest works now, and ends with us; its watchdog may take the time to start.
+        // The guest works now, and ends with us; no call goes on without its watchdog.
         let watched = sent.and_then(|()| {
             watchdog.awake().map_err(|source| RunError::Local { operation: WATCH, source })
         });
@@ -381,12 +382,14 @@ impl Proved {
             (None, Some(cause)) => Verdict::Cancelled(cause),
             (None, None) => Verdict::Timeout,
         };
-        if pumped.exit.is_some() {
-            watchdog.ended();
-        } else {
-            // The guest does not answer: it is not trusted to end itself either.
-            let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
-        }
+        let farewell = match pumped.wire {
+            Some(wire) => Some(Farewell::new(wire, watchdog)),
+            None => {
+                // The guest does not answer: it is not trusted to end itself either.
+                let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
+                None
+            }
+        };
         let (hits, programs, usage) = match pumped.exit {
             Some(exit) => (exit.hits, Some(exit.programs), Some(exit.usage)),
             None => (Vec::new(), None, None),
@@ -403,6 +406,7 @@ impl Proved {
             seen: Some(seen),
             waited,
             discarded,
+            farewell,
         })
     }
 }
@@ -422,6 +426,7 @@ impl Outcome {
             seen: None,
             waited: None,
             discarded: 0,
+            farewell: None,
         }
     }
 }

@@ -85,7 +85,12 @@ pub(super) async fn wake(
     // From here on it is this call's to end.
     watchdog.took(&entry.label);
     let claimed_at = Instant::now();
-    let why = match timeout(WAKE_WAIT, answer(engine.as_ref(), plan, &id)).await {
+    // The watchdog starts while engine and guest are asked. If it cannot, the call finds out before it goes on.
+    let (answered, _) = tokio::join!(
+        timeout(WAKE_WAIT, answer(engine.as_ref(), plan, &id)),
+        async { watchdog.awake() },
+    );
+    let why = match answered {
         Ok(Ok((wire, seen, mut phases))) => {
             // Its guest ends with us from here on, or with the watchdog's help.
             held.over();

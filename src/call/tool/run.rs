@@ -302,8 +302,9 @@ pub(super) fn result(
     };
     let mut judged = judge(within.verdict(), served, within.limits(), words);
     judged = redacted(checked(prepared, judged), redactor);
-    let streams = if keeps { within.streams() } else { [None, None] };
-    assemble(id, prepared, judged, metadata, streams)
+    let (streams, farewell) = within.rest();
+    let streams = if keeps { streams } else { [None, None] };
+    CallResult { farewell, ..assemble(id, prepared, judged, metadata, streams) }
 }
 
 /// Hides secrets in what went wrong.
@@ -351,6 +352,7 @@ pub(super) fn assemble(
         metadata,
         explanation: None,
         ending: judged.ending,
+        farewell: None,
     }
 }
 

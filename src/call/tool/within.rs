@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::broker::Served;
 use crate::call::result::{Stream, metadata};
+use crate::sandbox::farewell::Farewell;
 use crate::sandbox::outcome::{Outcome, Verdict};
 use crate::sandbox::plan::SandboxPlan;
 
@@ -65,14 +66,15 @@ impl Within {
         }
     }
 
-    /// What it printed. A built-in tool prints nothing.
-    pub(super) fn streams(self) -> [Option<Stream>; 2] {
+    /// What it printed, and what is left of it. A built-in tool prints nothing, and leaves nothing.
+    pub(super) fn rest(self) -> ([Option<Stream>; 2], Option<Farewell>) {
         match self {
             Self::Sandbox { outcome, .. } => {
-                let Outcome { stdout, stderr, .. } = *outcome;
-                [Some(Stream::new("stdout", stdout)), Some(Stream::new("stderr", stderr))]
+                let Outcome { stdout, stderr, farewell, .. } = *outcome;
+                let streams = [("stdout", stdout), ("stderr", stderr)];
+                (streams.map(|(name, kept)| Some(Stream::new(name, kept))), farewell)
             }
-            Self::Ourselves { .. } => [None, None],
+            Self::Ourselves { .. } => ([None, None], None),
         }
     }
 }

@@ -29,8 +29,8 @@ enum State {
     Awake(UnixStream),
     /// It is started when it is needed, and is told these words then.
     Asleep(Box<Command>, Vec<u8>),
-    /// It could not be started.
-    Missing,
+    /// It could not be started, for this reason.
+    Missing(io::ErrorKind),
 }
 
 impl Watchdog {
@@ -50,9 +50,9 @@ impl Watchdog {
         Ok(watchdog)
     }
 
-    /// One that is started by [`awake`](Self::awake): before anything is made, or, for a sandbox that waited, once the
-    /// command was sent. Until then such a sandbox ends itself if we die: its guest sees the end of its input, or its
-    /// time to live. Starting a process costs a millisecond, which a call can spend while its command runs.
+    /// One that is started by [`awake`](Self::awake): before anything is made, or, for a sandbox that waited, while the
+    /// engine and the guest are asked for it. Until then such a sandbox ends itself if we die: its guest sees the end of
+    /// its input, or its time to live. Starting a process costs a millisecond, which a call can spend while it waits.
     #[must_use]
     pub fn later(program: &Path, endpoint: &str, call: &CallId, ledger: Option<&Path>) -> Self {
         let mut command = Command::new(program);
@@ -77,16 +77,23 @@ impl Watchdog {
     /// # Errors
     /// It cannot be started; then what it should watch must end.
     pub fn awake(&mut self) -> io::Result<()> {
-        match std::mem::replace(&mut self.state, State::Missing) {
-            State::Awake(socket) => self.state = State::Awake(socket),
-            State::Asleep(mut command, words) => {
-                let (socket, theirs) = UnixStream::pair()?;
-                // Its end is not awaited: it outlives us.
-                let _child = command.stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
-                send(&socket, &words, None)?;
-                self.state = State::Awake(socket);
+        let (command, words) = match &mut self.state {
+            State::Awake(_) => return Ok(()),
+            State::Missing(why) => return Err((*why).into()),
+            State::Asleep(command, words) => (command, words),
+        };
+        let started = UnixStream::pair().and_then(|(socket, theirs)| {
+            // Its end is not awaited: it outlives us.
+            let _child = command.stdin(Stdio::from(OwnedFd::from(theirs))).spawn()?;
+            send(&socket, words, None)?;
+            Ok(socket)
+        });
+        match started {
+            Ok(socket) => self.state = State::Awake(socket),
+            Err(error) => {
+                self.state = State::Missing(error.kind());
+                return Err(error);
             }
-            State::Missing => return Err(io::ErrorKind::NotFound.into()),
         }
         Ok(())
     }
@@ -117,8 +124,8 @@ impl Watchdog {
         self.say(&Word::Settle(state.to_owned()));
     }
 
-    /// Says that the guest told its end and the sandbox is about to be gone.
-    pub fn ended(mut self) {
+    /// Says that the guest told its end. The sandbox ends, and the next is made, when this end of the watchdog is closed.
+    pub fn ended(&mut self) {
         self.say(&Word::Ended);
     }
 
@@ -135,7 +142,7 @@ impl Watchdog {
                 let _ = send(socket, &text, line.map(Line::as_fd));
             }
             State::Asleep(_, words) => words.extend(text),
-            State::Missing => {}
+            State::Missing(_) => {}
         }
     }
 }

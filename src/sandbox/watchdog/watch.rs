@@ -5,11 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::bury::bury;
-use super::words::{Word, Words};
+use super::words::{Next, Word, Words};
 use crate::engine::{CallId, Docker};
 use crate::pool::{Order, refill};
 use crate::sandbox::claims;
@@ -18,7 +17,7 @@ use crate::store::Store;
 /// The first argument of a watchdog: not an option that a person would type.
 pub(super) const ARGUMENT: &str = "--internal-watchdog";
 
-/// How long a refill waits for the call's end: making a sandbox costs more than most calls, and would slow them.
+/// How long a refill waits for the host's end: making a sandbox costs more than most calls, and would slow them.
 const REFILL_AFTER: Duration = Duration::from_millis(500);
 
 /// The whole life of a watchdog, if these are the words of one.
@@ -74,25 +73,19 @@ impl Heard {
     }
 }
 
+/// It starts beside a call that is about to run, so it does next to nothing until the host is gone.
 fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let words = listen();
+    let mut words = Words::of(io::stdin());
     let mut heard = Heard::of(call);
-    // Until the host is gone: every word, and a refill once it is time for it.
     loop {
-        let left = heard.order.as_ref().map(|(_, since)| {
-            if heard.ended { Duration::ZERO } else { REFILL_AFTER.saturating_sub(since.elapsed()) }
-        });
-        let word = match left {
-            Some(left) => words.recv_timeout(left),
-            None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match word {
-            Ok((word, with)) => heard.take(word, with),
-            Err(RecvTimeoutError::Timeout) => make(&runtime, endpoint, &mut heard),
-            Err(RecvTimeoutError::Disconnected) => break,
+        let left = heard.order.as_ref().map(|(_, since)| REFILL_AFTER.saturating_sub(since.elapsed()));
+        match words.next(left) {
+            Next::Word(word, with) => heard.take(word, with),
+            Next::Nothing => make(&event_loop()?, endpoint, &mut heard),
+            Next::Over => break,
         }
     }
+    let runtime = event_loop()?;
     if heard.ended {
         make(&runtime, endpoint, &mut heard);
     }
@@ -104,17 +97,8 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> 
     ledger.map_or(Ok(()), claims::clean)
 }
 
-/// The host's words as they come; the channel closes when the host is gone.
-fn listen() -> Receiver<(Word, Option<OwnedFd>)> {
-    let (sender, words) = channel();
-    std::thread::spawn(move || {
-        for word in Words::of(io::stdin()) {
-            if sender.send(word).is_err() {
-                break;
-            }
-        }
-    });
-    words
+fn event_loop() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 /// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.

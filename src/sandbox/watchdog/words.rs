@@ -6,8 +6,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -49,7 +51,18 @@ pub(super) fn send(
     (&*socket).write_all(line.get(sent..).unwrap_or_default())
 }
 
-/// The words as they come, with what came with them; over when the host is gone.
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A word, with what came with it.
+    Word(Word, Option<OwnedFd>),
+    /// Nothing, in the time that there was.
+    Nothing,
+    /// Nothing more: the host is gone.
+    Over,
+}
+
+/// The words as they come.
 pub(super) struct Words<S> {
     socket: S,
     /// Read, and not yet a whole line.
@@ -81,27 +94,42 @@ impl<S: AsFd> Words<S> {
         self.bytes.extend(piece.get(..read.bytes).unwrap_or_default());
         Ok(read.bytes > 0)
     }
-}
 
-impl<S: AsFd> Iterator for Words<S> {
-    type Item = (Word, Option<OwnedFd>);
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next word, awaited for this long; `None` is for ever.
+    pub(super) fn next(&mut self, wait: Option<Duration>) -> Next {
+        let until = wait.map(|wait| Instant::now() + wait);
         let end = loop {
-            match self.bytes.iter().position(|byte| *byte == b'\n') {
-                Some(end) => break end,
-                None if self.read().ok()? => {}
-                None => return None,
+            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+                break end;
+            }
+            match self.comes(until) {
+                Ok(true) => {}
+                Ok(false) => return Next::Nothing,
+                Err(_) => return Next::Over,
+            }
+            if !self.read().unwrap_or(false) {
+                return Next::Over;
             }
         };
         // Both ends are one program: what cannot be read was cut off by a death.
-        let word = serde_json::from_slice(self.bytes.get(..end)?).ok()?;
+        let line = self.bytes.get(..end).unwrap_or_default();
+        let Ok(word) = serde_json::from_slice(line) else { return Next::Over };
         self.bytes.drain(..=end);
         let with = match word {
             Word::Asked => self.descriptors.pop_front(),
             _ => None,
         };
-        Some((word, with))
+        Next::Word(word, with)
+    }
+
+    /// Whether something comes until then.
+    fn comes(&self, until: Option<Instant>) -> io::Result<bool> {
+        let ready = retry_on_intr(|| {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            poll(&mut [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)], left.as_ref())
+        })?;
+        Ok(ready > 0)
     }
 }
 
@@ -121,7 +149,11 @@ mod tests {
             send(&host, long.as_bytes(), None).unwrap();
             send(&host, b"\"asked\"\n\"ended\"\n\"cut o", Some(connection.as_fd())).unwrap();
         });
-        let words: Vec<_> = Words::of(watchdog).collect();
+        let mut heard = Words::of(watchdog);
+        let mut words = Vec::new();
+        while let Next::Word(word, with) = heard.next(None) {
+            words.push((word, with));
+        }
         writer.join().unwrap();
         let shown: Vec<_> = words
             .iter()
@@ -133,5 +165,16 @@ mod tests {
         // The copy is all that is left of the host's end.
         drop(words);
         assert_eq!(daemon.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn nothing_is_told_from_the_end() {
+        let (host, watchdog) = UnixStream::pair().unwrap();
+        let mut heard = Words::of(watchdog);
+        assert!(matches!(heard.next(Some(Duration::from_millis(5))), Next::Nothing));
+        send(&host, b"\"ended\"\n", None).unwrap();
+        assert!(matches!(heard.next(Some(Duration::ZERO)), Next::Word(Word::Ended, None)));
+        drop(host);
+        assert!(matches!(heard.next(Some(Duration::from_secs(60))), Next::Over));
     }
 }
