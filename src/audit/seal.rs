@@ -17,6 +17,7 @@
 //! Trust boundary: whoever can read the key can sign anything, so this shows edits by anyone who cannot,
 //! and not by the caller's own account or root.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -44,6 +45,8 @@ pub(super) type Public = [u8; 32];
 pub(super) struct Seal {
     key: Ed25519KeyPair,
     folder: PathBuf,
+    /// The head's line that was found good last, or written by us: it need not be proved again.
+    proved: RefCell<Option<(Vec<u8>, Stretch, Public)>>,
 }
 
 /// What the head's file says.
@@ -112,7 +115,7 @@ impl Seal {
     fn of(seed: &[u8; 32], folder: &Path) -> Result<Self, StoreError> {
         let key = Ed25519KeyPair::from_seed_unchecked(seed)
             .map_err(|error| StoreError::Seal("use", folder.join(KEY), error.to_string()))?;
-        Ok(Self { key, folder: folder.to_owned() })
+        Ok(Self { key, folder: folder.to_owned(), proved: RefCell::default() })
     }
 
     fn make(folder: &Path) -> Result<Self, StoreError> {
@@ -145,7 +148,22 @@ impl Seal {
 
     /// The head as it is now.
     pub(super) fn head(&self) -> Result<Head, StoreError> {
-        head(&self.folder)
+        look(&self.folder, |file| self.read(file))
+    }
+
+    /// Reads a head; what was proved before is compared only.
+    fn read(&self, file: &File) -> io::Result<Head> {
+        let line = line(file)?;
+        if let Some((known, stretch, public)) = &*self.proved.borrow()
+            && *known == line
+        {
+            return Ok(Head::Signed(*stretch, *public));
+        }
+        let found = judge(&line);
+        if let Head::Signed(stretch, public) = found {
+            self.proved.replace(Some((line, stretch, public)));
+        }
+        Ok(found)
     }
 
     /// Brings the head up to date, unless a later writer has done so.
@@ -154,7 +172,7 @@ impl Seal {
         let write = || {
             let file = crate::sys::shared_file(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            match read(&file)? {
+            match self.read(&file)? {
                 Head::Signed(newest, public)
                     if known == Known::Follows
                         && public == self.public()
@@ -163,6 +181,7 @@ impl Seal {
                     let line = self.line(stretch);
                     file.write_all_at(line.as_bytes(), 0)?;
                     file.set_len(line.len() as u64)?;
+                    self.proved.replace(Some((line.into_bytes(), stretch, self.public())));
                 }
             }
             Ok(())
@@ -181,6 +200,10 @@ impl Seal {
 
 /// The head in `folder` as it is now, for whoever has no key.
 pub(super) fn head(folder: &Path) -> Result<Head, StoreError> {
+    look(folder, |file| Ok(judge(&line(file)?)))
+}
+
+fn look(folder: &Path, read: impl Fn(&File) -> io::Result<Head>) -> Result<Head, StoreError> {
     let path = folder.join(HEAD);
     let look = || {
         let file = File::open(&path)?;
@@ -199,14 +222,20 @@ pub(super) fn vouches(public: &Public, stretch: Stretch, signature: &[u8]) -> bo
     key.verify(&stretch.message(Purpose::Records), signature).is_ok()
 }
 
-fn read(file: &File) -> io::Result<Head> {
-    let mut bytes = [0; SECTOR];
+/// What stands in the head's file.
+fn line(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; SECTOR];
     let length = file.read_at(&mut bytes, 0)?;
-    if length == 0 {
-        return Ok(Head::Missing);
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+fn judge(line: &[u8]) -> Head {
+    if line.is_empty() {
+        return Head::Missing;
     }
-    let parsed = std::str::from_utf8(&bytes[..length]).ok().and_then(parse);
-    Ok(parsed.map_or(Head::Broken, |(stretch, public)| Head::Signed(stretch, public)))
+    let parsed = std::str::from_utf8(line).ok().and_then(parse);
+    parsed.map_or(Head::Broken, |(stretch, public)| Head::Signed(stretch, public))
 }
 
 fn parse(text: &str) -> Option<(Stretch, Public)> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
@@ -24,17 +25,18 @@ use crate::sandbox::user::UserMapping;
 use crate::sandbox::workspace::{Owner, Workspace};
 
 /// What a plan is made for.
-pub(super) struct Setting<'a> {
+#[derive(Clone)]
+pub(super) struct Setting {
     /// The policy that decided.
-    pub policy: &'a Effective,
+    pub policy: Arc<Effective>,
     /// The workspace.
-    pub workspace: &'a Workspace,
+    pub workspace: Arc<Workspace>,
     /// Where our own files are.
-    pub places: &'a Places,
+    pub places: Places,
     /// The configuration.
-    pub config: &'a Config,
+    pub config: Arc<Config>,
     /// The image, instead of the policy's.
-    pub image: Option<&'a str>,
+    pub image: Option<String>,
     /// The figures in force.
     pub limits: Limits,
     /// Where the decision lets it run.
@@ -45,6 +47,13 @@ pub(super) struct Setting<'a> {
     pub writes: Writes,
     /// Whether it may run what is not known beforehand.
     pub code: Code,
+}
+
+impl Setting {
+    /// The image, by the name that somebody gave it.
+    pub(super) fn image(&self) -> &str {
+        self.image.as_deref().unwrap_or_else(|| self.policy.image())
+    }
 }
 
 /// The caller's own folder for what sandboxes are made from.
@@ -61,13 +70,13 @@ pub(super) fn neighbours(places: &Places) -> Result<Neighbours, CallError> {
     Ok(Neighbours::of(state(places)?))
 }
 
-/// Makes the plan.
+/// Makes the plan, in a thread of its own: engine and guest can be asked meanwhile.
 pub(super) async fn make_plan(
-    setting: &Setting<'_>,
+    setting: &Setting,
     engine: &dyn Engine,
     missing: Missing,
 ) -> Result<SandboxPlan, CallError> {
-    let policy = setting.policy;
+    let policy = setting.policy.as_ref();
     let engines = policy.engines();
     if !engines.contains(&engine.name()) {
         return Err(CallError::NoEngine {
@@ -85,7 +94,7 @@ pub(super) async fn make_plan(
         facts = engine.probe_anew().await?;
         runtime = strong(&facts.runtimes);
     }
-    let (image, image_facts) = match setting.image.unwrap_or(policy.image()) {
+    let (image, image_facts) = match setting.image() {
         "host" => (Image::Host, ImageFacts::default()),
         reference => {
             // From here on by its digest: what was looked at is what runs.
@@ -93,26 +102,46 @@ pub(super) async fn make_plan(
             (Image::Reference(prepared.image), prepared.facts)
         }
     };
+    let mapping = match facts.user_namespace {
+        UserNamespace::Host => UserMapping::Rootful,
+        UserNamespace::Rootless => UserMapping::Rootless,
+        UserNamespace::Remapped => UserMapping::Remapped,
+    };
+    let setting = setting.clone();
+    let planned = tokio::task::spawn_blocking(move || {
+        look(&setting, Known { image, image_facts, runtime, mapping }, missing)
+    });
+    let broken = || std::io::Error::other("the thread that makes it has died");
+    planned.await.map_err(|_| CallError::Local("plan a sandbox", broken()))?
+}
+
+/// What is known about the engine's side of a sandbox.
+struct Known {
+    image: Image,
+    image_facts: ImageFacts,
+    runtime: Option<Runtime>,
+    mapping: UserMapping,
+}
+
+/// Looks at the workspace and at this machine, and plans.
+fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan, CallError> {
+    let policy = setting.policy.as_ref();
     let lists = Lists::new(policy);
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let variable = |name: &str| std::env::var_os(name);
-    let materials = materials(setting.places)?;
+    let materials = materials(&setting.places)?;
     let memory = setting.places.state.as_ref().map(|state| state.join("walks"));
     let request = PlanRequest {
-        workspace: setting.workspace,
+        workspace: &setting.workspace,
         view: setting.view,
         grants: lists.grants(setting.writes, setting.code),
-        image,
-        image_facts,
-        runtime,
+        image: known.image,
+        image_facts: known.image_facts,
+        runtime: known.runtime,
         isolation: policy.isolation(),
         limits: setting.limits,
         env: environment(policy),
-        mapping: match facts.user_namespace {
-            UserNamespace::Host => UserMapping::Rootful,
-            UserNamespace::Rootless => UserMapping::Rootless,
-            UserNamespace::Remapped => UserMapping::Remapped,
-        },
+        mapping: known.mapping,
         caller: Owner {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
@@ -121,7 +150,7 @@ pub(super) async fn make_plan(
         variable: &variable,
         materials: &materials,
         memory: memory.as_deref(),
-        unscanned: &unscanned(setting.config),
+        unscanned: &unscanned(&setting.config),
         missing,
     };
     Ok(plan(&request)?)

@@ -91,7 +91,7 @@ pub struct Decided {
     /// As it was asked for.
     pub request: Request,
     /// Where it runs.
-    pub workspace: Workspace,
+    pub workspace: Arc<Workspace>,
     /// Where policies and records are.
     pub places: Places,
     /// The configuration.
@@ -136,6 +136,7 @@ impl Request {
             decide(&policy, &query)
         };
         let approval = Approval::None;
+        let workspace = Arc::new(workspace);
         Ok(Decided { request: self, workspace, places, config, policy, decision, approval })
     }
 

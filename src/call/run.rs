@@ -273,14 +273,14 @@ pub struct DryRun {
 }
 
 /// What a decided call's sandbox is planned for.
-pub(super) fn setting(decided: &Decided) -> Setting<'_> {
+pub(super) fn setting(decided: &Decided) -> Setting {
     let classes = decided.decision.grant.classes;
     Setting {
-        policy: &decided.policy,
-        workspace: &decided.workspace,
-        places: &decided.places,
-        config: &decided.config,
-        image: decided.request.image.as_deref(),
+        policy: Arc::clone(&decided.policy),
+        workspace: Arc::clone(&decided.workspace),
+        places: decided.places.clone(),
+        config: Arc::clone(&decided.config),
+        image: decided.request.image.clone(),
         limits: decided.limits(),
         place: decided.decision.grant.place,
         view: View::Workspace,
@@ -311,8 +311,12 @@ async fn in_sandbox(
     let (id, begun) = (starting.id().clone(), Instant::now());
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
-    let watchdog = supply::watchdog(&id, &setting, engine.as_ref(), pool)?;
-    let plan = make_plan(&setting, engine.as_ref(), Missing::Make).await?;
+    let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
+    let (plan, ()) = tokio::join!(
+        make_plan(&setting, engine.as_ref(), Missing::Make),
+        ahead.rouse(engine.as_ref()),
+    );
+    let plan = plan?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
     let planned = begun.elapsed();
     let (streams, [keeps_out, keeps_err]) = match output {
@@ -330,8 +334,7 @@ async fn in_sandbox(
         umask: 0o022,
         neighbours: neighbours(&decided.places)?,
     };
-    let outcome =
-        run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog).await;
+    let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
     // Folders that stayed empty go with the plan's claim on them.
     let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
         .iter()

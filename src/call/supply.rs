@@ -9,13 +9,14 @@ use super::error::CallError;
 use super::plan::{Setting, materials};
 use crate::config::Config;
 use crate::engine::{CallId, Engine};
-use crate::pool::{Bounds, Class, Order, Pool, Supply, Wanted};
+use crate::pool::{Bounds, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
+use crate::sandbox::ahead::Ahead;
 use crate::sandbox::claims;
 use crate::sandbox::grants::Writes;
 use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
 use crate::sandbox::run;
-use crate::sandbox::watchdog::Watchdog;
+use crate::sandbox::watchdog::{Vigil, Watchdog};
 
 /// Whether a call may use a sandbox that waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<Bounds> {
 }
 
 /// What a setting's sandboxes are for.
-fn class(setting: &Setting<'_>) -> Class {
+fn class(setting: &Setting) -> Class {
     match (setting.view, setting.writes) {
         (View::Program(_), _) => Class::Tool,
         (View::Workspace, Writes::Some) => Class::Write,
@@ -41,29 +42,51 @@ fn class(setting: &Setting<'_>) -> Class {
     }
 }
 
-/// A call's watchdog: started before a plan that makes folders, which must go with us; else when there is something
-/// to watch.
-pub(super) fn watchdog(
+/// What a call has before its plan. Its watchdog is started before a plan that makes folders, which must go with us;
+/// else when there is something to watch. A sandbox that was made for a call like this one is taken: more often than
+/// not it is the one that will be planned, and answers meanwhile.
+pub(super) fn ahead(
     id: &CallId,
-    setting: &Setting<'_>,
+    setting: &Setting,
     engine: &dyn Engine,
     pool: Option<Bounds>,
-) -> Result<Watchdog, CallError> {
+) -> Result<Ahead, CallError> {
     let ledger = keep(setting, pool)?;
     let program = run::this_program();
-    let mut watchdog = Watchdog::later(&program, engine.endpoint(), id, Some(&ledger));
+    let local = |error| CallError::Local("start the watchdog", error);
+    let mut watchdog =
+        Watchdog::later(&program, engine.endpoint(), id, Some(&ledger)).map_err(local)?;
     if let Some(state) = &setting.places.state {
         watchdog.settle(state);
     }
     if class(setting) == Class::Write {
-        watchdog.awake().map_err(|error| CallError::Local("start the watchdog", error))?;
+        watchdog.awake(Vigil::Now).map_err(local)?;
     }
-    Ok(watchdog)
+    let claimed = pool.filter(|bounds| !bounds.is_off()).and_then(|_| {
+        let pool = Pool::new(setting.places.state.as_deref()?);
+        pool.claim_guessed(&guess(setting, engine)?, run::life(&setting.limits))
+    });
+    Ok(Ahead::new(watchdog, claimed))
+}
+
+/// What is known of a call's sandbox before it is planned.
+fn guess(setting: &Setting, engine: &dyn Engine) -> Option<Guess> {
+    Guess::of(&GuessFacts {
+        endpoint: engine.endpoint(),
+        project: setting.workspace.root(),
+        policy_digest: &setting.policy.digest.to_hex(),
+        class: class(setting),
+        image: setting.image(),
+        runtime: setting.policy.runtime(),
+        limits: &setting.limits,
+        home: std::env::var_os("HOME"),
+        path: std::env::var_os("PATH"),
+    })
 }
 
 /// Lets folders that the plan makes be put away where a sandbox may wait with them; the ledger that they stand in.
-pub(super) fn keep(setting: &Setting<'_>, pool: Option<Bounds>) -> Result<PathBuf, CallError> {
-    let ledger = claims::ledger(&materials(setting.places)?, setting.workspace.identity());
+pub(super) fn keep(setting: &Setting, pool: Option<Bounds>) -> Result<PathBuf, CallError> {
+    let ledger = claims::ledger(&materials(&setting.places)?, setting.workspace.identity());
     if pool.is_some_and(|bounds| !bounds.is_off()) && class(setting) == Class::Write {
         claims::keep(&ledger).map_err(|error| CallError::Local("keep write folders", error))?;
     }
@@ -72,7 +95,7 @@ pub(super) fn keep(setting: &Setting<'_>, pool: Option<Bounds>) -> Result<PathBu
 
 /// Where the sandbox of this plan comes from.
 pub(super) async fn supply(
-    setting: &Setting<'_>,
+    setting: &Setting,
     plan: &SandboxPlan,
     engine: &dyn Engine,
     prestart: Option<&Start>,
@@ -86,8 +109,10 @@ pub(super) async fn supply(
         return Ok(Supply::Fresh);
     }
     let within: Vec<&str> = setting.policy.within.iter().map(Effective::name).collect();
+    let Some(guess) = guess(setting, engine) else { return Ok(Supply::Fresh) };
     let wanted = Wanted {
         plan,
+        guess: &guess,
         engine: &engine.probe().await?.id,
         policy: setting.policy.name(),
         within: &within,

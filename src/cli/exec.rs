@@ -26,6 +26,7 @@ use crate::call::{
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
+use crate::sandbox::farewell::Farewell;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Source;
 
@@ -93,6 +94,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let asking = if decided.asks() { Some(Arc::new(asking(&decided, named)?)) } else { None };
     let result = call::run(&mut decided, output, asking)?;
     report(&decided, &result, printer)?;
+    result.farewell.map(Farewell::with_us);
     Ok(result.ending)
 }
 

@@ -34,6 +34,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// The same for a call that was ended.
 pub const DRAIN_STOPPED: Duration = Duration::from_secs(1);
 
+/// How long the word that something runs waits for others to travel with: most commands are over by then.
+const TOGETHER: Duration = Duration::from_millis(3);
+
 /// How long the host may take to let go of a sandbox in which nothing runs any more. Its end costs processor time that
 /// the host has better use for while somebody waits for the answer.
 const LET_GO: Duration = Duration::from_secs(1);
@@ -108,6 +111,9 @@ impl<'a> Call<'a> {
 
     /// Waits for anything to happen and takes it.
     fn turn(&mut self) -> Result<(), LinkError> {
+        if !self.link.is_patient() {
+            self.link.write()?;
+        }
         let room = self.link.has_room();
         let output = |at: usize| {
             self.work.outputs[at].wants().filter(|_| room).map_or(Poll::none(), Poll::read)
@@ -124,7 +130,15 @@ impl<'a> Call<'a> {
             output(2),
         ];
         polls.extend(self.work.job.reports().map(Poll::read));
-        sys::poll(&mut polls, self.next_deadline())?;
+        let deadline = self.next_deadline();
+        if self.link.is_patient() {
+            sys::poll(&mut polls, deadline.min(TOGETHER))?;
+            if !polls.iter().any(|poll| poll.ready()) {
+                self.link.write()?;
+            }
+        } else {
+            sys::poll(&mut polls, deadline)?;
+        }
 
         if polls[0].ready() {
             self.link.read()?;
@@ -222,7 +236,7 @@ impl<'a> Call<'a> {
         if self.work.job.read_reports() && !self.announced {
             self.announced = true;
             let spawn_us = micros(self.begun.elapsed());
-            self.link.send(&GuestMessage::Started(Started { spawn_us }))?;
+            self.link.send_later(&GuestMessage::Started(Started { spawn_us }))?;
         }
         Ok(())
     }

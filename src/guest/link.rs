@@ -1,6 +1,7 @@
 //! The wire over the guest's own standard input and output, which never block.
 //!
-//! Control goes out at once; a data frame is only made while little is waiting, so a control message
+//! What is sent goes out together before anything is waited for: each write wakes the engine and the host, on the
+//! processors that the work needs. A data frame is only made while little is waiting, so a control message
 //! waits behind at most one of them.
 
 use crate::sys::{self, Poll};
@@ -58,6 +59,8 @@ pub struct Link {
     encoder: Encoder,
     waiting: Vec<u8>,
     written: usize,
+    /// Whether all that is waiting can wait for something to travel with.
+    patient: bool,
     buffer: Vec<u8>,
 }
 
@@ -75,6 +78,7 @@ impl Link {
             encoder: Encoder::new(Side::Guest),
             waiting: Vec::new(),
             written: 0,
+            patient: false,
             buffer: vec![0; 64 << 10],
         })
     }
@@ -90,9 +94,14 @@ impl Link {
         self.input.as_raw_fd()
     }
 
-    /// The descriptor that frames go to, while some are waiting.
+    /// The descriptor that frames go to, while some are waiting that cannot wait for others.
     pub fn output(&self) -> Option<RawFd> {
-        (!self.flushed()).then(|| self.output.as_raw_fd())
+        (!self.flushed() && !self.patient).then(|| self.output.as_raw_fd())
+    }
+
+    /// Whether something waits for others to travel with.
+    pub fn is_patient(&self) -> bool {
+        self.patient
     }
 
     /// Whether everything was written.
@@ -123,14 +132,23 @@ impl Link {
         Ok(self.decoder.next_frame()?)
     }
 
-    /// Queues a message and writes what can be written.
+    /// Queues a message, which goes out with the next [`write`](Self::write).
     pub fn send(&mut self, message: &GuestMessage) -> Result<(), LinkError> {
         message.encode(&mut self.encoder, &mut self.waiting)?;
-        self.write()
+        self.patient = false;
+        Ok(())
+    }
+
+    /// Queues a message that can wait for others to travel with.
+    pub fn send_later(&mut self, message: &GuestMessage) -> Result<(), LinkError> {
+        self.patient |= self.flushed();
+        message.encode(&mut self.encoder, &mut self.waiting)?;
+        Ok(())
     }
 
     /// Writes what can be written.
     pub fn write(&mut self) -> Result<(), LinkError> {
+        self.patient = false;
         while !self.flushed() {
             match self.output.write(&self.waiting[self.written..]) {
                 Ok(0) => return Err(LinkError::Gone),

@@ -6,9 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runner_wire::Bytes;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::guess::Guess;
 use super::held::{self, CLAIMED, Held, Trace};
 use super::key::{Key, Lane};
 use crate::engine::{CallId, now};
@@ -86,6 +88,10 @@ pub struct Entry {
     pub endpoint: String,
     /// Who may claim it.
     pub key: Key,
+    /// Who may take it before they know.
+    pub guess: Guess,
+    /// The paths of its mounts, which its guest is asked about.
+    pub targets: Vec<Bytes>,
     /// Where it belongs.
     pub lane: Lane,
     /// What it is for.
@@ -207,14 +213,25 @@ impl Pool {
         let prefix = format!("{}.", key.as_str());
         self.names().iter().filter(|name| name.starts_with(&prefix)).find_map(|name| {
             let entry = self.read(name)?;
-            let now = now();
-            let fits = entry.key == *key && now + wall < entry.deadline;
-            if !fits || now + MARGIN >= entry.expires {
-                return None;
-            }
-            let held = self.hold(&entry, None)?;
-            Some(Claimed { entry, held })
+            if entry.key == *key { self.claim_entry(entry, wall) } else { None }
         })
+    }
+
+    /// Takes the newest sandbox that was made for a call like this, and may still run for `wall`: what was planned last is
+    /// what will most likely be planned.
+    #[must_use]
+    pub fn claim_guessed(&self, guess: &Guess, wall: Duration) -> Option<Claimed> {
+        let entries = self.entries().into_iter().rev();
+        entries.filter(|entry| entry.guess == *guess).find_map(|it| self.claim_entry(it, wall))
+    }
+
+    fn claim_entry(&self, entry: Entry, wall: Duration) -> Option<Claimed> {
+        let now = now();
+        if now + wall >= entry.deadline || now + MARGIN >= entry.expires {
+            return None;
+        }
+        let held = self.hold(&entry, None)?;
+        Some(Claimed { entry, held })
     }
 
     /// Takes an entry out, for its sandbox to be ended. Exactly one process gets it.

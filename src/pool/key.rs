@@ -9,6 +9,7 @@ use runner_wire::Start;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
+use super::guess::Guess;
 use crate::engine::docker;
 use crate::sandbox::container_limits;
 use crate::sandbox::plan::{MountRole, SandboxPlan};
@@ -32,6 +33,8 @@ pub struct Lane(String);
 pub struct Wanted<'a> {
     /// The plan, made afresh.
     pub plan: &'a SandboxPlan,
+    /// What was known before it.
+    pub guess: &'a Guess,
     /// The engine's own identity.
     pub engine: &'a str,
     /// The policy's name.
@@ -135,7 +138,7 @@ fn changed(path: &Path) -> Option<(i64, i64)> {
     Some((found.ctime(), found.ctime_nsec()))
 }
 
-fn digest<T: Serialize>(facts: &T) -> Option<String> {
+pub(super) fn digest<T: Serialize>(facts: &T) -> Option<String> {
     let text = serde_json::to_vec(facts).ok()?;
     Some(blake3::hash(&text).to_hex()[..32].to_owned())
 }
@@ -163,9 +166,14 @@ mod tests {
     use crate::engine::docker::settings::{GuestDelivery, Launch, container_settings};
     use crate::sandbox::plan::Identity;
 
+    fn guess() -> Guess {
+        serde_json::from_str("\"g\"").unwrap()
+    }
+
     fn key(plan: &SandboxPlan) -> Key {
         let wanted = Wanted {
             plan,
+            guess: &guess(),
             engine: "e",
             policy: "p",
             within: &[],
@@ -237,7 +245,8 @@ mod tests {
         let lane = |plan: &SandboxPlan, class: Class, policy_digest: &str| {
             let project = Path::new("/w");
             let (engine, policy, within, prestart) = ("e", "p", &[][..], None);
-            Wanted { plan, engine, policy, within, policy_digest, project, class, prestart }
+            let guess = &guess();
+            Wanted { plan, guess, engine, policy, within, policy_digest, project, class, prestart }
                 .lane()
                 .unwrap()
         };
@@ -270,6 +279,8 @@ mod tests {
                 label: format!("l{at}"),
                 endpoint: String::new(),
                 key: key.clone(),
+                guess: guess(),
+                targets: Vec::new(),
                 lane: Lane("l".to_owned()),
                 class: Class::Read,
                 policy: String::new(),

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! call                       pool folder            watchdog of the call         engine
-//!  | plan, afresh                |                         |                        |
+//!  | -- take what was made for calls like this ----------- |                        |
+//!  | plan, afresh                | (attach, hello, ready)  |                        |
 //!  | key of the plan             |                         |                        |
 //!  | -- order: one like this ----|-----------------------> |  waits for the end,    |
 //!  | -- take the entry's file -> |                         |  or a moment           |
@@ -20,6 +21,9 @@
 //! - **Of exactly this key.** A call plans as if there were no pool: it walks the workspace, opens every source,
 //!   and its plan is the key. Whatever cannot change after a container is made is in it, with the device and
 //!   inode of each source and of all that is hidden. Another workspace, policy, guest or figure is another key.
+//! - **Taken on a guess.** Planning and waking take as long as each other, so a call takes an entry that was made for one
+//!   like it ([`Guess`]) and wakes it while it plans. It is used only if the plan turns out to be its key; otherwise
+//!   something has changed under it, and it is given up. Nothing is sent to it before.
 //! - **As planned.** Before the command is sent, the guest reports what stands at each mount, as in a new sandbox.
 //! - **Ends itself.** A waiting guest has a time to live, counted inside; it needs neither us nor the engine for it.
 //! - **Bounded.** Entries and those being made are counted under one lock, so no storm makes more than the
@@ -32,6 +36,7 @@
 
 mod discard;
 mod entry;
+mod guess;
 mod held;
 mod key;
 mod order;
@@ -40,6 +45,7 @@ mod reserve;
 
 pub use discard::discard;
 pub use entry::{Claimed, Class, Entry, Pool, PoolError};
+pub use guess::{Guess, GuessFacts};
 pub use held::{Held, Trace};
 pub use key::{Key, Lane, Wanted};
 pub use order::{Bounds, Order, Supply};

@@ -8,6 +8,7 @@ use runner_wire::Start;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Claimed, Class, Entry, Pool};
+use super::guess::Guess;
 use super::key::{Key, Lane, Wanted};
 use crate::config;
 use crate::sandbox::neighbours::Neighbours;
@@ -23,6 +24,8 @@ pub struct Order {
     pub bounds: Bounds,
     /// Who may claim it.
     pub key: Key,
+    /// Who may take it before they know.
+    pub guess: Guess,
     /// Where it belongs.
     pub lane: Lane,
     /// What it is for.
@@ -96,6 +99,7 @@ impl Order {
             state: state.to_owned(),
             bounds,
             key: wanted.key()?,
+            guess: wanted.guess.clone(),
             lane: wanted.lane()?,
             class: wanted.class,
             policy: wanted.policy.to_owned(),

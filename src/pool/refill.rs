@@ -86,6 +86,8 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         label: label.to_string(),
         endpoint: engine.endpoint().to_owned(),
         key: order.key.clone(),
+        guess: order.guess.clone(),
+        targets: Expectation::of(&order.plan).targets(),
         lane: order.lane.clone(),
         class: order.class,
         policy: order.policy.clone(),

@@ -21,6 +21,11 @@ impl Farewell {
         watchdog.ended();
         Self { _wire: wire, _watchdog: watchdog }
     }
+
+    /// Lets go when this process ends, which is about to: the kernel closes what we hold, last of all.
+    pub fn with_us(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl fmt::Debug for Farewell {

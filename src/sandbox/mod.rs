@@ -6,6 +6,7 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
+pub mod ahead;
 mod binding;
 pub mod cancel;
 pub mod claims;

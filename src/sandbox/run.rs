@@ -14,14 +14,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runner_policy::limits::Limit;
+use runner_policy::limits::{Limit, Limits};
 use runner_wire::{HostMessage, Port, Stdin, Work};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
+use super::ahead::Ahead;
 use super::cancel::Cancel;
-pub use super::identity::Expectation;
 use super::farewell::Farewell;
+pub use super::identity::Expectation;
 use super::kept::Kept;
 use super::neighbours::{Held, Neighbours};
 use super::order::order;
@@ -29,13 +30,13 @@ use super::outcome::{CancelCause, Outcome, Phases, RunError, Verdict, verdict};
 use super::plan::{Access, Image, Mount, SandboxPlan};
 use super::pump::{Floor, Traffic, Wire, pump};
 use super::streams::{Sink, Source, Talk};
-use super::wake::{Unwoken, Woken, greet, wake};
-use super::watchdog::Watchdog;
+use super::wake::{Unwoken, Woken, greet, rouse};
+use super::watchdog::{Vigil, Watchdog};
 use crate::engine::{
     CallId, Engine, EngineError, FileSystem, Labels, Owner, Prepared, Purpose, SandboxId, now,
     sweep,
 };
-use crate::pool::Supply;
+use crate::pool::{Order, Supply};
 
 /// How long a sandbox may take from its start to the guest's first word.
 pub(super) const READY_WAIT: Duration = Duration::from_secs(60);
@@ -45,6 +46,12 @@ const HOST_SLACK: Duration = Duration::from_secs(4);
 
 /// How long a sandbox may exist beyond its call's own time, for being made and ended.
 const LIFE_SLACK: Duration = Duration::from_secs(180);
+
+/// How long a sandbox must be able to exist for a call with these limits.
+#[must_use]
+pub fn life(limits: &Limits) -> Duration {
+    Duration::from_millis(limits.get(Limit::Wall)) + LIFE_SLACK
+}
 
 /// How long removing may take before it is left to the watchdog.
 const REMOVE_WAIT: Duration = Duration::from_secs(5);
@@ -107,10 +114,11 @@ pub async fn run(
     let ledger = call.plan.claim.ledger();
     let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
         .map_err(|source| RunError::Local { operation: WATCH, source })?;
-    run_watched(engine, call, Supply::Fresh, streams, cancel, watchdog).await
+    let ahead = Ahead::new(watchdog, None);
+    run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
 }
 
-/// The same, for a caller that has started the watchdog before, in a sandbox of this supply.
+/// The same, for a caller that has seen to the watchdog before, in a sandbox of this supply.
 ///
 /// # Errors
 /// See [`RunError`]; whatever ran was ended.
@@ -120,11 +128,11 @@ pub async fn run_watched(
     supply: Supply,
     streams: Streams,
     cancel: &mut Cancel,
-    watchdog: Watchdog,
+    ahead: Ahead,
 ) -> Result<Outcome, RunError> {
     let mut partial = Outcome::cancelled_early(CancelCause::Terminate);
     let proved = tokio::select! {
-        proved = prove(engine, call, supply, watchdog) => proved?,
+        proved = prove(engine, call, supply, ahead) => proved?,
         cause = cancel.asked() => {
             // Dropping what was under way closes the wire; the watchdog removes the rest.
             partial.verdict = Verdict::Cancelled(cause);
@@ -139,33 +147,50 @@ async fn prove(
     engine: Arc<dyn Engine>,
     mut call: Call,
     supply: Supply,
-    mut watchdog: Watchdog,
+    mut ahead: Ahead,
 ) -> Result<Proved, RunError> {
     let (begun, mut discarded) = (Instant::now(), 0);
-    if let Supply::Pooled(order) = &supply {
-        let wall = Duration::from_millis(call.plan.limits.get(Limit::Wall)) + LIFE_SLACK;
-        while let Some(claimed) = order.claim(wall) {
-            match wake(&engine, &call.plan, claimed, &mut watchdog, begun).await {
-                Ok(mut woken) => {
-                    woken.discarded = discarded;
-                    watchdog.refill(order);
-                    if order.prestart.is_some() {
-                        // What the call would start runs already, and is the same.
-                        call.work = Work::Waiting;
+    let roused = ahead.take_roused();
+    let mut watchdog = ahead.watchdog;
+    match (&supply, roused) {
+        (Supply::Pooled(order), mut next) => {
+            let life = life(&call.plan.limits);
+            loop {
+                let roused = match next.take() {
+                    Some(roused) => roused,
+                    None => match order.claim(life) {
+                        Some(claimed) => rouse(engine.as_ref(), claimed, &mut watchdog).await,
+                        None => break,
+                    },
+                };
+                match roused.and_then(|roused| roused.prove(order, &call.plan)) {
+                    Ok(mut woken) => {
+                        woken.discarded = discarded;
+                        woken.phases.claim = begun.elapsed();
+                        if order.prestart.is_some() {
+                            // What the call would start runs already, and is the same.
+                            call.work = Work::Waiting;
+                        }
+                        let mut proved = Proved::new(engine, call, watchdog, woken);
+                        if let Supply::Pooled(order) = supply {
+                            proved.refill = Some(order);
+                        }
+                        return Ok(proved);
                     }
-                    return Ok(Proved::new(engine, call, watchdog, woken));
-                }
-                Err(Unwoken::Unfit) => discarded += 1,
-                Err(Unwoken::Silent) => {
-                    discarded += 1;
-                    break;
+                    Err(Unwoken::Unfit) => discarded += 1,
+                    Err(Unwoken::Silent) => {
+                        discarded += 1;
+                        break;
+                    }
                 }
             }
+            watchdog.refill(order);
         }
-        watchdog.refill(order);
+        (Supply::Fresh, Some(Ok(roused))) => roused.give_up(),
+        (Supply::Fresh, Some(Err(_)) | None) => {}
     }
     // From here on containers are made, also while the engine is looked at.
-    watchdog.awake().map_err(|source| RunError::Local { operation: WATCH, source })?;
+    watchdog.awake(Vigil::Now).map_err(|source| RunError::Local { operation: WATCH, source })?;
     let sweeping = tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { sweep(engine.as_ref()).await }
@@ -217,12 +242,11 @@ impl Planned {
     /// See [`RunError`].
     pub async fn create(mut self) -> Result<Created, RunError> {
         let prepared_at = Instant::now();
-        let wall = Duration::from_millis(self.call.plan.limits.get(Limit::Wall));
         let local = |operation| move |source| RunError::Local { operation, source };
         let labels = Labels {
             call: self.call.id.clone(),
             owner: Owner::this().map_err(local("find out who this process is"))?,
-            deadline: now() + wall + LIFE_SLACK,
+            deadline: now() + life(&self.call.plan.limits),
             purpose: Purpose::Call,
         };
         let making = self.call.neighbours.making(&self.call.id, &self.call.plan).await?;
@@ -234,7 +258,7 @@ impl Planned {
             Ok(attached) => attached,
             Err(error) => return Err(abandon(self.engine.as_ref(), &id, error.into()).await),
         };
-        let wire = match greet(attached, &self.expectation).await {
+        let wire = match greet(attached, self.expectation.targets()).await {
             Ok(wire) => wire,
             Err(error) => return Err(abandon(self.engine.as_ref(), &id, error).await),
         };
@@ -316,11 +340,13 @@ pub struct Proved {
     call: Call,
     watchdog: Watchdog,
     woken: Woken,
+    /// What shall wait in its place; told when the command is on its way.
+    refill: Option<Box<Order>>,
 }
 
 impl Proved {
     fn new(engine: Arc<dyn Engine>, call: Call, watchdog: Watchdog, woken: Woken) -> Self {
-        Self { engine, call, watchdog, woken }
+        Self { engine, call, watchdog, woken, refill: None }
     }
 
     /// Sends the command and follows it to its end.
@@ -328,7 +354,7 @@ impl Proved {
     /// # Errors
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
-        let Self { engine, call, mut watchdog, woken } = self;
+        let Self { engine, call, mut watchdog, woken, refill } = self;
         let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded } = woken;
         let limits = call.plan.limits;
         let _running = match call.neighbours.running(&call.id, &call.plan).await {
@@ -362,9 +388,14 @@ impl Proved {
             }
             Err(error) => Err(RunError::from(error)),
         };
+        if let Some(order) = refill {
+            watchdog.refill(&order);
+        }
         // The guest works now, and ends with us; no call goes on without its watchdog.
         let watched = sent.and_then(|()| {
-            watchdog.awake().map_err(|source| RunError::Local { operation: WATCH, source })
+            watchdog
+                .awake(Vigil::Patient)
+                .map_err(|source| RunError::Local { operation: WATCH, source })
         });
         let pumped = match watched {
             Ok(()) => pump(wire, traffic, cancel).await,

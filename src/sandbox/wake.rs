@@ -3,10 +3,9 @@
 //! A waiting guest is asked the same as a new one: what stands at each mount, and how it stands itself. Nothing that
 //! the pool remembers about it counts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use runner_wire::{Decoder, Encoder, Hello, HostMessage, Key, Seen, Side, VERSION};
+use runner_wire::{Bytes, Decoder, Encoder, Hello, HostMessage, Key, Ready, Seen, Side, VERSION};
 use tokio::time::{Instant, timeout};
 
 use super::identity::Expectation;
@@ -14,9 +13,9 @@ use super::outcome::{Phases, RunError};
 use super::plan::SandboxPlan;
 use super::pump::Wire;
 use super::run::READY_WAIT;
-use super::watchdog::Watchdog;
+use super::watchdog::{Vigil, Watchdog};
 use crate::engine::{Attached, Engine, Labels, SandboxId, now};
-use crate::pool::{Claimed, discard};
+use crate::pool::{Claimed, Entry, Held, Order, discard};
 
 /// How long engine and guest may take to answer for a sandbox that waits. It is there already and needs some milliseconds;
 /// a new one is made in less time than this.
@@ -49,8 +48,8 @@ pub(super) enum Unwoken {
     Silent,
 }
 
-/// Says hello to an attached guest, which answers when it runs.
-pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<Wire, RunError> {
+/// Says hello to an attached guest, which answers when it runs, for each of these paths.
+pub(super) async fn greet(attached: Attached, targets: Vec<Bytes>) -> Result<Wire, RunError> {
     let random = crate::sys::random()
         .map_err(|source| RunError::Local { operation: "get random bytes", source })?;
     let key = Key::new(random);
@@ -58,7 +57,7 @@ pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<
     let hello = HostMessage::Hello(Hello {
         version: VERSION,
         key: key.clone(),
-        targets: expected.targets(),
+        targets,
         lease_ms: u64::try_from(READY_WAIT.as_millis()).unwrap_or(u64::MAX),
     });
     wire.queue(&hello)?;
@@ -67,64 +66,84 @@ pub(super) async fn greet(attached: Attached, expected: &Expectation) -> Result<
     Ok(wire)
 }
 
-/// Wakes a sandbox that was claimed, and proves that it is what the call has planned.
+/// A sandbox that was claimed, and whose guest has answered. Whether it is what a call has planned is still to be seen.
+pub(super) struct Roused {
+    entry: Entry,
+    held: Held,
+    id: SandboxId,
+    wire: Wire,
+    ready: Ready,
+    phases: Phases,
+}
+
+/// Wakes a sandbox that was claimed.
 ///
 /// # Errors
 /// It is not to be used; nothing was sent that could run.
-pub(super) async fn wake(
-    engine: &Arc<dyn Engine>,
-    plan: &SandboxPlan,
+pub(super) async fn rouse(
+    engine: &dyn Engine,
     claimed: Claimed,
     watchdog: &mut Watchdog,
-    begun: Instant,
-) -> Result<Woken, Unwoken> {
+) -> Result<Roused, Unwoken> {
     let Claimed { entry, held } = claimed;
     // By its name, which its label makes: whatever id the file says, no container of somebody else is reached.
     let Some(label) = entry.id() else { return Err(Unwoken::Unfit) };
     let id = SandboxId::new(Labels::name_of(&label));
-    // From here on it is this call's to end.
+    // From here on it is this call's to end. If nobody can watch it, the call finds out before it goes on.
     watchdog.took(&entry.label);
-    let claimed_at = Instant::now();
-    // The watchdog starts while engine and guest are asked. If it cannot, the call finds out before it goes on.
-    let (answered, _) = tokio::join!(
-        timeout(WAKE_WAIT, answer(engine.as_ref(), plan, &id)),
-        async { watchdog.awake() },
-    );
-    let why = match answered {
-        Ok(Ok((wire, seen, mut phases))) => {
-            // Its guest ends with us from here on, or with the watchdog's help.
-            held.over();
-            phases.claim = claimed_at - begun;
-            let waited = Some(now().saturating_sub(entry.made));
-            let image_digest = entry.image_digest;
-            return Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0 });
+    let _ = watchdog.awake(Vigil::Patient);
+    let why = match timeout(WAKE_WAIT, answer(engine, &entry, &id)).await {
+        Ok(Ok((wire, ready, phases))) => {
+            return Ok(Roused { entry, held, id, wire, ready, phases });
         }
         Ok(Err(_)) => Unwoken::Unfit,
         Err(_) => Unwoken::Silent,
     };
-    // The call does not wait for its end; if we end before, the watchdog sees to it.
-    tokio::spawn(discard(held));
+    give_up(held);
     Err(why)
+}
+
+impl Roused {
+    /// Proves that it is what the call has planned, and ordered.
+    ///
+    /// # Errors
+    /// It is not, and is given up.
+    pub(super) fn prove(self, order: &Order, plan: &SandboxPlan) -> Result<Woken, Unwoken> {
+        let Self { entry, held, id, wire, ready, mut phases } = self;
+        let begun = Instant::now();
+        if entry.key != order.key || Expectation::of(plan).check(&ready).is_err() {
+            give_up(held);
+            return Err(Unwoken::Unfit);
+        }
+        // Its guest ends with us from here on, or with the watchdog's help.
+        held.over();
+        phases.check = begun.elapsed();
+        let waited = Some(now().saturating_sub(entry.made));
+        let image_digest = entry.image_digest;
+        Ok(Woken { id, wire, seen: ready.seen, phases, image_digest, waited, discarded: 0 })
+    }
+
+    /// Ends it.
+    pub(super) fn give_up(self) {
+        give_up(self.held);
+    }
+}
+
+/// The call does not wait for its end; if we end before, the watchdog sees to it.
+fn give_up(held: Held) {
+    tokio::spawn(discard(held));
 }
 
 async fn answer(
     engine: &dyn Engine,
-    plan: &SandboxPlan,
+    entry: &Entry,
     id: &SandboxId,
-) -> Result<(Wire, Seen, Phases), RunError> {
-    let expected = Expectation::of(plan);
+) -> Result<(Wire, Ready, Phases), RunError> {
     let begun = Instant::now();
     let attached = engine.attach(id).await?;
     let attached_at = Instant::now();
-    let mut wire = greet(attached, &expected).await?;
+    let mut wire = greet(attached, entry.targets.clone()).await?;
     let ready = wire.ready().await?;
-    let ready_at = Instant::now();
-    expected.check(&ready)?;
-    let phases = Phases {
-        attach: attached_at - begun,
-        start: ready_at - attached_at,
-        check: ready_at.elapsed(),
-        ..Phases::default()
-    };
-    Ok((wire, ready.seen, phases))
+    let (attach, start) = (attached_at - begun, attached_at.elapsed());
+    Ok((wire, ready, Phases { attach, start, ..Phases::default() }))
 }

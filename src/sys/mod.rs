@@ -6,6 +6,7 @@ mod clock;
 mod fd;
 mod harden;
 mod random;
+mod sentinel;
 mod shared_file;
 mod signal;
 
@@ -13,5 +14,6 @@ pub use clock::clocks;
 pub use fd::{StatusFdError, claim_status_fd};
 pub use harden::{HardenError, harden};
 pub use random::random;
+pub use sentinel::{Program, sentinel, unblock_signals};
 pub use shared_file::shared_file;
 pub use signal::default_signals;

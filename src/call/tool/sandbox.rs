@@ -95,8 +95,9 @@ pub(super) async fn run_job(
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
-    let watchdog = supply::watchdog(id, &setting, engine.as_ref(), pool)?;
-    let (plan, prestart, variables) = ready(scene, engine.as_ref()).await?;
+    let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
+    let (ready, ()) = tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref()));
+    let (plan, prestart, variables) = ready?;
     job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
@@ -105,7 +106,7 @@ pub(super) async fn run_job(
     let Start { work, umask, .. } = prestart;
     let neighbours = neighbours(&scene.places)?;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask, neighbours };
-    let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, watchdog);
+    let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
     let events = Arc::clone(recorded) as Arc<dyn Events>;
     let broker = broker::serve(stream, job, authority, events, recorded.broken());
@@ -134,13 +135,13 @@ pub fn tool_order(plan: &SandboxPlan) -> Start {
     order(plan, work, UMASK, Stdin::Null, Port::Tool)
 }
 
-pub(super) fn setting(scene: &Scene) -> Setting<'_> {
+pub(super) fn setting(scene: &Scene) -> Setting {
     Setting {
-        policy: &scene.policy,
-        workspace: &scene.workspace,
-        places: &scene.places,
-        config: &scene.config,
-        image: scene.image.as_deref(),
+        policy: Arc::clone(&scene.policy),
+        workspace: Arc::clone(&scene.workspace),
+        places: scene.places.clone(),
+        config: Arc::clone(&scene.config),
+        image: scene.image.clone(),
         limits: scene.limits,
         place: RunPlace::Sandbox,
         view: View::Program(NODE),

@@ -25,6 +25,7 @@ use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::Choice;
+use crate::sandbox::farewell::Farewell;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
 use crate::tool::{RETRY_WORDS, RetryPolicy, ToolName};
@@ -129,6 +130,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     // What the tool said comes before what came of it.
     drop(desk);
     report(&result, printer)?;
+    result.farewell.map(Farewell::with_us);
     Ok(result.ending)
 }
 

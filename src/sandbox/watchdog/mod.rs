@@ -10,6 +10,10 @@
 //! is asked for on a connection of its own, of which the watchdog gets a copy: the daemon closes it when it is done, and
 //! then the sandbox is there or will never be. No time has to be guessed.
 //!
+//! A sandbox that waited has a guest inside from the first moment on. So the watchdog of a call that takes one is patient: a
+//! bare process, which costs a tenth of a millisecond instead of some, until the call is over or goes on for
+//! longer than a moment; only then it is another run of this program, and reads what was said meanwhile.
+//!
 //! It is also who makes the next waiting sandbox, behind the call's back: once the call has ended, or goes on for
 //! longer than a moment; and who writes the log of the records back, last of all.
 //!
@@ -41,5 +45,5 @@ mod host;
 mod watch;
 mod words;
 
-pub use host::Watchdog;
+pub use host::{Vigil, Watchdog};
 pub use watch::main;

@@ -1,7 +1,8 @@
 //! The life of a watchdog: it hears the host out, and sees to the end of what is left.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,12 +14,16 @@ use crate::engine::{CallId, Docker};
 use crate::pool::{Order, refill};
 use crate::sandbox::claims;
 use crate::store::Store;
+use crate::sys;
 
 /// The first argument of a watchdog: not an option that a person would type.
 pub(super) const ARGUMENT: &str = "--internal-watchdog";
 
+/// The same of one that has waited for [`REFILL_AFTER`], or for the host's end.
+pub(super) const PATIENT: &str = "--internal-watchdog-patient";
+
 /// How long a refill waits for the host's end: making a sandbox costs more than most calls, and would slow them.
-const REFILL_AFTER: Duration = Duration::from_millis(500);
+pub(super) const REFILL_AFTER: Duration = Duration::from_millis(500);
 
 /// The whole life of a watchdog, if these are the words of one.
 #[must_use]
@@ -26,18 +31,18 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
     let ([_, argument, endpoint, call] | [_, argument, endpoint, call, _]) = words else {
         return None;
     };
-    if argument != ARGUMENT {
-        return None;
-    }
+    let pause = match argument.to_str()? {
+        ARGUMENT => REFILL_AFTER,
+        PATIENT => Duration::ZERO,
+        _ => return None,
+    };
     let ledger = words.get(4).map(Path::new);
     let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
-    Some(match watched {
-        Some((endpoint, call)) => match watch(endpoint, call, ledger) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        None => ExitCode::FAILURE,
-    })
+    let watched = watched.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|(endpoint, call)| {
+        sys::unblock_signals()?;
+        watch(endpoint, call, ledger, pause)
+    });
+    Some(if watched.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// What was heard so far.
@@ -49,7 +54,8 @@ pub(super) struct Heard {
     pub asked: Option<OwnedFd>,
     /// Whether the guest told its end.
     pub ended: bool,
-    order: Option<(Box<Order>, Instant)>,
+    /// What shall wait for the next call, as a file, and since when.
+    order: Option<(OwnedFd, Instant)>,
     /// Where the records are.
     records: Option<PathBuf>,
 }
@@ -66,19 +72,19 @@ impl Heard {
             Word::Took(label) => {
                 self.labels.extend(CallId::new(&label));
             }
-            Word::Refill(order) => self.order = Some((order, Instant::now())),
+            Word::Refill => self.order = with.map(|order| (order, Instant::now())),
             Word::Settle(state) => self.records = Some(state),
             Word::Ended => self.ended = true,
         }
     }
 }
 
-/// It starts beside a call that is about to run, so it does next to nothing until the host is gone.
-fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>) -> io::Result<()> {
+/// It may start beside a call that is about to run, so it does next to nothing until the host is gone, or `pause` is over.
+fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -> io::Result<()> {
     let mut words = Words::of(io::stdin());
     let mut heard = Heard::of(call);
     loop {
-        let left = heard.order.as_ref().map(|(_, since)| REFILL_AFTER.saturating_sub(since.elapsed()));
+        let left = heard.order.as_ref().map(|(_, since)| pause.saturating_sub(since.elapsed()));
         match words.next(left) {
             Next::Word(word, with) => heard.take(word, with),
             Next::Nothing => make(&event_loop()?, endpoint, &mut heard),
@@ -104,6 +110,9 @@ fn event_loop() -> io::Result<tokio::runtime::Runtime> {
 /// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.
 fn make(runtime: &tokio::runtime::Runtime, endpoint: &str, heard: &mut Heard) {
     let Some((order, _)) = heard.order.take() else { return };
+    let Ok(order) = serde_json::from_reader::<_, Order>(BufReader::new(File::from(order))) else {
+        return;
+    };
     let _ = runtime.block_on(async {
         let engine = Docker::connect_to(endpoint).await?;
         refill(&engine, &order).await

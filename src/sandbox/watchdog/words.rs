@@ -17,8 +17,6 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::pool::Order;
-
 /// How much is read at once.
 const PIECE: usize = 16 << 10;
 
@@ -30,7 +28,8 @@ pub(super) enum Word {
     Asked,
     Made,
     Took(String),
-    Refill(Box<Order>),
+    /// It comes with the order, in a file.
+    Refill,
     Settle(PathBuf),
     Ended,
 }
@@ -116,7 +115,7 @@ impl<S: AsFd> Words<S> {
         let Ok(word) = serde_json::from_slice(line) else { return Next::Over };
         self.bytes.drain(..=end);
         let with = match word {
-            Word::Asked => self.descriptors.pop_front(),
+            Word::Asked | Word::Refill => self.descriptors.pop_front(),
             _ => None,
         };
         Next::Word(word, with)
