@@ -510,7 +510,7 @@ impl Book {
             question: serde_json::from_str(&row.question).unwrap_or(Value::Null),
         };
         let owner = Owner::this().map_err(ApprovalError::NoId)?;
-        Ok(self.ledger.append(call, Event::Approval(&answered), &owner)?)
+        Ok(self.ledger.append(call, &[Event::Approval(&answered)], &owner)?)
     }
 }
 

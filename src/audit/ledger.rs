@@ -40,24 +40,29 @@ impl Ledger {
         &self.store
     }
 
-    /// Appends an event. A start also marks the call as running, an end unmarks it, in one transaction.
+    /// Appends events of a call, in one transaction. A start also marks the call as running, an end unmarks it.
     ///
     /// # Errors
     /// The store refused; nothing was written.
-    pub fn append(&self, call: &CallId, event: Event<'_>, owner: &Owner) -> Result<(), StoreError> {
-        let line = event.line(call);
-        let kind = line.kind;
-        self.write(&[line], |transaction| {
-            match kind {
-                Kind::Start => transaction.execute(
-                    "INSERT INTO running (call, pid, started, place) VALUES (?1, ?2, ?3, ?4)",
-                    params![call.as_str(), owner.pid, owner.started.cast_signed(), owner.place],
-                )?,
-                Kind::End | Kind::Aborted => {
-                    transaction.execute("DELETE FROM running WHERE call = ?1", [call.as_str()])?
-                }
-                Kind::Refused | Kind::Request | Kind::Approval | Kind::Gap => 0,
-            };
+    pub fn append(
+        &self,
+        call: &CallId,
+        events: &[Event<'_>],
+        owner: &Owner,
+    ) -> Result<(), StoreError> {
+        let lines: Vec<Line> = events.iter().map(|event| event.line(call)).collect();
+        self.write(&lines, |transaction| {
+            for line in &lines {
+                match line.kind {
+                    Kind::Start => transaction.execute(
+                        "INSERT INTO running (call, pid, started, place) VALUES (?1, ?2, ?3, ?4)",
+                        params![call.as_str(), owner.pid, owner.started.cast_signed(), owner.place],
+                    )?,
+                    Kind::End | Kind::Aborted => transaction
+                        .execute("DELETE FROM running WHERE call = ?1", [call.as_str()])?,
+                    Kind::Refused | Kind::Request | Kind::Approval | Kind::Gap => 0,
+                };
+            }
             Ok(Go::On)
         })
     }

@@ -24,7 +24,7 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let owner = Owner::this().unwrap();
     let call = |status: &str, exit, code: Option<&str>| {
         let id = CallId::fresh().unwrap();
-        ledger.append(&id, Event::Start(&started()), &owner).unwrap();
+        ledger.append(&id, &[Event::Start(&started())], &owner).unwrap();
         let code = code.map(str::to_owned);
         let ended = Ended {
             status: json!(status),
@@ -35,17 +35,17 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
             duration_ms: 1,
             detail: Value::Null,
         };
-        ledger.append(&id, Event::End(&ended), &owner).unwrap();
+        ledger.append(&id, &[Event::End(&ended)], &owner).unwrap();
         id.to_string()
     };
     let denied = call("denied", 126, Some("path_not_granted"));
     let asked = call("needs_approval", 77, Some("ask"));
     // The controls: a command's own 126 is no refusal, and what still runs was not refused.
     call("failed", 126, None);
-    ledger.append(&CallId::fresh().unwrap(), Event::Start(&started()), &owner).unwrap();
+    ledger.append(&CallId::fresh().unwrap(), &[Event::Start(&started())], &owner).unwrap();
     let id = CallId::fresh().unwrap();
     let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
-    ledger.append(&id, Event::Refused(&refused), &owner).unwrap();
+    ledger.append(&id, &[Event::Refused(&refused)], &owner).unwrap();
 
     let all = ledger.list(&Filter::default()).unwrap();
     assert_eq!(all.len(), 5);
@@ -81,7 +81,7 @@ fn an_empty_head_that_was_put_back_is_a_gap_and_one_that_lags_is_none() {
         let owner = Owner::this().unwrap();
         let append = || {
             let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
-            ledger.append(&CallId::fresh().unwrap(), Event::Refused(&refused), &owner).unwrap();
+            ledger.append(&CallId::fresh().unwrap(), &[Event::Refused(&refused)], &owner).unwrap();
         };
         for _ in 0..appends {
             append();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::error::CallError;
-use crate::audit::{Ended, Event, Ledger, Started};
+use crate::audit::{Ended, Event, Ledger, Requested, Started};
 use crate::engine::{CallId, Owner};
 use crate::error::Failure;
 use crate::exit::Ending;
@@ -49,6 +49,8 @@ pub(crate) struct End {
     pub cost: Option<u64>,
     /// How it ran.
     pub detail: Value,
+    /// Requests of a tool that are not recorded yet.
+    pub requests: Vec<Requested>,
 }
 
 impl End {
@@ -60,6 +62,7 @@ impl End {
             rule: None,
             cost: None,
             detail: Value::Null,
+            requests: Vec::new(),
         }
     }
 }
@@ -139,13 +142,13 @@ impl Record {
 
     /// It may not run, and ends so for its caller.
     pub fn refused(&mut self, started: Started, ending: &Ending) -> Result<(), CallError> {
-        self.append(Event::Refused(&started.ending(ending)))
+        self.append(&[Event::Refused(&started.ending(ending))])
     }
 
     /// It starts now.
     pub fn start(&mut self, started: &Started) -> Result<(), CallError> {
         self.begun = Instant::now();
-        self.append(Event::Start(started))
+        self.append(&[Event::Start(started)])
     }
 
     /// It has ended.
@@ -159,7 +162,8 @@ impl Record {
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             detail: end.detail,
         };
-        self.append(Event::End(&ended))
+        let requests = end.requests.iter().map(Event::Request);
+        self.append(&requests.chain([Event::End(&ended)]).collect::<Vec<_>>())
     }
 
     /// Something happened on the way.
@@ -167,7 +171,7 @@ impl Record {
         Ok(self.ledger.append_all(&self.id, events)?)
     }
 
-    fn append(&self, event: Event<'_>) -> Result<(), CallError> {
-        Ok(self.ledger.append(&self.id, event, &self.process)?)
+    fn append(&self, events: &[Event<'_>]) -> Result<(), CallError> {
+        Ok(self.ledger.append(&self.id, events, &self.process)?)
     }
 }

@@ -193,6 +193,7 @@ pub(super) async fn carry_out(
             rule: None,
             cost: None,
             detail: result.metadata.clone(),
+            requests: Vec::new(),
         },
         Err(error) => End::of_error(error),
     };

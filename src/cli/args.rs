@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
+use super::later::Later;
 use super::printer::Format;
 use super::style;
 use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, tool, undo};
@@ -64,47 +65,47 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a command or a shell line in a sandbox
-    Exec(exec::Args),
+    Exec(Later<exec::Args>),
     /// Find, make, check and run tools
     #[command(visible_alias = "tools", after_help = "Without a subcommand the tools are listed.")]
     Tool {
         /// What to do with them.
         #[command(subcommand)]
-        command: Option<tool::Command>,
+        command: Option<Later<tool::Command>>,
     },
     /// Look at MCP servers whose tools can be used, and ask them
     #[command(subcommand)]
-    Mcp(mcp::Command),
+    Mcp(Later<mcp::Command>),
     /// Look into policies: what is decided, and why
     #[command(subcommand)]
-    Policy(policy::Command),
+    Policy(Later<policy::Command>),
     /// Look into the configuration: what is set, and by whom
     #[command(subcommand)]
-    Config(config::Command),
+    Config(Later<config::Command>),
     /// Look at what was asked, decided and done
     #[command(after_help = "Without a subcommand the newest calls are listed.")]
     Audit {
         /// Which look.
         #[command(subcommand)]
-        command: Option<audit::Command>,
+        command: Option<Later<audit::Command>>,
     },
     /// List questions that wait for an answer, and answers that hold
-    Approvals(approvals::List),
+    Approvals(Later<approvals::List>),
     /// Answer a question with yes
-    Approve(approvals::Approve),
+    Approve(Later<approvals::Approve>),
     /// Answer a question with no
-    Deny(approvals::Deny),
+    Deny(Later<approvals::Deny>),
     /// Look at the sandboxes that wait for calls, make or end some
     #[command(subcommand)]
-    Pool(pool::Command),
+    Pool(Later<pool::Command>),
     /// Measure what a call costs here, beside docker, bwrap and node
-    Bench(bench::Args),
+    Bench(Later<bench::Args>),
     /// Take back what a call changed through the broker
-    Undo(undo::Args),
+    Undo(Later<undo::Args>),
     /// Show calls that run now
     Ps,
     /// End a call that runs
-    Cancel(calls::Cancel),
+    Cancel(Later<calls::Cancel>),
     /// Remove whatever is left of calls that died
     Gc,
 }

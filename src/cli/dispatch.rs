@@ -10,6 +10,7 @@ use crate::exit::{Ending, ExitCode};
 
 use super::args::{Cli, Command, Global};
 use super::bug;
+use super::later::Later;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
@@ -39,20 +40,24 @@ pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
-        Command::Exec(args) => exec::run(args, printer),
-        Command::Tool { command } => tool::run(command.unwrap_or_default(), printer),
-        Command::Mcp(command) => mcp::run(command, printer),
-        Command::Policy(command) => policy::run(command, printer),
-        Command::Config(command) => config::run(command, printer),
-        Command::Audit { command } => audit::run(command.unwrap_or_default(), printer),
-        Command::Approvals(args) => approvals::list(&args, printer),
-        Command::Approve(args) => approvals::approve(args, printer),
-        Command::Deny(args) => approvals::deny(&args, printer),
-        Command::Pool(command) => pool::run(command, printer),
-        Command::Bench(args) => bench::run(&args, printer),
-        Command::Undo(args) => undo::run(&args, printer),
+        Command::Exec(Later(args)) => exec::run(args, printer),
+        Command::Tool { command } => {
+            tool::run(command.map_or_else(Default::default, |Later(it)| it), printer)
+        }
+        Command::Mcp(Later(command)) => mcp::run(command, printer),
+        Command::Policy(Later(command)) => policy::run(command, printer),
+        Command::Config(Later(command)) => config::run(command, printer),
+        Command::Audit { command } => {
+            audit::run(command.map_or_else(Default::default, |Later(it)| it), printer)
+        }
+        Command::Approvals(Later(args)) => approvals::list(&args, printer),
+        Command::Approve(Later(args)) => approvals::approve(args, printer),
+        Command::Deny(Later(args)) => approvals::deny(&args, printer),
+        Command::Pool(Later(command)) => pool::run(command, printer),
+        Command::Bench(Later(args)) => bench::run(&args, printer),
+        Command::Undo(Later(args)) => undo::run(&args, printer),
         Command::Ps => calls::ps(printer),
-        Command::Cancel(args) => calls::cancel(&args, printer),
+        Command::Cancel(Later(args)) => calls::cancel(&args, printer),
         Command::Gc => calls::gc(printer),
     }
 }

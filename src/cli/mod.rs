@@ -16,6 +16,7 @@ mod config;
 mod dispatch;
 mod exec;
 mod findings;
+mod later;
 mod mcp;
 mod plan_view;
 pub mod policy;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -64,6 +66,13 @@ const STEPS: &[&str] = &["
     CREATE INDEX events_of_calls ON events (seq) WHERE kind IN ('start', 'refused');
 ", super::approvals::STEP, super::tool_calls::STEP, super::changes::STEP, super::offers::STEP];
 
+/// One that is being opened before anybody asked, and its folder.
+static AHEAD: Mutex<Option<(PathBuf, JoinHandle<Result<Store, StoreError>>)>> = Mutex::new(None);
+
+fn ahead() -> MutexGuard<'static, Option<(PathBuf, JoinHandle<Result<Store, StoreError>>)>> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// An open database.
 #[derive(Debug)]
 pub struct Store {
@@ -93,6 +102,14 @@ impl Store {
     /// See [`StoreError`].
     pub fn open(folder: Option<&Path>) -> Result<Self, StoreError> {
         let folder = folder.ok_or(StoreError::NoFolder)?;
+        let begun = ahead().take_if(|(of, _)| of == folder);
+        match begun.map(|(_, thread)| thread.join()) {
+            Some(Ok(opened)) => opened,
+            Some(Err(_)) | None => Self::open_now(folder),
+        }
+    }
+
+    fn open_now(folder: &Path) -> Result<Self, StoreError> {
         own_folder(folder)?;
         let path = folder.join(FILE);
         own_file(&path)
@@ -115,6 +132,16 @@ impl Store {
         let mut store = Self { connection, path };
         store.migrate()?;
         Ok(store)
+    }
+
+    /// Begins to open it in a thread of its own, for the next who does: it takes as long as finding out what to do, on a
+    /// processor that has nothing else to do then. What goes wrong is told to who opens it. Where there is none yet,
+    /// nothing is made: whether a call may be recorded there is still to be found out.
+    pub fn open_ahead(folder: Option<PathBuf>) {
+        let Some(folder) = folder.filter(|folder| folder.join(FILE).is_file()) else { return };
+        let opened = folder.clone();
+        let thread = std::thread::Builder::new().spawn(move || Self::open_now(&opened));
+        *ahead() = thread.ok().map(|thread| (folder, thread));
     }
 
     /// The one in this folder, for who only looks: where nothing was ever recorded, nothing is made.

@@ -143,7 +143,7 @@ pub fn run(
         }
     };
     let detail = json!({ "undid": call, "broker": { "usage": { "recorded": count } } });
-    record.end(End { ending, code, detail, rule: None, cost: None })?;
+    record.end(End { ending, code, detail, rule: None, cost: None, requests: Vec::new() })?;
     let steps = done?;
     mark(store, call, &own)?;
     Ok(Undone { undid: call.to_owned(), call: Some(own), workspace, steps })

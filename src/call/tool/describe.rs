@@ -118,18 +118,19 @@ pub(super) fn ask(
             Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
         run_job(&id, scene, job, authority, &recorded, Streams::default(), &mut cancel).await
     });
-    let requests = recorded.finish();
-    let (ran, requests) = match ran.and_then(|ran| Ok((ran, requests?))) {
+    let (requests, ran) = recorded.finish_after(ran);
+    let ran = match ran {
         Ok(ran) => ran,
         Err(error) => {
-            record.end(End::of_error(&error))?;
+            record.end(End { requests: requests.left, ..End::of_error(&error) })?;
             return Err(CallError::Started(id, Box::new(error)));
         }
     };
     let judged = judge(ran.within.verdict(), ran.served, ran.within.limits(), Words::Theirs);
     let code = judged.error.as_ref().map(|error| error.code.clone());
-    let detail = json!({ "broker": { "usage": { "recorded": requests } } });
-    record.end(End { ending: judged.ending, code, rule: None, cost: None, detail })?;
+    let detail = json!({ "broker": { "usage": { "recorded": requests.count() } } });
+    let (ending, requests) = (judged.ending, requests.left);
+    record.end(End { ending, code, rule: None, cost: None, detail, requests })?;
     match (judged.value, judged.error) {
         (Some(value), _) => Ok(value),
         (None, error) => {

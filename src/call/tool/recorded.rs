@@ -2,8 +2,8 @@
 //! person are recorded where they are answered.
 //!
 //! Requests are many and small: a thread of their own appends them in few transactions. So a request is in the ledger
-//! a moment ([`WAIT`]) after its answer, and all of them before the call's end, which tells how many there were:
-//! `audit verify` holds one against the other. Only the death of this process can lose the last ones, and
+//! a moment ([`WAIT`]) after its answer, and all of them before the call's end, or together with it, which tells how many
+//! there were: `audit verify` holds one against the other. Only the death of this process can lose the last ones, and
 //! then the call is `aborted`, which says so. If they cannot be recorded, the call is ended.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -39,7 +39,23 @@ pub(super) struct Recorded {
 
 struct Writer {
     queue: Sender<Requested>,
-    thread: JoinHandle<Result<u64, StoreError>>,
+    thread: JoinHandle<Result<Requests, StoreError>>,
+}
+
+/// The requests of a call that is over.
+#[derive(Default)]
+pub(super) struct Requests {
+    /// How many are recorded.
+    recorded: u64,
+    /// The last ones, which are recorded together with the call's end.
+    pub left: Vec<Requested>,
+}
+
+impl Requests {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.recorded + self.left.len() as u64
+    }
 }
 
 impl Recorded {
@@ -73,10 +89,18 @@ impl Recorded {
         }
     }
 
-    /// Waits until all are recorded; how many there were.
-    pub fn finish(&self) -> Result<u64, CallError> {
+    /// The requests of what came to this end, which is an error if they cannot be recorded.
+    pub fn finish_after<T>(&self, ran: Result<T, CallError>) -> (Requests, Result<T, CallError>) {
+        match self.finish() {
+            Ok(requests) => (requests, ran),
+            Err(error) => (Requests::default(), ran.and(Err(error))),
+        }
+    }
+
+    /// Waits until all are recorded but the last ones.
+    fn finish(&self) -> Result<Requests, CallError> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Writer { queue, thread }) = writer else { return Ok(0) };
+        let Some(Writer { queue, thread }) = writer else { return Ok(Requests::default()) };
         drop(queue);
         match thread.join() {
             Ok(recorded) => Ok(recorded?),
@@ -131,31 +155,32 @@ impl Events for Recorded {
     }
 }
 
-/// Appends what comes until nobody sends any more; how many there were.
-fn write(call: &CallId, places: &Places, waiting: &Receiver<Requested>) -> Result<u64, StoreError> {
-    let ledger = Ledger::new(Store::open(places.state.as_deref())?);
-    let mut recorded = 0;
-    let mut batch = Vec::new();
+/// Appends what comes until nobody sends any more. A call that is over in a moment needs no ledger here.
+fn write(
+    call: &CallId,
+    places: &Places,
+    waiting: &Receiver<Requested>,
+) -> Result<Requests, StoreError> {
+    let (mut ledger, mut requests) = (None, Requests::default());
     while let Ok(first) = waiting.recv() {
         let until = Instant::now() + WAIT;
+        let batch = &mut requests.left;
         batch.push(first);
-        let over = loop {
-            if batch.len() >= BATCH {
-                break false;
-            }
+        while batch.len() < BATCH {
             match waiting.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(next) => batch.push(next),
-                Err(RecvTimeoutError::Timeout) => break false,
-                Err(RecvTimeoutError::Disconnected) => break true,
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Ok(requests),
             }
+        }
+        let ledger = match &ledger {
+            Some(ledger) => ledger,
+            None => ledger.insert(Ledger::new(Store::open(places.state.as_deref())?)),
         };
         let events: Vec<Event<'_>> = batch.iter().map(Event::Request).collect();
         ledger.append_all(call, &events)?;
-        recorded += batch.len() as u64;
+        requests.recorded += batch.len() as u64;
         batch.clear();
-        if over {
-            break;
-        }
     }
-    Ok(recorded)
+    Ok(requests)
 }

@@ -152,26 +152,26 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let recorded = Recorded::new(&scene.places, &id, &front.redactor, Arc::clone(&front.events));
     let recorded = Arc::new(recorded);
     let ran = attempts(&id, prepared, front, &recorded, total);
-    let requests = recorded.finish();
-    let ran = ran.and_then(|ran| Ok((ran, requests?)));
+    let (requests, ran) = recorded.finish_after(ran);
     // What broke around the tool says nothing of it.
-    let went = ran.as_ref().map_or(Went::Neither, |(result, _)| went(prepared, result));
+    let went = ran.as_ref().map_or(Went::Neither, |result| went(prepared, result));
     let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went);
     match ran {
-        Ok((result, requests)) => {
+        Ok(result) => {
             record.end(End {
                 ending: result.ending.clone(),
                 code: result.error.as_ref().map(|error| error.code.clone()),
                 rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
                 cost: prepared.definition.estimates().cost,
-                detail: detail(&result.metadata, requests),
+                detail: detail(&result.metadata, requests.count()),
+                requests: requests.left,
             })?;
             left?;
             give_back(&id, &front.asking, &result)?;
             Ok(result)
         }
         Err(error) => {
-            record.end(End::of_error(&error))?;
+            record.end(End { requests: requests.left, ..End::of_error(&error) })?;
             Err(CallError::Started(id, Box::new(error)))
         }
     }

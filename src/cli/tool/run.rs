@@ -24,11 +24,12 @@ use crate::cli::visible::{visible, visible_block, visible_inside};
 use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
+use crate::policies::{Choice, Places};
 use crate::sandbox::farewell::Farewell;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
-use crate::tool::{RETRY_WORDS, RetryPolicy, ToolName};
+use crate::store::Store;
+use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, ToolName};
 
 /// The largest file of arguments.
 const ARGS_FILE_MAX: u64 = 16 << 20;
@@ -85,6 +86,8 @@ pub struct Args {
 
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+    Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
+    Schema::get_ready();
     // Before anything runs: preparing may ask a module what it is.
     let yes = Yes::typed(args.yes, || {
         let here = place::Args { policy: None, cwd: args.workdir.clone() };

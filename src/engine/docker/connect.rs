@@ -8,7 +8,7 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bollard::{API_DEFAULT_VERSION, ClientVersion};
@@ -59,6 +59,8 @@ pub struct Docker {
     pub(super) version: String,
     /// What it is, once it was asked: a call wants to know more than once.
     pub(super) facts: Arc<OnceLock<Facts>>,
+    /// The connection by which it was found, if nothing was asked on it.
+    spare: Arc<Mutex<Option<Line>>>,
 }
 
 impl fmt::Debug for Docker {
@@ -96,10 +98,10 @@ impl Docker {
     /// See [`EngineError`].
     pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
         let line = Line::open(endpoint).await?;
-        let pong = match endpoint.strip_prefix("unix://") {
-            Some(socket) => pong_of_socket(endpoint, Path::new(socket), line).await,
-            None => pong(endpoint, line).await,
-        }?;
+        let (pong, spare) = match endpoint.strip_prefix("unix://") {
+            Some(socket) => pong_of_socket(endpoint, Path::new(socket), line).await?,
+            None => (pong(endpoint, line).await?, None),
+        };
         if pong.os != "linux" {
             return Err(EngineError::NotLinux { os: pong.os });
         }
@@ -121,7 +123,17 @@ impl Docker {
             api: api.to_string(),
             version: pong.version,
             facts: Arc::default(),
+            spare: Arc::new(Mutex::new(spare)),
         })
+    }
+
+    /// A connection for one request: that by which the daemon was found, if nobody has used it.
+    pub(super) async fn any_line(&self) -> Result<Line, EngineError> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match spare {
+            Some(line) => Ok(line),
+            None => Line::open(&self.endpoint).await,
+        }
     }
 
     /// The path of the socket, if the daemon has one.
@@ -139,14 +151,19 @@ fn rootless_socket() -> Option<String> {
 }
 
 /// What the daemon behind a socket is. That it is there is seen each time; what it speaks is remembered.
-async fn pong_of_socket(endpoint: &str, socket: &Path, line: Line) -> Result<Pong, EngineError> {
+/// Then nothing was asked on the line.
+async fn pong_of_socket(
+    endpoint: &str,
+    socket: &Path,
+    line: Line,
+) -> Result<(Pong, Option<Line>), EngineError> {
     const WHAT: &str = "speaks";
     match cache::get(socket, WHAT, Age::Within(REMEMBERED)) {
-        Some(pong) => Ok(pong),
+        Some(pong) => Ok((pong, Some(line))),
         None => {
             let pong = pong(endpoint, line).await?;
             cache::put(socket, WHAT, &pong);
-            Ok(pong)
+            Ok((pong, None))
         }
     }
 }

@@ -97,11 +97,10 @@ impl Engine for Docker {
                 .stderr(true)
                 .stream(true)
                 .build();
-            let attached = self
-                .client
-                .attach_container(id.as_str(), Some(options))
-                .await
-                .map_err(|error| EngineError::from_client("attach to a sandbox", error))?;
+            let failed = |error| EngineError::from_client("attach to a sandbox", error);
+            let client = self.any_line().await?.client(&self.client).map_err(failed)?;
+            let attached =
+                client.attach_container(id.as_str(), Some(options)).await.map_err(failed)?;
             let output = attached.output.map(|item| match item {
                 Ok(LogOutput::StdOut { message }) => Ok(Chunk::Wire(message.into())),
                 Ok(

@@ -105,10 +105,10 @@ async fn send(
         head.uri = path.clone().into();
     }
     head.headers.insert(HOST, HeaderValue::from_static("docker"));
-    // Its end is the end of the request, for all who hold it.
-    head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    // Its end is the end of the request, for all who hold it; unless it becomes another conversation.
+    head.headers.entry(CONNECTION).or_insert(HeaderValue::from_static("close"));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // What goes wrong is told to whoever waits for the answer.
-    tokio::spawn(connection);
+    tokio::spawn(connection.with_upgrades());
     Ok(sender.send_request(BollardRequest::from_parts(head, body)).await?)
 }

@@ -50,6 +50,14 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// Begins to build the schema of schemas, in a thread of its own: it takes longer than finding the first schema that is
+    /// held against it.
+    pub fn get_ready() {
+        // Whoever needs it builds it otherwise.
+        let _ =
+            std::thread::Builder::new().spawn(|| drop(jsonschema::draft202012::meta::validator()));
+    }
+
     /// Compiles a schema. Everything that is wrong with it becomes a finding at its place.
     #[must_use]
     pub fn compile(
