@@ -33,7 +33,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     name_the_recipe(&root)?;
     name_the_built_ins(&root)?;
     embed_guest(&root, &out)?;
-    embed_compiler(&root, &out)
+    embed_compiler(&root, &out)?;
+    pack_relocations();
+    Ok(())
+}
+
+/// The first C library that can load an executable with packed relocations.
+const PACKS: (u32, u32) = (2, 36);
+
+/// Has the linker write the thirty thousand addresses that every start of the program adds to as a bitmap, which is a
+/// hundredth of their list. The program is built for the C library of this machine, which must know it.
+fn pack_relocations() {
+    let version = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let text = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let known = text.ok().and_then(|text| {
+        let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+        Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
+    });
+    if known.is_some_and(|version: (u32, u32)| version >= PACKS) {
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
 }
 
 fn variable(name: &str) -> Result<String, String> {

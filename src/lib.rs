@@ -46,7 +46,7 @@
 //!
 //! | what | why |
 //! | --- | --- |
-//! | `/proc/self/auxv`, `/proc/self/fd` | read once, at the start, to make the process safe |
+//! | `/proc/self/fd` | read once, at the start, where the kernel cannot mark descriptors at once |
 //! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |

@@ -207,19 +207,14 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         folder: materials.cover(MaskKind::Folder)?,
     };
     let synthetic = synthetic_files(request, &user, &materials)?;
-    // The host's programs and the workspace are looked at side by side.
-    let (toolchains, git, own) = std::thread::scope(|scope| {
-        let toolchains = scope.spawn(|| toolchains(request, &user));
-        let git = match request.view {
-            View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
-            View::Program(_) => gitdirs::GitDirs::default(),
-        };
-        let own = own_mounts(request, &user);
-        let toolchains = toolchains.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (toolchains, git, own)
-    });
+    // Together they take less time than a waiting sandbox takes to wake, so they need no threads of their own.
+    let toolchains = toolchains(request, &user);
+    let git = match request.view {
+        View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
+        View::Program(_) => gitdirs::GitDirs::default(),
+    };
     // Folders that were made go with their claim if what follows fails.
-    let own = own?;
+    let own = own_mounts(request, &user)?;
     if kind.has_own_kernel() {
         refuse_special(workspace, &own)?;
     }

@@ -14,9 +14,6 @@ use rustix::process::DumpableBehavior;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
-/// `AT_SECURE` of the auxiliary vector: the kernel's own word for "privileges were gained by exec".
-const AT_SECURE: usize = 23;
-
 /// Which step failed.
 #[derive(Debug)]
 pub enum HardenError {
@@ -61,26 +58,14 @@ fn refuse_gained_privileges() -> Result<(), HardenError> {
     if getuid() != geteuid() || getgid() != getegid() {
         return Err(HardenError::Privileged);
     }
-    // File capabilities leave the ids alone; only the kernel's flag shows them.
-    const PATH: &str = "/proc/self/auxv";
-    let auxv = std::fs::read(PATH).map_err(|source| HardenError::Proc { path: PATH, source })?;
-    if gained_privileges(&auxv) { Err(HardenError::Privileged) } else { Ok(()) }
-}
-
-/// Whether an auxiliary vector (pairs of machine words) has a nonzero `AT_SECURE`.
-fn gained_privileges(auxv: &[u8]) -> bool {
-    const WORD: usize = size_of::<usize>();
-    let mut words = auxv.chunks_exact(WORD).map(|bytes| {
-        let mut word = [0; WORD];
-        word.copy_from_slice(bytes);
-        usize::from_ne_bytes(word)
-    });
-    while let (Some(key), Some(value)) = (words.next(), words.next()) {
-        if key == AT_SECURE {
-            return value != 0;
-        }
-    }
-    false
+    // File capabilities leave the ids alone; only the kernel's own word for "privileges were gained by exec" shows them.
+    #[expect(
+        unsafe_code,
+        reason = "what the kernel gave this process at its start has no safe reader"
+    )]
+    // SAFETY: no pointers; the kernel's vector does not change.
+    let gained = unsafe { libc::getauxval(libc::AT_SECURE) };
+    if gained == 0 { Ok(()) } else { Err(HardenError::Privileged) }
 }
 
 /// Stops: another process of the same user reading keys of running calls from our memory, or
@@ -93,6 +78,16 @@ fn forbid_inspection() -> Result<(), HardenError> {
 /// Stops: a descriptor that the caller left open (a log, a socket, a directory handle) reaching a
 /// child of ours, where it would be a way around every path check.
 fn keep_descriptors_from_children() -> Result<(), HardenError> {
+    #[expect(unsafe_code, reason = "no safe call marks all descriptors at once")]
+    // SAFETY: no pointers; descriptors are marked, and none is closed.
+    let marked = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    // Kernels before 5.11 do not know it.
+    if marked == 0 { Ok(()) } else { mark_one_by_one() }
+}
+
+fn mark_one_by_one() -> Result<(), HardenError> {
     const PATH: &str = "/proc/self/fd";
     let proc = |source| HardenError::Proc { path: PATH, source };
     for entry in std::fs::read_dir(PATH).map_err(proc)? {
@@ -168,19 +163,17 @@ impl Failure for HardenError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
-    fn auxv(pairs: &[(usize, usize)]) -> Vec<u8> {
-        pairs
-            .iter()
-            .flat_map(|(key, value)| [key.to_ne_bytes(), value.to_ne_bytes()].concat())
-            .collect()
-    }
-
     #[test]
-    fn the_kernels_flag_is_read_from_the_auxiliary_vector() {
-        assert!(gained_privileges(&auxv(&[(6, 4096), (AT_SECURE, 1), (0, 0)])));
-        assert!(!gained_privileges(&auxv(&[(6, 4096), (AT_SECURE, 0), (0, 0)])));
-        assert!(!gained_privileges(&[1, 2, 3]));
+    fn descriptors_are_kept_from_children_by_either_way() {
+        for mark in [keep_descriptors_from_children, mark_one_by_one] {
+            let file = std::fs::File::open("/dev/null").unwrap();
+            rustix::io::fcntl_setfd(file.as_fd(), FdFlags::empty()).unwrap();
+            mark().unwrap();
+            assert_eq!(rustix::io::fcntl_getfd(file.as_fd()).unwrap(), FdFlags::CLOEXEC);
+        }
     }
 }
