@@ -180,7 +180,10 @@ impl Seal {
                 Head::Signed(..) | Head::Missing | Head::Broken => {
                     let line = self.line(stretch);
                     file.write_all_at(line.as_bytes(), 0)?;
-                    file.set_len(line.len() as u64)?;
+                    // Heads are of one length: cutting one off would be a change of its own for the file system.
+                    if file.metadata()?.len() != line.len() as u64 {
+                        file.set_len(line.len() as u64)?;
+                    }
                     self.proved.replace(Some((line.into_bytes(), stretch, self.public())));
                 }
             }

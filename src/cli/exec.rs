@@ -26,7 +26,6 @@ use crate::call::{
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::{Choice, Places};
-use crate::sandbox::farewell::Farewell;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Source;
 use crate::store::Store;
@@ -98,7 +97,9 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let asking = if decided.asks() { Some(Arc::new(asking(&decided, named)?)) } else { None };
     let result = call::run(&mut decided, output, asking)?;
     report(&decided, &result, printer)?;
-    result.farewell.map(Farewell::with_us);
+    if let Some(farewell) = result.farewell {
+        farewell.with_us();
+    }
     Ok(result.ending)
 }
 

@@ -8,7 +8,7 @@ use runner_policy::limits::Isolation;
 use super::*;
 use crate::engine::docker::settings::tests as settings;
 use crate::engine::{CallId, now};
-use crate::pool::{Bounds, Class, Wanted};
+use crate::pool::{Bounds, Class, Guess, GuessFacts, Wanted};
 
 struct Case {
     _folder: tempfile::TempDir,
@@ -42,6 +42,7 @@ impl Case {
         plan.mounts[0].target = asked.project.into();
         let wanted = Wanted {
             plan: &plan,
+            guess: &guess(asked.project),
             engine: "e",
             policy: "p",
             within: &[],
@@ -83,12 +84,29 @@ fn trace(order: &Order) -> Trace {
     }
 }
 
+fn guess(project: &str) -> Guess {
+    Guess::of(&GuessFacts {
+        endpoint: "e",
+        project: Path::new(project),
+        policy_digest: "d",
+        class: Class::Read,
+        image: "host",
+        runtime: None,
+        limits: &settings::plan(Isolation::Strict).limits,
+        home: None,
+        path: None,
+    })
+    .unwrap()
+}
+
 fn entry(order: &Order, trace: &Trace) -> Entry {
     Entry {
         sandbox: "s".to_owned(),
         label: trace.label.clone(),
         endpoint: trace.endpoint.clone(),
         key: order.key.clone(),
+        guess: order.guess.clone(),
+        targets: Vec::new(),
         lane: order.lane.clone(),
         class: order.class,
         policy: order.policy.clone(),
@@ -207,4 +225,24 @@ fn an_entry_leads_to_no_file_but_its_own() {
     let name = format!("{}.x.waiting", order.key.as_str());
     std::fs::write(case.state.join("pool").join(name), text).unwrap();
     assert_eq!(case.pool.entries().len(), 1);
+}
+
+#[test]
+fn on_a_guess_the_newest_is_taken_and_nothing_of_another_project() {
+    let case = case();
+    let ours = case.order(&Asked { project: "/ours", digest: "d", own: 4, whole: 8 });
+    let other = case.order(&Asked { project: "/other", digest: "d", own: 4, whole: 8 });
+    for (order, label, made) in [(&ours, "old", 1), (&ours, "new", 2), (&other, "foreign", 3)] {
+        let label = CallId::fresh().map(|id| format!("{id}{label}")).unwrap();
+        let made = now() + Duration::from_millis(made);
+        let entry = Entry { label, made, ..entry(order, &trace(order)) };
+        case.pool.put(&entry).unwrap();
+    }
+    let taken = || {
+        let claimed = case.pool.claim_guessed(&guess("/ours"), Duration::from_secs(10))?;
+        Some(claimed.entry.label)
+    };
+    assert!(taken().is_some_and(|label| label.ends_with("new")));
+    assert!(taken().is_some_and(|label| label.ends_with("old")));
+    assert_eq!(taken(), None);
 }

@@ -67,9 +67,12 @@ const STEPS: &[&str] = &["
 ", super::approvals::STEP, super::tool_calls::STEP, super::changes::STEP, super::offers::STEP];
 
 /// One that is being opened before anybody asked, and its folder.
-static AHEAD: Mutex<Option<(PathBuf, JoinHandle<Result<Store, StoreError>>)>> = Mutex::new(None);
+static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
 
-fn ahead() -> MutexGuard<'static, Option<(PathBuf, JoinHandle<Result<Store, StoreError>>)>> {
+/// The folder, and who opens it.
+type Ahead = (PathBuf, JoinHandle<Result<Store, StoreError>>);
+
+fn ahead() -> MutexGuard<'static, Option<Ahead>> {
     AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

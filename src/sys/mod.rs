@@ -5,6 +5,7 @@
 mod clock;
 mod fd;
 mod harden;
+mod heap;
 mod random;
 mod sentinel;
 mod shared_file;
@@ -13,6 +14,7 @@ mod signal;
 pub use clock::clocks;
 pub use fd::{StatusFdError, claim_status_fd};
 pub use harden::{HardenError, harden};
+pub use heap::share_heap;
 pub use random::random;
 pub use sentinel::{Program, sentinel, unblock_signals};
 pub use shared_file::shared_file;

@@ -49,7 +49,8 @@ struct Order {
 // SAFETY: the pointers lead to the heap of the same value's `program`, which nobody changes while they are used.
 unsafe impl Send for Nest {}
 
-/// Every nest that was ever used; those that are empty are used again.
+/// Every nest that somebody is in.
+#[expect(clippy::vec_box, reason = "who is in a nest has its address")]
 static NESTS: Mutex<Vec<Box<Nest>>> = Mutex::new(Vec::new());
 
 /// Starts a process that waits until the other end of `socket` is closed, or for `patience`, and is `program` then, with

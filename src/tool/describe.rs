@@ -110,7 +110,14 @@ pub fn from_description(
     let mut report = Report::new(file, text);
     let entries = entries(map, text, &mut report);
     let described = described(map, text, &mut report);
-    let common = read::common(&entries, At::default(), stem, (file, text), &mut report);
+    let common = read::common(
+        &entries,
+        At::default(),
+        stem,
+        (file, text),
+        read::Author::Others,
+        &mut report,
+    );
     let definition =
         common.zip(described).map(|(common, described)| common.with(Body::Module(described)));
     read::finish(definition, report).map_err(DescribeError::Refused)

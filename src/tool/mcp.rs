@@ -94,8 +94,9 @@ pub(super) fn read(
 ) -> Result<Definition, Vec<Finding>> {
     let mut report = Report::new(file, text);
     let entries = entries(from, text, stem, &mut report);
-    let common = entries
-        .and_then(|entries| read::common(&entries, At::default(), stem, (file, text), &mut report));
+    let common = entries.and_then(|entries| {
+        read::common(&entries, At::default(), stem, (file, text), read::Author::Others, &mut report)
+    });
     let definition = common.map(|common| common.with(Body::Mcp(Arc::clone(from))));
     read::finish(definition, report)
 }

@@ -64,7 +64,7 @@ pub fn parse(file: &str, text: &str, stem: &ToolName) -> Result<Definition, Vec<
         };
         let runtime = word(entries, "runtime", Runtime::WORDS, Runtime::by_word, &mut report)
             .unwrap_or(Runtime::Typescript);
-        let common = common(entries, root.at, stem, (file, text), &mut report);
+        let common = common(entries, root.at, stem, (file, text), Author::Others, &mut report);
         let body = code.map(|code| Body::Yaml { runtime, code });
         common.zip(body).map(|(common, body)| common.with(body))
     });
@@ -84,7 +84,8 @@ pub(super) fn built_in(tool: &'static BuiltIn) -> Result<Definition, Vec<Finding
             KEYS.iter().copied().filter(|key| !["code", "runtime"].contains(key)).collect();
         let entries = report.keys(&root, &without)?;
         let stem = tool.name.parse().ok()?;
-        let common = common(entries, root.at, &stem, (&file, tool.text), &mut report)?;
+        let source = (file.as_str(), tool.text);
+        let common = common(entries, root.at, &stem, source, Author::Us, &mut report)?;
         Some(common.with(Body::BuiltIn(tool)))
     });
     finish(definition, report)
@@ -104,6 +105,15 @@ pub(super) fn finish(
             Err(findings)
         }
     }
+}
+
+/// Who wrote a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Author {
+    /// It is a part of this program.
+    Us,
+    /// Anybody.
+    Others,
 }
 
 /// What both forms have.
@@ -173,6 +183,7 @@ pub(super) fn common(
     root: At,
     stem: &ToolName,
     source: (&str, &str),
+    author: Author,
     report: &mut Report<'_>,
 ) -> Option<Common> {
     let name = match find(entries, "name") {
@@ -205,10 +216,11 @@ pub(super) fn common(
     let risk = word(asked, "riskLevel", Risk::WORDS, Risk::by_word, report);
     let auto_accept = find(asked, "autoAccept").and_then(|entry| report.flag(&entry.value));
     let schema = match find(entries, "schema") {
-        Some(entry) => compiled(&entry.value, Role::Arguments, report),
+        Some(entry) => compiled(&entry.value, Role::Arguments, author, report),
         None => Schema::nothing(),
     };
-    let returns = find(entries, "returns").map(|it| compiled(&it.value, Role::Result, report));
+    let returns =
+        find(entries, "returns").map(|it| compiled(&it.value, Role::Result, author, report));
     let retry = match find(entries, "retry") {
         Some(entry) => retry(&entry.value, stem, report),
         None => Some(RetryPolicy::default()),
@@ -373,10 +385,13 @@ fn tier(entries: &[Entry], permissions: &Permissions, report: &mut Report<'_>) -
     said
 }
 
-fn compiled(node: &Node, role: Role, report: &mut Report<'_>) -> Option<Schema> {
+fn compiled(node: &Node, role: Role, author: Author, report: &mut Report<'_>) -> Option<Schema> {
     let mut spans = Spans::default();
     let json = to_json(node, "", &mut spans, report)?;
-    Schema::compile(json, role, &spans, report)
+    match author {
+        Author::Us => Schema::ours(json),
+        Author::Others => Schema::compile(json, role, &spans, report),
+    }
 }
 
 #[cfg(test)]

@@ -224,3 +224,47 @@ fn mutated_definitions_are_read_or_refused_and_never_break_the_reader() {
     }
     assert!(whole > 0, "some mutations are harmless");
 }
+
+/// Words that the draft of our own schemas does not know, or knows otherwise.
+const NEWER: &[&str] = &[
+    "$anchor",
+    "$defs",
+    "$dynamicRef",
+    "dependentRequired",
+    "dependentSchemas",
+    "maxContains",
+    "minContains",
+    "prefixItems",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+fn holds_newer(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Object(all) => {
+            all.iter().any(|(key, inner)| NEWER.contains(&key.as_str()) || holds_newer(inner))
+        }
+        serde_json::Value::Array(all) => all.iter().any(holds_newer),
+        _ => false,
+    }
+}
+
+#[test]
+fn our_own_schemas_stand_what_others_have_to() {
+    for tool in crate::tool::builtin::ALL {
+        let definition = built_in(tool).unwrap();
+        let schemas = [
+            (Role::Arguments, Some(&definition.schema)),
+            (Role::Result, definition.returns.as_ref()),
+        ];
+        for (role, schema) in schemas {
+            let Some(schema) = schema else { continue };
+            let mut report = Report::new(tool.name, "");
+            let spans = Spans::all_at(At::default());
+            let compiled = Schema::compile(schema.json().clone(), role, &spans, &mut report);
+            assert!(compiled.is_some_and(|it| it.json() == schema.json()), "{}", tool.name);
+            assert!(report.is_clean(), "{}", tool.name);
+            assert!(!holds_newer(schema.json()), "{}", tool.name);
+        }
+    }
+}

@@ -25,11 +25,10 @@ use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
 use crate::policies::{Choice, Places};
-use crate::sandbox::farewell::Farewell;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
 use crate::store::Store;
-use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, ToolName};
+use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, ToolName, builtin};
 
 /// The largest file of arguments.
 const ARGS_FILE_MAX: u64 = 16 << 20;
@@ -87,7 +86,10 @@ pub struct Args {
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
-    Schema::get_ready();
+    // A tool of ours has no schema that must be looked at.
+    if builtin::find(args.name.as_str()).is_none() {
+        Schema::get_ready();
+    }
     // Before anything runs: preparing may ask a module what it is.
     let yes = Yes::typed(args.yes, || {
         let here = place::Args { policy: None, cwd: args.workdir.clone() };
@@ -133,7 +135,9 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     // What the tool said comes before what came of it.
     drop(desk);
     report(&result, printer)?;
-    result.farewell.map(Farewell::with_us);
+    if let Some(farewell) = result.farewell {
+        farewell.with_us();
+    }
     Ok(result.ending)
 }
 

@@ -208,7 +208,7 @@ impl Review<'_, '_> {
 
 /// Whether the engine that is used takes a pattern.
 fn is_linear(pattern: &str) -> bool {
-    compile(&serde_json::json!({ "pattern": pattern })).is_ok()
+    compile(&serde_json::json!({ "pattern": pattern }), Draft::Draft202012).is_ok()
 }
 
 /// Every place where a schema stands; `false` if there are too many.
