@@ -62,7 +62,10 @@ pub(super) fn ahead(
     if class(setting) == Class::Write {
         watchdog.awake(Vigil::Now).map_err(local)?;
     }
-    let claimed = pool.filter(|bounds| !bounds.is_off()).and_then(|_| {
+    // Folders that a plan makes for writing are put aside while a sandbox waits with them: until the plan has brought them
+    // back, its guest does not find them.
+    let guesses = class(setting) != Class::Write;
+    let claimed = pool.filter(|bounds| guesses && !bounds.is_off()).and_then(|_| {
         let pool = Pool::new(setting.places.state.as_deref()?);
         pool.claim_guessed(&guess(setting, engine)?, run::life(&setting.limits))
     });

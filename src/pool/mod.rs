@@ -23,7 +23,8 @@
 //!   inode of each source and of all that is hidden. Another workspace, policy, guest or figure is another key.
 //! - **Taken on a guess.** Planning and waking take as long as each other, so a call takes an entry that was made for one
 //!   like it ([`Guess`]) and wakes it while it plans. It is used only if the plan turns out to be its key; otherwise
-//!   something has changed under it, and it is given up. Nothing is sent to it before.
+//!   something has changed under it, and it is given up. Nothing is sent to it before. A sandbox that writes is taken once
+//!   it is planned: folders that were made for it are back only then.
 //! - **As planned.** Before the command is sent, the guest reports what stands at each mount, as in a new sandbox.
 //! - **Ends itself.** A waiting guest has a time to live, counted inside; it needs neither us nor the engine for it.
 //! - **Bounded.** Entries and those being made are counted under one lock, so no storm makes more than the

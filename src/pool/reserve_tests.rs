@@ -232,6 +232,7 @@ fn on_a_guess_the_newest_is_taken_and_nothing_of_another_project() {
     let case = case();
     let ours = case.order(&Asked { project: "/ours", digest: "d", own: 4, whole: 8 });
     let other = case.order(&Asked { project: "/other", digest: "d", own: 4, whole: 8 });
+    case.pool.folder().unwrap();
     for (order, label, made) in [(&ours, "old", 1), (&ours, "new", 2), (&other, "foreign", 3)] {
         let label = CallId::fresh().map(|id| format!("{id}{label}")).unwrap();
         let made = now() + Duration::from_millis(made);

@@ -18,6 +18,9 @@ pub static BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runner-compi
 /// The digest of [`BYTES`].
 pub const DIGEST: &str = env!("RUNNER_COMPILER_DIGEST");
 
+/// How often sealing is tried.
+const SEALINGS: u32 = 10;
+
 /// What is started to compile.
 #[derive(Debug, Clone)]
 pub enum Program {
@@ -58,8 +61,15 @@ fn in_memory() -> io::Result<OwnedFd> {
     let mut file = std::fs::File::from(file);
     file.write_all(BYTES)?;
     let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file.into())
+    let mut tries = 1;
+    loop {
+        match fcntl_add_seals(&file, seals) {
+            Ok(()) => return Ok(file.into()),
+            // The kernel waits for whoever holds a page, which can be the kernel itself, a fraction of a second each time.
+            Err(Errno::BUSY) if tries < SEALINGS => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 #[cfg(test)]
