@@ -138,12 +138,29 @@ fn a_cold_call_takes_none_and_leaves_none() {
     assert!(caller.warm(&["--", "true"]), "the control");
 }
 
-/// THREATS row 41.
+/// THREATS row 41, for a sandbox that is taken once it is planned.
 #[test]
 fn a_workspace_that_changed_discards_what_waits() {
+    if containers() {
+        changes_discard(&Caller::new("size: 2"), "develop");
+    }
+}
+
+/// THREATS row 41, for a sandbox that is taken on a guess and answers before the workspace was looked through.
+#[test]
+fn a_workspace_that_changed_discards_what_was_taken_on_a_guess() {
     if !containers() {
         return;
     }
+    let caller = Caller::new("size: 2");
+    let policy = caller.0.path("look.yml");
+    let text = "policy: 1\nname: look\nextends: [readonly]\ncommands:\n  - { id: look, allow: \"python3 ...\", effects: [read, code] }\n";
+    fs::write(&policy, text).unwrap();
+    changes_discard(&caller, policy.to_str().unwrap());
+}
+
+/// Each change ends what waited for calls under this policy, and shows nothing of what must be hidden.
+fn changes_discard(caller: &Caller, policy: &str) {
     const CANARY: &str = "canary-41-f3a9";
     type Change = fn(&Caller);
     let changes: [(&str, Change); 5] = [
@@ -169,17 +186,16 @@ fn a_workspace_that_changed_discards_what_waits() {
             fs::write(caller.file(".env"), CANARY).unwrap();
         }),
     ];
-    let caller = Caller::new("size: 2");
     // What a program of the project's own may try; nothing of it can be read from the command.
     let script = "import glob\nfor name in glob.glob('**', recursive=True, include_hidden=True):\n  try: print(open(name).read())\n  except OSError: pass";
-    let dump = ["-p", "develop", "--", "python3", "-c", script];
+    let dump = ["-p", policy, "--", "python3", "-c", script];
     assert!(!caller.warm(&dump));
     for (what, change) in changes {
         let before = caller.settled(1).remove(0);
         assert!(caller.warm(&dump), "the control, before {what}");
         let stale = caller.settled(1).remove(0);
         assert_ne!(stale["sandbox"], before["sandbox"]);
-        change(&caller);
+        change(caller);
         let result = caller.exec(&dump).json();
         assert_eq!(result["metadata"]["warm"], false, "{what}: {result:#}");
         assert!(!result.to_string().contains(CANARY), "{what}: {result:#}");
