@@ -25,11 +25,11 @@ const WORDS: &str =
     "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
 
 /// How long a policy takes to decide about a command.
-pub fn decision(report: &mut Report) -> Result<(), BenchError> {
+pub fn decision(place: &Place, report: &mut Report) -> Result<(), BenchError> {
     let words = ["git", "log", "--oneline", "-n", "5", "--", "src"].map(Into::into);
     let request = Request {
         command: Command::Argv(words.to_vec()),
-        cwd: None,
+        cwd: Some(place.workspace()),
         policy: Choice::default(),
         image: None,
         tighten: Vec::new(),

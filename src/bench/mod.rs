@@ -75,7 +75,7 @@ pub fn run(extent: Extent, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchEr
     }
     ours::broker(&place, &mut report, tell)?;
     tell("decisions of a policy, compiling");
-    inside::decision(&mut report)?;
+    inside::decision(&place, &mut report)?;
     inside::compile(&place, extent, &mut report)?;
     memory::waiting(&place, &mut report, tell)?;
     ours::crowd(&place, extent, &mut report, tell)?;
