@@ -13,28 +13,33 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runner_policy::check::check;
+use runner_policy::packed::pack;
 use runner_policy::{Origin, PolicySet, Source, parse};
 
 /// What a guest is made from, relative to the root of the repository.
 const SOURCES: [&str; 6] =
     ["src/guest", "src/wire", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "build.rs"];
 
-/// What a container is made from besides its plan.
-const RECIPE: [&str; 5] =
-    ["src/guest", "src/wire", "src/engine/docker", "images/runtime", "images/seccomp.json"];
+/// What a container is made from besides its plan and the guest.
+const RECIPE: [&str; 3] = ["src/engine/docker", "images/runtime", "images/seccomp.json"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     name_the_judge(&root)?;
-    check_policies(&root)?;
-    embed_policies(&root, &out)?;
+    look_at_sqlite();
+    let policies = check_policies(&root)?;
+    embed_policies(&root, &out, &policies)?;
     name_the_runtime(&root)?;
-    name_the_recipe(&root)?;
     name_the_built_ins(&root)?;
-    embed_guest(&root, &out)?;
+    let guest = embed_guest(&root, &out)?;
+    name_the_recipe(&root, &guest)?;
     embed_compiler(&root, &out)?;
-    pack_relocations();
+    // What this machine has is no matter to another.
+    if variable("HOST")? == variable("TARGET")? {
+        pack_relocations();
+        link_the_unwinder();
+    }
     Ok(())
 }
 
@@ -55,8 +60,38 @@ fn pack_relocations() {
     }
 }
 
+/// Has the linker take what panics unwind with into the executable, so that one library less is looked for, mapped and
+/// bound at every start. Where the archive is not installed, the shared one does.
+fn link_the_unwinder() {
+    const ARCHIVE: &str = "libgcc_eh.a";
+    let asked = Command::new("cc").arg(format!("-print-file-name={ARCHIVE}")).output();
+    let found = asked.ok().and_then(|output| {
+        let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+        // Without one, the compiler tells the bare name.
+        path.is_absolute().then_some(path)
+    });
+    if let Some((archive, folder)) = found.as_ref().and_then(|path| Some((path, path.parent()?))) {
+        // Another compiler has its own.
+        println!("cargo::rerun-if-changed={}", archive.display());
+        println!("cargo::rustc-link-search=native={}", folder.display());
+        println!("cargo::rustc-link-lib=static:+verbatim={ARCHIVE}");
+    }
+}
+
 fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("{name}: {error}"))
+}
+
+/// `.cargo/config.toml` builds what every process would have to say into SQLite. Cargo reads it only below the repository:
+/// whoever builds from elsewhere gets records that are as safe, and slower.
+fn look_at_sqlite() {
+    println!("cargo::rerun-if-env-changed=LIBSQLITE3_FLAGS");
+    let flags = env::var("LIBSQLITE3_FLAGS").unwrap_or_default();
+    if !flags.contains("SQLITE_DEFAULT_WAL_SYNCHRONOUS=1") {
+        println!(
+            "cargo::warning=calls will be slower: build from the folder of the repository, for its .cargo/config.toml"
+        );
+    }
 }
 
 /// A word that changes whenever the engine or the catalog does: a policy that passed its own tests
@@ -86,7 +121,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
 }
 
 /// A word that changes whenever containers come to be made differently from the same plan.
-fn name_the_recipe(root: &Path) -> Result<(), Box<dyn Error>> {
+fn name_the_recipe(root: &Path, guest: &blake3::Hash) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     for source in RECIPE {
         println!("cargo::rerun-if-changed={source}");
@@ -95,6 +130,8 @@ fn name_the_recipe(root: &Path) -> Result<(), Box<dyn Error>> {
     }
     files.sort();
     let mut hasher = blake3::Hasher::new();
+    // The same sources make another guest with another compiler.
+    hasher.update(guest.as_bytes());
     for file in files {
         hasher.update(&fs::read(file)?);
     }
@@ -119,7 +156,7 @@ fn name_the_built_ins(root: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Loads every shipped policy and runs its examples and tests: one that fails them is not built in.
-fn check_policies(root: &Path) -> Result<(), Box<dyn Error>> {
+fn check_policies(root: &Path) -> Result<PolicySet, Box<dyn Error>> {
     let mut set = PolicySet::default();
     let mut texts = Vec::new();
     let mut findings = Vec::new();
@@ -130,6 +167,10 @@ fn check_policies(root: &Path) -> Result<(), Box<dyn Error>> {
         let text = fs::read_to_string(path)?;
         let file = path.strip_prefix(root)?.display().to_string();
         match parse(Source { file: &file, text: &text, origin: Origin::Shipped }) {
+            // It is found by its name, and messages name its file.
+            Ok(policy) if file != format!("policies/{}.yml", policy.name) => {
+                return Err(format!("{file}: the policy in it is {}", policy.name).into());
+            }
             Ok(policy) => {
                 texts.push((policy.name.clone(), text));
                 findings.extend(set.add(policy).err());
@@ -146,7 +187,7 @@ fn check_policies(root: &Path) -> Result<(), Box<dyn Error>> {
         }
     }
     if findings.is_empty() {
-        return Ok(());
+        return Ok(set);
     }
     for finding in &findings {
         println!("cargo::error={finding}");
@@ -154,24 +195,23 @@ fn check_policies(root: &Path) -> Result<(), Box<dyn Error>> {
     Err(format!("{} finding(s) in the shipped policies", findings.len()).into())
 }
 
-/// Leaves a table of the shipped policies where the host program includes it.
-fn embed_policies(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+/// Leaves a table of the shipped policies where the host program includes it: what they say, and how it was read.
+fn embed_policies(root: &Path, out: &Path, policies: &PolicySet) -> Result<(), Box<dyn Error>> {
     let folder = root.join("policies");
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut names = Vec::new();
-    if folder.is_dir() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|ending| ending == "yml") {
-                names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
-            }
-        }
-    }
-    names.sort();
-    let mut table = "/// Name and text of each, in the order of names.\npub const POLICIES: &[(&str, &str)] = &[\n".to_owned();
-    for name in names {
-        let path = folder.join(format!("{name}.yml"));
-        writeln!(table, "    ({name:?}, include_str!({path:?})),")?;
+    let mut policies: Vec<_> = policies.iter().collect();
+    policies.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut table =
+        "/// Each in the order of names.\npub(super) const POLICIES: &[Shipped] = &[\n".to_owned();
+    for policy in policies {
+        let text = root.join(&policy.file);
+        let read = out.join(format!("{}.policy", policy.name));
+        fs::write(&read, pack(policy)?)?;
+        writeln!(
+            table,
+            "    Shipped {{ name: {:?}, text: include_str!({text:?}), read: include_bytes!({read:?}) }},",
+            policy.name
+        )?;
     }
     table.push_str("];\n");
     fs::write(out.join("shipped.rs"), table)?;
@@ -200,7 +240,7 @@ fn name_the_runtime(root: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Builds the guest and leaves it, and its digest, where `src/engine/guest.rs` includes them.
-fn embed_guest(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+fn embed_guest(root: &Path, out: &Path) -> Result<blake3::Hash, Box<dyn Error>> {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
@@ -215,8 +255,9 @@ fn embed_guest(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
         return Err("the guest is not static: no sandbox could start it".into());
     }
     fs::write(out.join("runner-guest"), &guest)?;
-    println!("cargo::rustc-env=RUNNER_GUEST_DIGEST={}", blake3::hash(&guest).to_hex());
-    Ok(())
+    let digest = blake3::hash(&guest);
+    println!("cargo::rustc-env=RUNNER_GUEST_DIGEST={}", digest.to_hex());
+    Ok(digest)
 }
 
 /// Builds the compiler of tools and leaves it, and its digest, where `src/tool/compile/program.rs` includes them.

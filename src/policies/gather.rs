@@ -5,6 +5,7 @@
 //! cannot disturb a run that does not use the repository's policies. Within a layer that takes
 //! part, one bad file refuses everything.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use runner_policy::finding::{At, Finding};
@@ -12,7 +13,7 @@ use runner_policy::finding::{At, Finding};
 use super::choice::{Choice, DEFAULT};
 use super::folder::{PolicyFile, Writers, read_folder, read_given};
 use super::layer::{Layer, Places};
-use super::shipped;
+use super::shipped::{POLICIES, Shipped};
 
 /// One policy's text and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,9 @@ pub struct Text {
     /// The file, as shown in messages.
     pub file: String,
     /// What it says.
-    pub text: String,
+    pub text: Cow<'static, str>,
+    /// What was read from that when this program was built, if it is a part of it.
+    pub(super) read: Option<&'static [u8]>,
 }
 
 /// What was collected.
@@ -64,7 +67,13 @@ impl Gathered {
                     help: Some("rename the file and its policy; a policy can build on another with extends".to_owned()),
                     excerpt: String::new(),
                 }),
-                None => self.texts.push(Text { name: stem, layer, file, text }),
+                None => self.texts.push(Text {
+                    name: stem,
+                    layer,
+                    file,
+                    text: Cow::Owned(text),
+                    read: None,
+                }),
             }
         }
     }
@@ -86,13 +95,14 @@ impl Gathered {
 /// The shipped policies alone.
 #[must_use]
 pub fn gather_shipped() -> Gathered {
-    let mut gathered = Gathered::default();
-    for (name, text) in shipped::POLICIES {
-        let file = format!("policies/{name}.yml");
-        let (stem, text) = ((*name).to_owned(), (*text).to_owned());
-        gathered.add(Layer::Shipped, vec![PolicyFile { stem, file, text }]);
-    }
-    gathered
+    let texts = POLICIES.iter().map(|Shipped { name, text, read }| Text {
+        name: (*name).to_owned(),
+        layer: Layer::Shipped,
+        file: format!("policies/{name}.yml"),
+        text: Cow::Borrowed(text),
+        read: Some(read),
+    });
+    Gathered { texts: texts.collect(), findings: Vec::new() }
 }
 
 /// The named files, and every policy in the named folders.

@@ -7,6 +7,7 @@ use runner_policy::check::check;
 use runner_policy::effective::{Effective, PolicySet};
 use runner_policy::finding::{At, Finding};
 use runner_policy::load::{Origin, Source, parse};
+use runner_policy::packed::unpack;
 
 use super::choice::Choice;
 use super::error::PolicyError;
@@ -160,7 +161,9 @@ impl Library {
             Layer::Project => Origin::Project,
         };
         let source = Source { file: &text.file, text: &text.text, origin };
-        let policy = match parse(source) {
+        // The build script has read a shipped one, and put both into the executable; any other is read now.
+        let read = text.read.and_then(unpack).map_or_else(|| parse(source), Ok);
+        let policy = match read {
             Ok(policy) => policy,
             Err(findings) => return self.findings.extend(findings),
         };
@@ -226,4 +229,20 @@ impl Library {
 fn parts(policy: &Effective, names: &mut Vec<String>) {
     names.extend(policy.layers.iter().map(|layer| layer.name.clone()));
     policy.within.iter().for_each(|other| parts(other, names));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_when_this_was_built_is_what_the_texts_say() {
+        let gathered = gather_shipped();
+        assert!(gathered.text("readonly").is_some());
+        for text in gathered.texts {
+            let source = Source { file: &text.file, text: &text.text, origin: Origin::Shipped };
+            let unpacked = unpack(text.read.unwrap()).unwrap();
+            assert_eq!(format!("{unpacked:?}"), format!("{:?}", parse(source).unwrap()));
+        }
+    }
 }

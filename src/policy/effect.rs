@@ -97,7 +97,13 @@ impl FromIterator<Class> for Classes {
 
 impl Serialize for Classes {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(Class::word))
+        self.iter().collect::<Vec<Class>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Classes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<Class>::deserialize(deserializer).map(Self::from_iter)
     }
 }
 

@@ -15,6 +15,7 @@
 //! | part | duty |
 //! | --- | --- |
 //! | [`load`], [`yaml`], [`finding`] | strict reading of policy files; every error with its place |
+//! | [`packed`] | shipped policies, read at build time |
 //! | [`effective`] | composition: `extends` is union, `within` is intersection |
 //! | [`grammar`], [`catalog`] | how programs read their arguments |
 //! | [`shell`], [`word`], [`reading`] | from a line or argv to what it does, level by level |
@@ -35,6 +36,7 @@ pub mod lists;
 pub mod load;
 pub mod model;
 pub mod net;
+pub mod packed;
 pub mod paths;
 pub mod pattern;
 pub mod reading;

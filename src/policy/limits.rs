@@ -6,7 +6,9 @@
 use std::fmt;
 
 /// One thing that is limited. The order is the order of [`TABLE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[allow(missing_docs, reason = "the table beside it says what each one is")]
 pub enum Limit {
     Memory,

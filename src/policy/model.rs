@@ -1,4 +1,4 @@
-//! A valid policy: what the loader lets through, and the rules in it.
+//! A valid policy: what the loader lets through, now or when the program was built ([`crate::packed`]), and the rules in it.
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ use crate::paths::List;
 use crate::pattern::Pattern;
 
 /// One policy file.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Policy {
     /// Its name, which others refer to.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Policy {
 }
 
 /// What a policy says about the sandbox; what it leaves open comes from those it extends.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sandbox {
     /// `host`, or an OCI reference.
     pub image: Option<String>,
@@ -65,7 +65,7 @@ pub struct Sandbox {
 }
 
 /// Which files, as lists of patterns.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Files {
     /// Readable.
     pub read: List,
@@ -80,7 +80,7 @@ pub struct Files {
 }
 
 /// A file that may be made beside another: a lock file beside its manifest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Companion {
     /// The file, below the workspace.
     pub file: String,
@@ -91,7 +91,7 @@ pub struct Companion {
 }
 
 /// Which variables.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Env {
     /// Passed from the caller.
     pub pass: Vec<String>,
@@ -102,7 +102,9 @@ pub struct Env {
 }
 
 /// The verb of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It may run.
@@ -126,7 +128,7 @@ impl Verdict {
 }
 
 /// One entry of `commands:`.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rule {
     /// Its name inside the policy.
     pub id: Option<String>,
@@ -155,7 +157,7 @@ pub struct Rule {
 }
 
 /// Which commands a rule is about.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub enum Subject {
     /// Every program that the catalog knows.
     Catalog,
@@ -164,7 +166,7 @@ pub enum Subject {
 }
 
 /// Where a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunPlace {
     /// In a sandbox.
@@ -185,7 +187,7 @@ impl RunPlace {
 }
 
 /// `args: { ref: [main, "!dev"] }`
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Condition {
     /// Which arguments.
     pub kind: Kind,
@@ -196,7 +198,7 @@ pub struct Condition {
 }
 
 /// One entry of `net:`.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct NetRule {
     /// Its name inside the policy.
     pub id: Option<String>,
@@ -221,7 +223,7 @@ pub struct NetRule {
 }
 
 /// A line and what must come of it.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Expectation {
     /// The command, as a shell line.
     pub line: String,
@@ -232,7 +234,7 @@ pub struct Expectation {
 }
 
 /// What is expected of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Expected {
     /// The policy decides so.
     Verdict(Verdict),

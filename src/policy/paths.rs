@@ -209,18 +209,19 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
 }
 
 /// One list of one policy, such as its `files.deny`. `!` subtracts within the list.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct List {
     /// The patterns as written, with their places.
     pub patterns: Vec<(String, At)>,
     /// What a match means.
     meaning: Meaning,
     /// `None` if a pattern is none: then the list means whatever is stricter.
+    #[serde(skip)]
     globs: OnceLock<Option<Vec<Glob>>>,
 }
 
 /// What it means that a path is in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Meaning {
     /// Something is granted.
     Grants,

@@ -20,14 +20,14 @@ pub enum Certainty {
 }
 
 /// One pattern, all its alternatives written out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Pattern {
     /// As written.
     pub text: String,
     alternatives: Vec<Alternative>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Alternative {
     words: Vec<String>,
     /// `...` admits further words.

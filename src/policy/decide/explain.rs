@@ -72,9 +72,12 @@ fn nearest(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<St
                 }
             }
         }
-        // A value that is left behind would be a new operand: that is another command.
+        // A value that is left behind would be a new operand, and a command about nothing is not the one that was meant.
         let most = operands(&argv, query);
-        forms.retain(|form| operands(form, query) <= most);
+        forms.retain(|form| match operands(form, query) {
+            0 => most == 0,
+            some => some <= most,
+        });
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     }
     let program = argv.first().map(String::as_str).unwrap_or_default();

@@ -216,7 +216,9 @@ fn nearest_forms_are_allowed_and_leave_no_value_behind() {
         let query = Query { workspace: "/w", cwd: "/w", now, what: What::Words(&words) };
         explain(&look, &query, &[]).nearest
     };
-    assert_eq!(nearest("sort -r -o x a"), ["sort -r a", "sort -r", "sort"]);
+    assert_eq!(nearest("sort -r -o x a"), ["sort -r a"]);
+    assert_eq!(nearest("sort -r -o x"), ["sort -r", "sort"]);
+    assert!(nearest("rm -rf /").is_empty(), "`rm` alone is of no help");
     assert_eq!(nearest("find . -exec rm {} +"), ["find ."]);
     assert_eq!(nearest("/usr/bin/sort a"), ["sort a"]);
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A header that the host adds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Send {
     /// Its name, in lower case.
     pub header: String,
@@ -14,7 +14,7 @@ pub struct Send {
 }
 
 /// A secret as a policy declares it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Secret {
     /// Its name in the policy.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Secret {
 }
 
 /// Where the host finds a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SecretSource {
     /// A variable of the caller's environment.
     Env(String),
@@ -61,13 +61,13 @@ impl fmt::Display for SecretSource {
 }
 
 /// The value of a header: text with secrets in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Template {
     parts: Vec<Part>,
 }
 
 /// A part of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Part {
     /// As it stands.
     Text(String),

@@ -47,7 +47,7 @@ pub const FIGURES: [Figure; 3] = [
 ];
 
 /// A value for each of [`FIGURES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Figures([u64; FIGURES.len()]);
 
 impl Default for Figures {
@@ -78,7 +78,9 @@ impl Figures {
 }
 
 /// Which addresses a name may lead to. The order is from less to more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
     /// Public ones.
