@@ -39,6 +39,7 @@
 //! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
+//! - [`helper`]: a thread that does the small things of a call beside its main one.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
@@ -66,6 +67,8 @@
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
 //! | `/proc/self/exe` | which build of this program a memory is of |
+//! | `/proc/self/mountinfo` | what the host has mounted below what a sandbox sees |
+//! | `/proc/stat` | whether the machine is idle, for `bench` |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |
@@ -87,6 +90,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod exit;
+pub mod helper;
 pub mod limits;
 pub mod mcp;
 pub mod policies;

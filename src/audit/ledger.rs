@@ -133,6 +133,10 @@ impl Ledger {
         lines: &[Line],
         also: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Go>,
     ) -> Result<(), StoreError> {
+        if lines.is_empty() {
+            // There is nothing to vouch for.
+            return Ok(());
+        }
         let fail = |error| self.store.failed("record a call in", error);
         let transaction = self.store.writing().map_err(fail)?;
         if also(&transaction).map_err(fail)? == Go::Back {
@@ -179,20 +183,26 @@ fn extend(
     };
     let gap = gap(transaction, seal, head, last)?;
     let known = if gap.is_some() { Known::Replaced } else { Known::Follows };
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO events (seq, at, call, kind, body, link) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
     let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
-    for Line { call, kind, body } in gap.iter().chain(lines) {
+    let mut rows = Vec::with_capacity(lines.len() + 1);
+    for line in gap.iter().chain(lines) {
+        let Line { call, kind, body } = line;
         seq += 1;
         link = link.then(Columns { seq, at, call, kind: kind.word(), body });
-        insert.execute(params![seq, at, call, kind.word(), body, link.bytes()])?;
+        rows.push((seq, line, link));
     }
     let stretch = Stretch { first, last: seq, link };
-    let signature = seal.sign(stretch);
-    transaction
-        .prepare_cached("UPDATE events SET vouches = ?2, signature = ?3 WHERE seq = ?1")?
-        .execute(params![seq, seq - first + 1, signature])?;
+    let mut signature = Some((seq - first + 1, seal.sign(stretch)));
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO events (seq, at, call, kind, body, link, vouches, signature) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for (seq, Line { call, kind, body }, link) in rows {
+        // The last one vouches for all of them.
+        let (vouches, signature) = signature.take_if(|_| seq == stretch.last).unzip();
+        let kind = kind.word();
+        insert.execute(params![seq, at, call, kind, body, link.bytes(), vouches, signature])?;
+    }
     Ok((stretch, known))
 }
 

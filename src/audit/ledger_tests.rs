@@ -98,3 +98,17 @@ fn an_empty_head_that_was_put_back_is_a_gap_and_one_that_lags_is_none() {
 
 /// What whoever changes records would do to have them linked and signed anew.
 const CUT: &str = "UPDATE events SET at = at + 1, link = NULL, vouches = NULL, signature = NULL";
+
+#[test]
+fn nothing_is_vouched_for_where_nothing_is_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
+    let (id, head) = (CallId::fresh().unwrap(), dir.path().join("ledger.head"));
+    ledger.append(&id, &[Event::Start(&started())], &Owner::this().unwrap()).unwrap();
+    let before = std::fs::read(&head).unwrap();
+    ledger.append_all(&id, &[]).unwrap();
+    assert_eq!(std::fs::read(&head).unwrap(), before);
+    let count = "SELECT count(*) FROM events";
+    let rows: i64 = ledger.store().connection().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1);
+}

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
 use runner_policy::model::RunPlace;
+use tokio::sync::oneshot;
 
 use super::error::CallError;
 use super::grants::Lists;
 use crate::config::{Config, Layer};
 use crate::engine::{Engine, UserNamespace};
+use crate::helper::Helper;
 use crate::policies::Places;
 use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
@@ -70,11 +72,12 @@ pub(super) fn neighbours(places: &Places) -> Result<Neighbours, CallError> {
     Ok(Neighbours::of(state(places)?))
 }
 
-/// Makes the plan, in a thread of its own: engine and guest can be asked meanwhile.
+/// Makes the plan, in a thread that helps or one of its own: engine and guest can be asked meanwhile.
 pub(super) async fn make_plan(
     setting: &Setting,
     engine: &dyn Engine,
     missing: Missing,
+    helper: Option<Helper>,
 ) -> Result<SandboxPlan, CallError> {
     let policy = setting.policy.as_ref();
     let engines = policy.engines();
@@ -108,11 +111,17 @@ pub(super) async fn make_plan(
         UserNamespace::Remapped => UserMapping::Remapped,
     };
     let setting = setting.clone();
-    let planned = tokio::task::spawn_blocking(move || {
-        look(&setting, Known { image, image_facts, runtime, mapping }, missing)
-    });
+    let look = move || look(&setting, Known { image, image_facts, runtime, mapping }, missing);
+    let planned = match helper {
+        Some(helper) => {
+            let (sender, receiver) = oneshot::channel();
+            helper.tell(move || drop(sender.send(look())));
+            receiver.await.ok()
+        }
+        None => tokio::task::spawn_blocking(look).await.ok(),
+    };
     let broken = || std::io::Error::other("the thread that makes it has died");
-    planned.await.map_err(|_| CallError::Local("plan a sandbox", broken()))?
+    planned.ok_or_else(|| CallError::Local("plan a sandbox", broken()))?
 }
 
 /// What is known about the engine's side of a sandbox.

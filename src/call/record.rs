@@ -1,7 +1,6 @@
 //! One call's records: nothing runs whose start was not written, and what ran has an end.
 
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -11,8 +10,9 @@ use crate::audit::{Ended, Event, Ledger, Requested, Started};
 use crate::engine::{CallId, Owner};
 use crate::error::Failure;
 use crate::exit::Ending;
+use crate::helper::{Beside, Helper};
 use crate::policies::Places;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// The records of one call.
 pub(crate) struct Record {
@@ -25,7 +25,6 @@ pub(crate) struct Record {
 /// A call of which nothing is recorded yet.
 pub(crate) struct Unrecorded {
     id: CallId,
-    process: Owner,
     state: Option<PathBuf>,
 }
 
@@ -33,7 +32,8 @@ pub(crate) struct Unrecorded {
 /// make. Nothing may run before [`written`](Self::written).
 pub(crate) struct Starting {
     id: CallId,
-    thread: Option<JoinHandle<Result<Record, CallError>>>,
+    writing: Option<Beside<Result<Record, CallError>>>,
+    helper: Option<Helper>,
     record: Option<Record>,
 }
 
@@ -70,12 +70,8 @@ impl End {
 impl Unrecorded {
     /// A new call.
     pub fn new(places: &Places) -> Result<Self, CallError> {
-        let local = |what| move |error| CallError::Local(what, error);
-        Ok(Self {
-            id: CallId::fresh().map_err(local("make an id"))?,
-            process: Owner::this().map_err(local("look at this process"))?,
-            state: places.state.clone(),
-        })
+        let id = CallId::fresh().map_err(|error| CallError::Local("make an id", error))?;
+        Ok(Self { id, state: places.state.clone() })
     }
 
     /// The call's id.
@@ -85,20 +81,27 @@ impl Unrecorded {
 
     /// Opens its records. What died earlier is found on the way.
     pub fn open(self) -> Result<Record, CallError> {
-        let ledger = Ledger::new(Store::open(self.state.as_deref())?);
+        let opened = Store::open(self.state.as_deref());
+        self.open_in(opened)
+    }
+
+    fn open_in(self, store: Result<Store, StoreError>) -> Result<Record, CallError> {
+        let ledger = Ledger::new(store?);
         ledger.find_aborted()?;
-        Ok(Record { ledger, id: self.id, process: self.process, begun: Instant::now() })
+        let process =
+            Owner::this().map_err(|error| CallError::Local("look at this process", error))?;
+        Ok(Record { ledger, id: self.id, process, begun: Instant::now() })
     }
 
     /// It starts now, unless that cannot be recorded.
     pub fn start(self, started: Started) -> Starting {
         let id = self.id.clone();
-        let thread = std::thread::spawn(move || {
-            let mut record = self.open()?;
+        let (writing, helper) = Store::open_beside(self.state.clone().as_deref(), move |opened| {
+            let mut record = self.open_in(opened)?;
             record.start(&started)?;
             Ok(record)
         });
-        Starting { id, thread: Some(thread), record: None }
+        Starting { id, writing: Some(writing), helper, record: None }
     }
 }
 
@@ -108,11 +111,16 @@ impl Starting {
         &self.id
     }
 
+    /// The thread that writes it, for what comes next.
+    pub fn take_helper(&mut self) -> Option<Helper> {
+        self.helper.take()
+    }
+
     /// Waits until the start is written. An error is told once.
     pub fn written(&mut self) -> Result<(), CallError> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let Some(writing) = self.writing.take() else { return Ok(()) };
         let broken = || std::io::Error::other("the thread that writes it has died");
-        let record = thread.join().map_err(|_| CallError::Local("record the call", broken()))?;
+        let record = writing.join().ok_or_else(|| CallError::Local("record the call", broken()))?;
         self.record = Some(record?);
         Ok(())
     }

@@ -259,7 +259,7 @@ fn refused(
 pub fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
     in_event_loop(async {
         let engine = Docker::connect().await?;
-        let plan = make_plan(&setting(decided), &engine, Missing::Describe).await?;
+        let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?;
         let container = engine.describe(&plan).await?;
         Ok(DryRun { plan, container })
     })
@@ -314,8 +314,8 @@ async fn in_sandbox(
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
     let (plan, ()) = tokio::join!(
-        make_plan(&setting, engine.as_ref(), Missing::Make),
-        ahead.rouse(engine.as_ref()),
+        make_plan(&setting, engine.as_ref(), Missing::Make, starting.take_helper()),
+        ahead.rouse(engine.as_ref(), || supply::claim(&setting, engine.as_ref(), pool)),
     );
     let plan = plan?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;

@@ -9,7 +9,7 @@ use super::error::CallError;
 use super::plan::{Setting, materials};
 use crate::config::Config;
 use crate::engine::{CallId, Engine};
-use crate::pool::{Bounds, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
+use crate::pool::{Bounds, Claimed, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
 use crate::sandbox::ahead::Ahead;
 use crate::sandbox::claims;
 use crate::sandbox::grants::Writes;
@@ -43,8 +43,7 @@ fn class(setting: &Setting) -> Class {
 }
 
 /// What a call has before its plan. Its watchdog is started before a plan that makes folders, which must go with us;
-/// else when there is something to watch. A sandbox that was made for a call like this one is taken: more often than
-/// not it is the one that will be planned, and answers meanwhile.
+/// else when there is something to watch.
 pub(super) fn ahead(
     id: &CallId,
     setting: &Setting,
@@ -62,14 +61,22 @@ pub(super) fn ahead(
     if class(setting) == Class::Write {
         watchdog.awake(Vigil::Now).map_err(local)?;
     }
+    Ok(Ahead::new(watchdog))
+}
+
+/// A sandbox that was made for a call like this one: more often than not it is the one that is planned meanwhile.
+pub(super) fn claim(
+    setting: &Setting,
+    engine: &dyn Engine,
+    pool: Option<Bounds>,
+) -> Option<Claimed> {
     // Folders that a plan makes for writing are put aside while a sandbox waits with them: until the plan has brought them
     // back, its guest does not find them.
-    let guesses = class(setting) != Class::Write;
-    let claimed = pool.filter(|bounds| guesses && !bounds.is_off()).and_then(|_| {
-        let pool = Pool::new(setting.places.state.as_deref()?);
-        pool.claim_guessed(&guess(setting, engine)?, run::life(&setting.limits))
-    });
-    Ok(Ahead::new(watchdog, claimed))
+    if class(setting) == Class::Write || pool.is_none_or(|bounds| bounds.is_off()) {
+        return None;
+    }
+    let pool = Pool::new(setting.places.state.as_deref()?);
+    pool.claim_guessed(&guess(setting, engine)?, run::life(&setting.limits))
 }
 
 /// What is known of a call's sandbox before it is planned.

@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 
 use crate::error::Error;
 use crate::exit::{Ending, ExitCode};
+use crate::helper::Helper;
 
 use super::args::{Cli, Command, Global};
 use super::bug;
@@ -19,6 +20,9 @@ use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, too
 /// Does what the command line says and reports how it went.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
+    if promise_a_call(words) {
+        Helper::start_ahead();
+    }
     match Cli::try_parse_from(words) {
         Ok(Cli { global, command }) => in_context(&global, |printer| dispatch(command, printer)),
         Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
@@ -29,6 +33,12 @@ pub fn run(words: &[OsString]) -> ExitCode {
             _ => Err(UsageError::from_clap(&error, words).into()),
         }),
     }
+}
+
+/// Whether these look like the words of a call. Nothing is decided by it.
+fn promise_a_call(words: &[OsString]) -> bool {
+    let word = |at: usize| words.get(at).and_then(|word| word.to_str());
+    matches!((word(1), word(2)), (Some("exec"), _) | (Some("tool"), Some("run")))
 }
 
 /// Reports an error that happened before there were arguments.

@@ -1,11 +1,19 @@
 //! Arguments that are described only when they are needed: building them all takes longer than reading a line.
 
+use clap::builder::Resettable;
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 /// The arguments or subcommands of one subcommand. Nobody builds them for another one.
 #[derive(Debug)]
 pub struct Later<T>(pub T);
+
+/// What the command is for was said where it is listed. Whoever describes its arguments would say what their type is for.
+fn told_already(command: Command, describe: impl FnOnce(Command) -> Command) -> Command {
+    let about = Resettable::from(command.get_about().cloned());
+    let long = Resettable::from(command.get_long_about().cloned());
+    describe(command).about(about).long_about(long)
+}
 
 impl<T: FromArgMatches> FromArgMatches for Later<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
@@ -23,21 +31,21 @@ impl<T: FromArgMatches> FromArgMatches for Later<T> {
 
 impl<T: Args> Args for Later<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(T::augment_args)
+        command.defer(|command| told_already(command, T::augment_args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(T::augment_args_for_update)
+        command.defer(|command| told_already(command, T::augment_args_for_update))
     }
 }
 
 impl<T: Subcommand> Subcommand for Later<T> {
     fn augment_subcommands(command: Command) -> Command {
-        command.defer(T::augment_subcommands)
+        command.defer(|command| told_already(command, T::augment_subcommands))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
-        command.defer(T::augment_subcommands_for_update)
+        command.defer(|command| told_already(command, T::augment_subcommands_for_update))
     }
 
     fn has_subcommand(name: &str) -> bool {

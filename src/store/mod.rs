@@ -4,6 +4,7 @@
 //! it. Many short-lived processes write at once: WAL, a busy timeout, short transactions. Trust
 //! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
 
+mod ahead;
 mod approvals;
 mod changes;
 mod descriptions;

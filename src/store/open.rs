@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -17,19 +15,15 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
 /// The database's file.
-const FILE: &str = "store.db";
+pub(super) const FILE: &str = "store.db";
 
 /// How long a writer waits for others. Transactions here take microseconds, but a hundred processes that come at once on
 /// a busy machine are served in no order.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// How many pages of the write-ahead log make the writer who passes the mark write them back, which waits for the disk
-/// twice. A call adds about ten; reading what was left of these many takes a fraction of a millisecond.
-const LOG_PAGES: u32 = 256;
-
-/// How many pages of the log are worth writing back: those of a few calls. Reading a page costs some ten microseconds of
-/// the next call, writing them back makes a call that comes at the same moment wait.
-const SETTLED_PAGES: i64 = 32;
+/// How many pages of the log are worth writing back: those of one call. Reading a page costs some ten microseconds of the
+/// next call, writing them back makes a call that comes at the same moment wait.
+const SETTLED_PAGES: i64 = 10;
 
 /// Steps from one version of the schema to the next; never changed, only added to.
 const STEPS: &[&str] = &["
@@ -66,16 +60,6 @@ const STEPS: &[&str] = &["
     CREATE INDEX events_of_calls ON events (seq) WHERE kind IN ('start', 'refused');
 ", super::approvals::STEP, super::tool_calls::STEP, super::changes::STEP, super::offers::STEP];
 
-/// One that is being opened before anybody asked, and its folder.
-static AHEAD: Mutex<Option<Ahead>> = Mutex::new(None);
-
-/// The folder, and who opens it.
-type Ahead = (PathBuf, JoinHandle<Result<Store, StoreError>>);
-
-fn ahead() -> MutexGuard<'static, Option<Ahead>> {
-    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// An open database.
 #[derive(Debug)]
 pub struct Store {
@@ -105,14 +89,10 @@ impl Store {
     /// See [`StoreError`].
     pub fn open(folder: Option<&Path>) -> Result<Self, StoreError> {
         let folder = folder.ok_or(StoreError::NoFolder)?;
-        let begun = ahead().take_if(|(of, _)| of == folder);
-        match begun.map(|(_, thread)| thread.join()) {
-            Some(Ok(opened)) => opened,
-            Some(Err(_)) | None => Self::open_now(folder),
-        }
+        Self::taken(folder).unwrap_or_else(|| Self::open_now(folder))
     }
 
-    fn open_now(folder: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open_now(folder: &Path) -> Result<Self, StoreError> {
         own_folder(folder)?;
         let path = folder.join(FILE);
         own_file(&path)
@@ -131,20 +111,9 @@ impl Store {
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(fail("set up"))?;
-        set_up(&connection).map_err(fail("set up"))?;
         let mut store = Self { connection, path };
         store.migrate()?;
         Ok(store)
-    }
-
-    /// Begins to open it in a thread of its own, for the next who does: it takes as long as finding out what to do, on a
-    /// processor that has nothing else to do then. What goes wrong is told to who opens it. Where there is none yet,
-    /// nothing is made: whether a call may be recorded there is still to be found out.
-    pub fn open_ahead(folder: Option<PathBuf>) {
-        let Some(folder) = folder.filter(|folder| folder.join(FILE).is_file()) else { return };
-        let opened = folder.clone();
-        let thread = std::thread::Builder::new().spawn(move || Self::open_now(&opened));
-        *ahead() = thread.ok().map(|thread| (folder, thread));
     }
 
     /// The one in this folder, for who only looks: where nothing was ever recorded, nothing is made.
@@ -209,13 +178,20 @@ impl Store {
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let fail = move |error| StoreError::Database("bring up to date", path.clone(), error);
         let newest = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
-        let found = user_version(&self.connection).map_err(&fail)?;
+        let state = || Ok((user_version(&self.connection)?, has_log(&self.connection)?));
+        let (found, logs) = state().map_err(|error| self.failed("read", error))?;
+        if found > newest {
+            return Err(StoreError::Newer(self.path.clone(), found));
+        }
+        if !logs {
+            turn_log_on(&self.connection).map_err(|error| self.failed("set up", error))?;
+        }
         if found == newest {
             return Ok(());
         }
+        let path = self.path.clone();
+        let fail = move |error| StoreError::Database("bring up to date", path.clone(), error);
         // Two processes may find an old schema at once: look again inside the transaction.
         let transaction = self
             .connection
@@ -233,16 +209,21 @@ impl Store {
     }
 }
 
-/// Turns the log on, and what belongs to it.
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    // NORMAL survives the death of any process; only a power cut can lose the last rows.
-    let settings = format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; \
-         PRAGMA wal_autocheckpoint = {LOG_PAGES};"
-    );
+/// Whether the write-ahead log is on.
+fn has_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA journal_mode", [], |row| Ok(row.get_ref(0)?.as_str()? == "wal"))
+}
+
+/// Turns the write-ahead log on, which a database remembers until somebody changes it. How it is used is built into the
+/// library by `.cargo/config.toml`, so that no process has to say it: a commit survives the death of any process, and only a
+/// power cut can lose the last rows (`synchronous = NORMAL`); whoever makes the log longer than 256 pages writes them back,
+/// which waits for the disk twice. A call adds about ten, and reading what was left of these many takes a fraction of a
+/// millisecond. Where a file system cannot have a log, calls are recorded without one, and wait longer for each other.
+fn turn_log_on(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
-        match connection.execute_batch(&settings) {
+        // A connection that was opened without a log keeps waiting for the disk, unless it is told.
+        match connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") {
             // SQLite waits for other writers by itself, but not for one that turns the log on at the same moment.
             Err(error) if is_busy(&error) && begun.elapsed() < BUSY => {
                 std::thread::sleep(Duration::from_millis(5));
@@ -401,6 +382,31 @@ mod tests {
         let _two = Store::open(Some(&state)).unwrap();
         let mode = std::fs::metadata(&state).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn every_process_finds_the_settings_of_the_records() {
+        let folder = tempfile::tempdir().unwrap();
+        // A new one, one that was left as it was, and one that somebody has changed to copy one file.
+        for leave in ["", "PRAGMA journal_mode = DELETE", ""] {
+            let store = Store::open(Some(folder.path())).unwrap();
+            let asked = |pragma: &str| {
+                let row = |row: &rusqlite::Row<'_>| row.get::<_, rusqlite::types::Value>(0);
+                format!("{:?}", store.connection().query_row(pragma, [], row).unwrap())
+            };
+            let settings = [
+                "journal_mode",
+                "synchronous",
+                "wal_autocheckpoint",
+                "busy_timeout",
+                "foreign_keys",
+            ];
+            assert_eq!(
+                settings.map(|name| asked(&format!("PRAGMA {name}"))),
+                [r#"Text("wal")"#, "Integer(1)", "Integer(256)", "Integer(60000)", "Integer(1)"]
+            );
+            store.connection().execute_batch(leave).unwrap();
+        }
     }
 
     #[test]

@@ -96,7 +96,10 @@ pub(super) async fn run_job(
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
-    let (ready, ()) = tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref()));
+    let (ready, ()) = tokio::join!(
+        ready(scene, engine.as_ref()),
+        ahead.rouse(engine.as_ref(), || supply::claim(&setting, engine.as_ref(), pool)),
+    );
     let (plan, prestart, variables) = ready?;
     job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
@@ -122,7 +125,7 @@ pub(super) async fn ready(
     scene: &Scene,
     engine: &dyn Engine,
 ) -> Result<(SandboxPlan, Start, BTreeMap<String, String>), CallError> {
-    let mut plan = make_plan(&setting(scene), engine, Missing::Make).await?;
+    let mut plan = make_plan(&setting(scene), engine, Missing::Make, None).await?;
     let variables = variables::take(&mut plan, &scene.policy);
     let prestart = tool_order(&plan);
     Ok((plan, prestart, variables))

@@ -1,0 +1,113 @@
+//! A thread that does what it is told, one after the other.
+//!
+//! Duty: to do the small things of one call beside its main thread. One thread and not one for each: starting and waking
+//! them costs as much as what they do. Non-goals: a pool; a server's calls have a thread each while they begin.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// One that was started before anybody had something for it to do.
+static AHEAD: Mutex<Option<Helper>> = Mutex::new(None);
+
+fn ahead() -> MutexGuard<'static, Option<Helper>> {
+    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// It ends when nobody can tell it anything any more.
+#[derive(Debug)]
+pub struct Helper(Sender<Work>);
+
+impl Helper {
+    /// Starts one for whoever wants one next. Where it runs, a processor has to be woken first, which can take longer than
+    /// what it will do: meanwhile others find out what that is.
+    pub fn start_ahead() {
+        *ahead() = Self::start_now();
+    }
+
+    /// The one that was started ahead, or a new one; `None` if there are no more threads.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        let started = ahead().take();
+        started.or_else(Self::start_now)
+    }
+
+    fn start_now() -> Option<Self> {
+        let (sender, receiver) = channel::<Work>();
+        let thread = move || receiver.into_iter().for_each(|work| work());
+        Builder::new().spawn(thread).ok().map(|_| Self(sender))
+    }
+
+    /// Has it do something when it is done with what came before. One that has died drops it: who waits for its result
+    /// finds nobody to send one.
+    pub fn tell(&self, work: impl FnOnce() + Send + 'static) {
+        let _ = self.0.send(Box::new(work));
+    }
+
+    /// Has it find something out, or nothing.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Option<T> + Send + 'static,
+    ) -> Beside<T> {
+        let (sender, receiver) = channel();
+        self.tell(move || {
+            // Nobody may wait for it any more.
+            let _ = work().map(|found| sender.send(found));
+        });
+        Beside(receiver)
+    }
+}
+
+/// What a thread will have found out.
+#[derive(Debug)]
+pub struct Beside<T>(Receiver<T>);
+
+impl<T> Beside<T> {
+    /// What is known already.
+    #[must_use]
+    pub fn done(found: T) -> Self {
+        let (sender, receiver) = channel();
+        let _ = sender.send(found);
+        Self(receiver)
+    }
+
+    /// Waits for it; `None` if the thread has died.
+    #[must_use]
+    pub fn join(self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_was_started_ahead_is_used_once() {
+        let thread = |helper: &Helper| {
+            let (sender, receiver) = channel();
+            helper.tell(move || sender.send(std::thread::current().id()).unwrap());
+            receiver.recv().unwrap()
+        };
+        Helper::start_ahead();
+        let first = ahead().as_ref().map(thread);
+        let [one, other] = [Helper::start(), Helper::start()].map(Option::unwrap);
+        assert_eq!(first, Some(thread(&one)));
+        assert_ne!(first, Some(thread(&other)));
+    }
+
+    #[test]
+    fn it_does_all_in_order_and_drops_what_it_cannot_do() {
+        let helper = Helper::start().unwrap();
+        let (sender, receiver) = channel();
+        for number in 0..3 {
+            let sender = sender.clone();
+            helper.tell(move || sender.send(number).unwrap());
+        }
+        helper.tell(|| panic!("as a bug would"));
+        helper.tell(move || sender.send(3).unwrap());
+        assert_eq!(receiver.into_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}
