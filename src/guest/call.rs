@@ -3,12 +3,13 @@
 //! It always has a deadline, for the call and for the last bytes after it. When standard input closes,
 //! the host is gone and so is the sandbox.
 
+use crate::cgroup::Counters;
 use crate::link::{Link, LinkError};
 use crate::stdio::Input;
 use crate::sys::{self, Poll};
 use crate::underway::Underway;
 use crate::wait::Order;
-use crate::{cgroup, watch};
+use crate::watch;
 use runner_wire::{
     Cause, Channel, DATA_MAX, Ending, Exit, GuestMessage, HostMessage, Kind, LimitHit, SignalName,
     Started, StreamTotals, WireError,
@@ -48,6 +49,7 @@ pub struct Call<'a> {
     work: Underway,
     output_max: u64,
     watch: watch::Watch,
+    counters: Counters,
     /// Processor time of the sandbox before this call, if its controller tells.
     cpu_before: Option<u64>,
     begun: Instant,
@@ -65,10 +67,11 @@ impl<'a> Call<'a> {
     pub fn begin(
         link: &'a mut Link,
         child_signal: OwnedFd,
+        counters: Counters,
         order: Order,
     ) -> Result<Self, LinkError> {
         let begun = Instant::now();
-        let cpu_before = cgroup::cpu_us();
+        let cpu_before = counters.cpu_us();
         let limits = *order.limits();
         let work = match order {
             Order::Begin(start) => Underway::begin(start)?,
@@ -80,6 +83,7 @@ impl<'a> Call<'a> {
             work,
             output_max: limits.output_max,
             watch: watch::Watch::new(limits.open_files, begun),
+            counters,
             cpu_before,
             begun,
             deadline: begun + Duration::from_millis(limits.wall_ms),
@@ -291,7 +295,7 @@ impl<'a> Call<'a> {
         if now >= self.deadline {
             self.stop(Cause::Wall);
         }
-        if let Some(cause) = self.watch.look(now) {
+        if let Some(cause) = self.watch.look(now, &self.counters) {
             self.stop(cause);
         }
         let by_itself = self.work.job.ended().is_some();
@@ -345,7 +349,7 @@ impl<'a> Call<'a> {
     fn account(&self) -> Exit {
         let (hits, cpu_us) = self.work.job.account();
         let mut hits = hits.to_vec();
-        let mut usage = cgroup::usage(cpu_us, self.cpu_before);
+        let mut usage = self.counters.usage(cpu_us, self.cpu_before);
         usage.wall_us = self.ended.map_or(0, |(wall, _)| micros(wall));
         usage.written =
             StreamTotals { stdout: self.work.outputs[0].total, stderr: self.work.outputs[1].total };

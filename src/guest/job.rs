@@ -84,6 +84,11 @@ impl Job {
         (self.running.is_empty() && self.steps.is_empty()).then_some(&self.last)
     }
 
+    /// The process of what was started first, if it still runs.
+    pub fn process(&self) -> Option<u32> {
+        self.running.first().map(|process| process.pid)
+    }
+
     /// Limits that processes met, and processor time of those that ended.
     pub fn account(&self) -> (&[LimitHit], u64) {
         (&self.hits, self.cpu_us)

@@ -16,6 +16,7 @@ mod cgroup;
 mod glob;
 mod job;
 mod link;
+mod oom;
 mod program;
 mod report;
 mod serve;

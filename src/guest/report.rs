@@ -1,4 +1,8 @@
 //! What the guest sees before anything runs: the identity of mounts, and its own standing.
+//!
+//! The standing is read when the guest starts, while nobody waits for it: what was given up is never got back. The table
+//! of mounts is read when the host asks. Nothing inside has the right to mount, but a mount goes, in every namespace, when
+//! what it lies on is removed or replaced outside.
 
 use crate::sys;
 use runner_wire::{Bytes, MountSeen, Ready, Seen, VERSION};
@@ -6,12 +10,13 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Looks at every path that the host asked for.
-pub fn ready(targets: &[Bytes]) -> Ready {
+/// Looks at every path that the host asked for, and adds what was seen at the start.
+pub fn ready(seen: Seen, targets: &[Bytes]) -> Ready {
+    // Empty, and so nothing read-only, if it cannot be read.
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let read_only = read_only_mounts(&table);
     let mounts = targets.iter().map(|target| look(target, &read_only)).collect();
-    Ready { version: VERSION, mounts, seen: seen() }
+    Ready { version: VERSION, mounts, seen }
 }
 
 /// A path that is not there, or is a link, has identity 0 or its own, and so never the expected one.
@@ -59,8 +64,8 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Reads `/proc/self/status`. The process is undumpable, but its own files stay readable.
-fn seen() -> Seen {
+/// The guest's own standing, from `/proc/self/status`. The process is undumpable, but its own files stay readable.
+pub fn seen() -> Seen {
     let (uid, gid) = sys::user();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

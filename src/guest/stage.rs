@@ -6,7 +6,7 @@
 
 use crate::program::{self, Failure, Teller, bounded};
 use crate::sys::{self, Resource};
-use crate::{glob, test};
+use crate::{glob, oom, test};
 use runner_wire::{Assignment, Builtin, Bytes, Redirect, RedirectTo, StartLimits, Word};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
@@ -24,13 +24,6 @@ const PORT: RawFd = 3;
 
 /// Redirections use descriptors 0 to 9; ours are above.
 const OWN_FDS: RawFd = 10;
-
-/// Commands are killed before the guest when memory runs out, which must live to tell, and whose own score
-/// is high already: sandboxes go before anything else on the machine. There is none above this.
-const OOM_SCORE: i32 = 1000;
-
-/// The kernel's file for it.
-const OOM_FILE: &str = "/proc/self/oom_score_adj";
 
 /// Status of a program that is not there, as shells have it.
 const NOT_FOUND: u8 = 127;
@@ -122,11 +115,10 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
         .stderr(Stdio::from(stderr))
         .process_group(0);
     sys::before_exec(&mut command, move || {
-        raise_oom_score();
         sys::set_umask(umask);
         execute(program.clone(), argv.clone(), &env, &limits, &mut teller)
     });
-    let pid = command.spawn()?.id();
+    let pid = oom::start(|| command.spawn())?.id();
     Ok(Launched { pid, report: reading(report)? })
 }
 
@@ -144,7 +136,8 @@ pub fn launch(
     let writer = sys::inheritable(writer.as_fd(), OWN_FDS)?;
     let port = port.map(|port| sys::inheritable(port.as_fd(), OWN_FDS)).transpose()?;
     let [stdin, stdout, stderr] = streams;
-    let child = Command::new("/proc/self/exe")
+    let mut command = Command::new("/proc/self/exe");
+    command
         .arg0("runner-guest")
         .arg(ARGUMENT)
         .arg(file.as_raw_fd().to_string())
@@ -154,8 +147,8 @@ pub fn launch(
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr))
-        .process_group(0)
-        .spawn()?;
+        .process_group(0);
+    let child = oom::start(|| command.spawn())?;
     Ok(Launched { pid: child.id(), report: reading(report)? })
 }
 
@@ -192,7 +185,6 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
-    raise_oom_score();
     sys::set_umask(orders.umask);
     for redirect in &orders.redirects {
         if let Err((what, error)) = apply(redirect) {
@@ -221,14 +213,6 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
                 }
             }
         }
-    }
-}
-
-/// Best effort: without it the kernel still prefers the larger process.
-fn raise_oom_score() {
-    let now = std::fs::read_to_string(OOM_FILE).ok().and_then(|text| text.trim().parse().ok());
-    if now.is_none_or(|now: i32| now < OOM_SCORE) {
-        let _ = std::fs::write(OOM_FILE, OOM_SCORE.to_string());
     }
 }
 
@@ -334,6 +318,9 @@ fn execute(
         let Some(candidate) = text(candidate) else {
             return invalid();
         };
+        if !sys::is_there(&candidate) {
+            continue;
+        }
         let tried = teller.trying(&name, candidate.as_bytes());
         let error = sys::exec(&candidate, &argv, &env);
         teller.not_it(tried);

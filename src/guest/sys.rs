@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Turns the C convention of -1 into an error.
@@ -256,15 +257,36 @@ pub fn limit(resource: Resource, figure: u64) -> io::Result<()> {
     }
 }
 
-/// Gives every signal its default action and unblocks all: a new program starts clean.
+/// The signals that this process ignores, as bits. Nothing of ours ignores more of them after its start, so they are
+/// asked for once.
+pub fn ignored_signals() -> u64 {
+    static IGNORED: OnceLock<u64> = OnceLock::new();
+    *IGNORED.get_or_init(|| {
+        let ignores = |signal: &u32| {
+            let mut action = [0_u64; 4];
+            let none = std::ptr::null::<u64>();
+            // SAFETY: the kernel's own sigaction is four words on 64 bits, the handler first, and its set of signals
+            // eight bytes. The C library would refuse its two internal signals, which it makes ignored in every
+            // process that it spawns.
+            let asked = unsafe {
+                let action = action.as_mut_ptr();
+                libc::syscall(libc::SYS_rt_sigaction, *signal, none, action, 8_usize)
+            };
+            asked == 0 && action[0] == libc::SIG_IGN as u64
+        };
+        (1..=64).filter(ignores).fold(0, |all, signal| all | 1 << (signal - 1))
+    })
+}
+
+/// Gives every signal its default action and unblocks all: a new program starts clean. A signal that is handled loses
+/// its handler with the program that has it.
 pub fn reset_signals() {
     // All zero is the default action without flags and mask.
     let default = [0_u64; 4];
-    // SAFETY: the kernel's own sigaction is four words on 64 bits and its set of signals eight bytes;
-    // numbers that cannot be changed only fail. The C library would refuse its two internal signals,
-    // which it makes ignored in every process that it spawns. The set is initialised before use.
+    let ignored = ignored_signals();
+    // SAFETY: as above; numbers that cannot be changed only fail. The set is initialised before use.
     unsafe {
-        for signal in 1..=64 {
+        for signal in (1..=64).filter(|signal| ignored & 1 << (signal - 1) != 0) {
             let none = std::ptr::null_mut::<u64>();
             libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8_usize);
         }
@@ -272,6 +294,14 @@ pub fn reset_signals() {
         libc::sigemptyset(&raw mut set);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
     }
+}
+
+/// Whether there is a file, of whatever kind. One that cannot be looked at counts: who tries it is told why.
+pub fn is_there(path: &CString) -> bool {
+    // SAFETY: the path is a C string that lives through the call.
+    let found = unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0;
+    found
+        || !matches!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
 }
 
 /// Becomes another program; returns only if that failed.

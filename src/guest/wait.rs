@@ -10,10 +10,12 @@
 //! otherwise. Whatever the process prints meanwhile stays in its pipes and belongs to the call.
 
 use crate::link::{Link, LinkError};
-use crate::report;
 use crate::sys::{self, Poll};
 use crate::underway::Underway;
-use runner_wire::{GuestMessage, HostMessage, Kind, Phase, Start, StartLimits, VERSION, WireError};
+use crate::{oom, report};
+use runner_wire::{
+    GuestMessage, HostMessage, Kind, Phase, Seen, Start, StartLimits, VERSION, WireError,
+};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -69,6 +71,7 @@ impl Waiting {
 pub fn handshake(
     link: &mut Link,
     hello_until: Instant,
+    seen: Seen,
     mut waiting: Option<Waiting>,
     child_signal: &OwnedFd,
 ) -> Result<Order, (Phase, LinkError)> {
@@ -80,8 +83,9 @@ pub fn handshake(
         Err(error) => return Err(handshake_error(error)),
     };
     link.rekey(&hello.key);
+    oom::wake(waiting.as_ref().and_then(|waiting| waiting.work.job.process()));
     let lease = Instant::now() + Duration::from_millis(hello.lease_ms);
-    link.send(&GuestMessage::Ready(report::ready(&hello.targets)))
+    link.send(&GuestMessage::Ready(report::ready(seen, &hello.targets)))
         .and_then(|()| link.flush(lease))
         .and_then(|()| message(link, lease, &mut waiting, child_signal))
         .and_then(|message| match message {

@@ -3,7 +3,7 @@
 //! The first refused process ends the call: what wants more processes than it may have does not get
 //! further by trying on. Open files are looked at less often and not for every process: it costs.
 
-use crate::cgroup;
+use crate::cgroup::Counters;
 use runner_wire::Cause;
 use std::time::{Duration, Instant};
 
@@ -34,10 +34,10 @@ impl Watch {
     }
 
     /// Looks, if it is time; why the call has to end.
-    pub fn look(&mut self, now: Instant) -> Option<Cause> {
+    pub fn look(&mut self, now: Instant, counters: &Counters) -> Option<Cause> {
         if now >= self.pids_at {
             self.pids_at = now + PIDS_EVERY;
-            if cgroup::pids_refused().is_some_and(|refused| refused > 0) {
+            if counters.pids_refused().is_some_and(|refused| refused > 0) {
                 return Some(Cause::Pids);
             }
         }

@@ -40,9 +40,9 @@ pub const GUEST_PROGRAM: &str = "/.runner-guest/guest";
 /// What a sandbox is called from inside.
 const HOSTNAME: &str = "sandbox";
 
-/// How readily the kernel ends a sandbox when the machine runs out of memory: before anything of the host's. Those that
-/// wait go first, for want of anything else in them; inside, a command goes before the guest.
-const FIRST_TO_GO: i64 = 900;
+/// How readily the kernel ends a sandbox when the machine runs out of memory: before anything of the host's. The guest puts
+/// what waits above this, and commands between (`src/guest/oom.rs`); a runtime with a kernel of its own has this alone.
+const FIRST_TO_GO: i64 = 600;
 
 /// Threads that gVisor's kernel and its helpers need for themselves, with room to spare.
 const OWN_KERNEL_THREADS: i64 = 256;

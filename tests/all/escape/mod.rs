@@ -26,7 +26,7 @@
 //! | 26 | floods and slow peers | `row26_floods` |
 //! | 31 | tool changed after approval | `row31_changed` |
 //! | 35 | terminal and log injection | `row35_terminal` |
-//! | 41 | the workspace changes under a sandbox | `row41_moved`; while it waits, in `pool` |
+//! | 41 | the workspace changes under a sandbox | `row41_moved`; while it waits, in `pool::changed` |
 
 mod harness;
 mod mounts;

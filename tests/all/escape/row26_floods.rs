@@ -70,9 +70,10 @@ fn blocked_input_does_not_block_a_cancel(on: On) {
 }
 attack!(26, "peers", blocked_input_does_not_block_a_cancel);
 
-/// What one call leaves open for others to find.
+/// What one call leaves open for others to find. The port is none of those that the kernel gives away: one that looks for a
+/// port may be given that very one for its own end, and then finds itself.
 const LISTENER: &str = "import socket, time, os\n\
-    a = socket.socket(); a.bind(('127.0.0.1', 45678)); a.listen()\n\
+    a = socket.socket(); a.bind(('127.0.0.1', 25678)); a.listen()\n\
     b = socket.socket(socket.AF_UNIX); b.bind('\\0runner-test'); b.listen()\n\
     c = socket.socket(socket.AF_UNIX); c.bind('/tmp/sock'); c.listen()\n\
     open('/tmp/secret', 'w').write('CANARY'); open('/dev/shm/secret', 'w').write('CANARY')\n\
@@ -83,14 +84,14 @@ const SEEKER: &str = "import socket, os, glob\n\
     def reach(name, family, address):\n\
     \x20 try: socket.socket(family).connect(address); print('REACHED', name)\n\
     \x20 except OSError: pass\n\
-    reach('port', socket.AF_INET, ('127.0.0.1', 45678))\n\
+    reach('port', socket.AF_INET, ('127.0.0.1', 25678))\n\
     reach('abstract', socket.AF_UNIX, '\\0runner-test')\n\
     reach('file', socket.AF_UNIX, '/tmp/sock')\n\
     for path in ['/tmp/secret', '/dev/shm/secret'] + glob.glob('/proc/[0-9]*/root/tmp/secret'):\n\
     \x20 if os.path.exists(path): print('REACHED', path)\n\
     for path in glob.glob('/proc/[0-9]*/cmdline'):\n\
     \x20 if b'runner-test' in open(path, 'rb').read() and path.split('/')[2] != str(os.getpid()): print('REACHED', path)\n\
-    s = socket.socket(); s.bind(('127.0.0.1', 45678)); s.listen(); reach('own', socket.AF_INET, ('127.0.0.1', 45678))\n";
+    s = socket.socket(); s.bind(('127.0.0.1', 25678)); s.listen(); reach('own', socket.AF_INET, ('127.0.0.1', 25678))\n";
 
 fn calls_at_once_do_not_reach_each_other(on: On) {
     let seat = Seat::new(on, &[("a.txt", "one\n")]);

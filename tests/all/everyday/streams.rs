@@ -124,6 +124,11 @@ fn the_commands_exit_code_is_ours_and_the_status_tells_codes_apart() {
     let (code, late) = status("--policy contained --timeout 1s -- sleep 60");
     assert_eq!(code, Some(124));
     assert!(late.starts_with(r#"{"status":"timeout","exit":124"#), "{late}");
+    // A number that nobody gave us is none of our own files either, such as the records.
+    for number in 3..=9 {
+        let line = format!("exec \"$0\" exec --status-fd {number} -- true {number}>&-");
+        assert_eq!(in_shell(&caller, &project, "sh", &line).code, Some(2), "{number}");
+    }
 }
 
 #[test]
