@@ -8,20 +8,19 @@ use crate::pool::Claimed;
 /// It becomes the call's sandbox if the plan turns out to be what was guessed.
 pub struct Ahead {
     pub(super) watchdog: Watchdog,
-    taken: Option<Claimed>,
     roused: Option<Result<Roused, Unwoken>>,
 }
 
 impl Ahead {
-    /// With a sandbox that may be the right one.
+    /// Without a sandbox.
     #[must_use]
-    pub fn new(watchdog: Watchdog, taken: Option<Claimed>) -> Self {
-        Self { watchdog, taken, roused: None }
+    pub fn new(watchdog: Watchdog) -> Self {
+        Self { watchdog, roused: None }
     }
 
-    /// Wakes the sandbox, if there is one; meanwhile a plan can be made.
-    pub async fn rouse(&mut self, engine: &dyn Engine) {
-        if let Some(claimed) = self.taken.take() {
+    /// Takes a sandbox that may be the right one, if there is one, and wakes it; meanwhile a plan can be made.
+    pub async fn rouse(&mut self, engine: &dyn Engine, claim: impl FnOnce() -> Option<Claimed>) {
+        if let Some(claimed) = claim() {
             self.roused = Some(rouse(engine, claimed, &mut self.watchdog).await);
         }
     }

@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Every mount point of this process, as they were at one moment.
+/// Every mount point of this process, as they were at one moment. The kernel takes its time to write the table: one is
+/// read for a whole plan.
 #[derive(Debug)]
 pub struct MountPoints(Vec<PathBuf>);
 

@@ -34,7 +34,7 @@ use super::mount_error::link_or;
 use super::mountinfo::MountPoints;
 use super::plan::{Access, Identity, Mount, MountRole, Note};
 use super::protected::{self, Guard};
-use super::survey::{Hidden, Looking, Survey, Unscanned, survey};
+use super::survey::{Hidden, Looking, Survey, Unscanned, WhyHidden, survey};
 use super::workspace::{Owner, Workspace};
 pub use super::write_roots::Missing;
 use super::write_roots::WriteRoots;
@@ -70,6 +70,8 @@ pub struct Surroundings<'a> {
     pub memory: Option<&'a Path>,
     /// Folders that are not looked through.
     pub unscanned: &'a [Unscanned],
+    /// What is mounted on the host.
+    pub points: &'a MountPoints,
 }
 
 /// Plans the mounts of a workspace for a command that runs as `owner`, to whom folders that are made
@@ -93,7 +95,9 @@ pub fn plan_mounts(
         memory: around.memory,
         unscanned: around.unscanned,
     })?;
-    roots.notes.extend(survey.not_scanned.iter().map(|folder| not_scanned(folder)));
+    roots.notes.extend(survey.not_scanned.iter().map(|folder| not_scanned(folder, SEEN)));
+    let covered = survey.hidden.iter().filter(|(_, it)| it.why == WhyHidden::NotScanned);
+    roots.notes.extend(covered.map(|(folder, _)| not_scanned(folder, COVERED)));
     hardlinks::close(workspace, &roots.trees, &mut survey)?;
     let mut layout = Layout {
         workspace,
@@ -105,7 +109,7 @@ pub fn plan_mounts(
         mounts: Vec::new(),
         guarded: Vec::new(),
     };
-    layout.run(around.claims)?;
+    layout.run(around.claims, around.points)?;
     let Layout { survey, mut roots, mut mounts, guarded, .. } = layout;
     let mut created = std::mem::take(&mut roots.created);
     created.append(&mut roots.held);
@@ -123,11 +127,12 @@ pub fn plan_mounts(
     })
 }
 
-fn not_scanned(folder: &Path) -> Note {
-    let text = format!(
-        "`{}` is not looked through, as configured: denied files in it can be seen",
-        folder.display()
-    );
+/// What a command sees of a folder that is not looked through.
+const SEEN: &str = "denied files in it can be seen";
+const COVERED: &str = "it is covered as a whole";
+
+fn not_scanned(folder: &Path, so: &str) -> Note {
+    let text = format!("`{}` is not looked through, as configured: {so}", folder.display());
     Note { code: "not_scanned", text }
 }
 
@@ -146,7 +151,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn run(&mut self, claims: &Path) -> Result<(), MountError> {
+    fn run(&mut self, claims: &Path, points: &MountPoints) -> Result<(), MountError> {
         let start =
             self.workspace.cwd().strip_prefix(self.workspace.root()).unwrap_or(Path::new(""));
         if self.survey.is_hidden(start) {
@@ -165,7 +170,7 @@ impl Layout<'_> {
             self.push(Path::new(""), Access::ReadOnly, MountRole::Workspace)?;
             self.open_roots()?;
         }
-        self.add_submounts()
+        self.add_submounts(points)
     }
 
     /// Finds the folders that a missing protected name would be made in.
@@ -361,9 +366,9 @@ impl Layout<'_> {
     }
 
     /// File systems of the host that are mounted below the workspace: a bind does not take them along.
-    fn add_submounts(&mut self) -> Result<(), MountError> {
+    fn add_submounts(&mut self, points: &MountPoints) -> Result<(), MountError> {
         let root = self.workspace.root();
-        for point in MountPoints::read().below(root) {
+        for point in points.below(root) {
             let Ok(relative) = point.strip_prefix(root).map(Path::to_owned) else {
                 continue;
             };

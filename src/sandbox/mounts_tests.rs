@@ -9,6 +9,7 @@ struct Case {
     _dir: tempfile::TempDir,
     claims: tempfile::TempDir,
     workspace: Workspace,
+    points: MountPoints,
 }
 
 /// A workspace with these files; a name that ends with `/` is a folder.
@@ -27,6 +28,7 @@ fn case(files: &[&str]) -> Case {
     Case {
         workspace: Workspace::find(Some(&root), None).unwrap(),
         claims: tempfile::tempdir().unwrap(),
+        points: MountPoints::read(),
         _dir: dir,
     }
 }
@@ -51,7 +53,8 @@ const NOTHING: Lists<'static> = Lists {
 };
 
 fn around(case: &Case) -> Surroundings<'_> {
-    Surroundings { claims: case.claims.path(), memory: None, unscanned: &[] }
+    let (claims, points) = (case.claims.path(), &case.points);
+    Surroundings { claims, memory: None, unscanned: &[], points }
 }
 
 fn plan(case: &Case, lists: Lists<'_>) -> Result<WorkspaceMounts, MountError> {

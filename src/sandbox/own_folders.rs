@@ -5,6 +5,7 @@
 //! sandbox that can write there could say all of that itself. Non-goals: a folder that somebody mounted a second time
 //! from within one of ours.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -46,15 +47,31 @@ pub(super) fn overlap(
     identity: Identity,
     folders: Vec<OwnFolder>,
 ) -> Option<OwnFolder> {
+    let mut seen = Seen::default();
     folders.into_iter().find(|folder| {
         let own = real(&folder.path, LINKS);
         own.starts_with(workspace)
             || workspace.starts_with(&own)
-            || own.ancestors().any(|parent| identity_at(parent) == Some(identity))
-            || identity_at(&own).is_some_and(|own| {
-                workspace.ancestors().any(|parent| identity_at(parent) == Some(own))
-            })
+            || own.ancestors().any(|parent| seen.at(parent) == Some(identity))
+            || seen
+                .at(&own)
+                .is_some_and(|own| workspace.ancestors().any(|parent| seen.at(parent) == Some(own)))
     })
+}
+
+/// What stands at paths. Our folders and the workspace have most of their parents in common; each is asked for once.
+#[derive(Default)]
+struct Seen(HashMap<PathBuf, Option<Identity>>);
+
+impl Seen {
+    fn at(&mut self, path: &Path) -> Option<Identity> {
+        if let Some(known) = self.0.get(path) {
+            return *known;
+        }
+        let found = identity_at(path);
+        self.0.insert(path.to_owned(), found);
+        found
+    }
 }
 
 /// Where a path leads, also if its end does not exist yet: whoever makes it decides what we read there.

@@ -18,6 +18,7 @@ use crate::exit::Kind;
 use super::gitdirs;
 use super::grants::{Code, FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
+use super::mountinfo::MountPoints;
 use super::mounts::{Missing, MountError, Surroundings, WorkspaceMounts, plan_mounts};
 use super::plan::{
     Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
@@ -208,13 +209,14 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     };
     let synthetic = synthetic_files(request, &user, &materials)?;
     // Together they take less time than a waiting sandbox takes to wake, so they need no threads of their own.
-    let toolchains = toolchains(request, &user);
+    let points = MountPoints::read();
+    let toolchains = toolchains(request, &user, &points);
     let git = match request.view {
         View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
         View::Program(_) => gitdirs::GitDirs::default(),
     };
     // Folders that were made go with their claim if what follows fails.
-    let own = own_mounts(request, &user)?;
+    let own = own_mounts(request, &user, &points)?;
     if kind.has_own_kernel() {
         refuse_special(workspace, &own)?;
     }
@@ -281,12 +283,13 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
 }
 
 /// The host's programs, where the image is the host's.
-fn toolchains(request: &PlanRequest<'_>, user: &UserChoice) -> Toolchains {
+fn toolchains(request: &PlanRequest<'_>, user: &UserChoice, points: &MountPoints) -> Toolchains {
     match request.image {
         Image::Host => toolchain::find(&toolchain::Caller {
             home: request.home,
             variable: request.variable,
             workspace: request.workspace.root(),
+            points,
             user: owner_of_writes(request, user),
             only: match request.view {
                 View::Workspace => None,
@@ -298,7 +301,11 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice) -> Toolchains {
 }
 
 /// The mounts of the workspace, where it is seen. It may make folders.
-fn own_mounts(request: &PlanRequest<'_>, user: &UserChoice) -> Result<WorkspaceMounts, MountError> {
+fn own_mounts(
+    request: &PlanRequest<'_>,
+    user: &UserChoice,
+    points: &MountPoints,
+) -> Result<WorkspaceMounts, MountError> {
     match request.view {
         View::Workspace => plan_mounts(
             request.workspace,
@@ -310,6 +317,7 @@ fn own_mounts(request: &PlanRequest<'_>, user: &UserChoice) -> Result<WorkspaceM
                 // A description leaves nothing behind.
                 memory: request.memory.filter(|_| request.missing == Missing::Make),
                 unscanned: request.unscanned,
+                points,
             },
         ),
         View::Program(_) => Ok(WorkspaceMounts::default()),

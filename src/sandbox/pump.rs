@@ -197,9 +197,6 @@ pub async fn pump(
     let mut look = tokio::time::interval(FLOOR_EVERY);
     let mut sent = 0;
     let mut exit = None;
-    if stdin.ended() {
-        wire.queue(&HostMessage::Close(Channel::STDIN))?;
-    }
     while exit.is_none() {
         let room = wire.waiting.len() - sent < WAITING_MAX;
         let mut asked = None;

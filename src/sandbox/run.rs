@@ -114,7 +114,7 @@ pub async fn run(
     let ledger = call.plan.claim.ledger();
     let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
         .map_err(|source| RunError::Local { operation: WATCH, source })?;
-    let ahead = Ahead::new(watchdog, None);
+    let ahead = Ahead::new(watchdog);
     run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
 }
 

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,8 @@ pub struct Caller<'a> {
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
     /// The workspace: nothing in it counts as a toolchain.
     pub workspace: &'a Path,
+    /// What is mounted on the host.
+    pub points: &'a MountPoints,
     /// Who the command runs as; a toolchain that is closed to them is of no use.
     pub user: Owner,
     /// The one program that is wanted; `None` for all that is on the caller's `PATH`.
@@ -47,20 +50,34 @@ pub struct Toolchains {
     pub notes: Vec<Note>,
 }
 
+/// Where JVMs of the system lie.
+const JVMS: &str = "/usr/lib/jvm";
+
 /// Finds the host's programs.
 #[must_use]
 pub fn find(caller: &Caller<'_>) -> Toolchains {
-    let points = MountPoints::read();
     let mut finder = Finder {
         caller,
-        points: &points,
         mounts: BTreeMap::new(),
         out: Toolchains::default(),
         path: Vec::new(),
+        taken: BTreeMap::new(),
+        folders: BTreeMap::new(),
     };
     finder.system();
     finder.toolchains();
     finder.finish()
+}
+
+/// The folders in `/etc` where a JVM of this name may have its settings: that of `java-17-openjdk`, or of
+/// `java-17-openjdk-amd64`, is `java-17-openjdk`. The listing of `/etc` itself is long.
+fn java_settings(jvm: &OsStr) -> Vec<PathBuf> {
+    let Some(name) = jvm.to_str().filter(|name| name.starts_with("java-")) else {
+        return Vec::new();
+    };
+    let without_machine = name.rsplit_once('-').map(|(rest, _)| rest);
+    let names = [Some(name), without_machine.filter(|rest| rest.contains('-'))];
+    names.into_iter().flatten().map(|name| Path::new("/etc").join(name)).collect()
 }
 
 /// `PATH` of the system alone.
@@ -71,30 +88,32 @@ pub fn system_path() -> String {
 
 struct Finder<'a> {
     caller: &'a Caller<'a>,
-    points: &'a MountPoints,
     /// By target: source, identity, role.
     mounts: BTreeMap<PathBuf, (PathBuf, Identity, MountRole)>,
     out: Toolchains,
     path: Vec<PathBuf>,
+    /// Toolchains that were looked at, and whether they could be mounted: several folders of a `PATH` belong to one.
+    taken: BTreeMap<PathBuf, bool>,
+    /// Where folders lead, if they are there.
+    folders: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Finder<'_> {
     fn system(&mut self) {
-        let points = self.points;
+        let points = self.caller.points;
         for folder in SYSTEM {
             let folder = Path::new(folder);
-            self.mount(folder, MountRole::System);
+            self.mount_if_there(folder, MountRole::System);
             for below in points.below(folder) {
-                self.mount(below, MountRole::System);
+                self.mount_if_there(below, MountRole::System);
             }
         }
         for name in ETC {
-            self.mount(&Path::new("/etc").join(name), MountRole::System);
+            self.mount_if_there(&Path::new("/etc").join(name), MountRole::System);
         }
-        // Configuration of JVMs is linked from `/usr` to `/etc/java-17-openjdk` and the like.
-        for entry in std::fs::read_dir("/etc").into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(b"java-") {
-                self.mount(&entry.path(), MountRole::System);
+        for entry in std::fs::read_dir(JVMS).into_iter().flatten().flatten() {
+            for folder in java_settings(&entry.file_name()) {
+                self.mount_if_there(&folder, MountRole::System);
             }
         }
     }
@@ -165,7 +184,7 @@ impl Finder<'_> {
     fn extras(&mut self) {
         let Some(home) = self.caller.home else { return };
         for name in EXTRAS {
-            self.mount_real(&home.join(name), MountRole::Toolchain);
+            self.mount_if_there(&home.join(name), MountRole::Toolchain);
         }
         if self.mounts.contains_key(&home.join(".local/lib")) {
             self.out.env.insert("PYTHONUSERBASE".into(), home.join(".local").into());
@@ -191,24 +210,33 @@ impl Finder<'_> {
 
     /// Mounts a toolchain and sets its variable. Whether it could.
     fn toolchain(&mut self, root: &Path, variable: Option<&str>) -> bool {
-        if self.holds_home(root) {
+        let mounted = match self.taken.get(root) {
+            Some(mounted) => *mounted,
+            None => {
+                let mounted = self.take(root);
+                self.taken.insert(root.to_owned(), mounted);
+                mounted
+            }
+        };
+        if let Some(variable) = variable.filter(|_| mounted) {
+            self.out.env.insert(variable.into(), root.into());
+        }
+        mounted
+    }
+
+    fn take(&mut self, root: &Path) -> bool {
+        let real = self.real(root);
+        if self.holds_home(root, real.as_ref().map(|(real, _)| real.as_path())) {
             self.skip(root, "it holds the home directory");
             return false;
         }
-        let closed = root.metadata().is_ok_and(|found| {
-            let owner = Owner { uid: found.uid(), gid: found.gid() };
-            !lets_in(found.mode(), owner, self.caller.user)
-        });
-        if closed {
+        let Some((source, found)) = real.filter(|(_, found)| found.is_dir()) else { return false };
+        let owner = Owner { uid: found.uid(), gid: found.gid() };
+        if !lets_in(found.mode(), owner, self.caller.user) {
             self.skip(root, "it is closed to the user that the command runs as");
             return false;
         }
-        if !self.mount_real(root, MountRole::Toolchain) {
-            return false;
-        }
-        if let Some(variable) = variable {
-            self.out.env.insert(variable.into(), root.into());
-        }
+        self.mount(root, source, &found, MountRole::Toolchain);
         for (name, kind) in CREDENTIALS {
             self.hide(&root.join(name), *kind);
         }
@@ -218,11 +246,10 @@ impl Finder<'_> {
     }
 
     /// Whether mounting this would show the home directory, by its name or by where it leads.
-    fn holds_home(&self, path: &Path) -> bool {
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    fn holds_home(&mut self, path: &Path, real: Option<&Path>) -> bool {
         let Some(home) = self.caller.home else { return path == Path::new("/") };
-        let real_home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        home.starts_with(path) || real_home.starts_with(&real)
+        let real_home = self.real_folder(home).unwrap_or_else(|| home.to_owned());
+        home.starts_with(path) || real_home.starts_with(real.unwrap_or(path))
     }
 
     fn hide(&mut self, path: &Path, kind: MaskKind) {
@@ -253,18 +280,38 @@ impl Finder<'_> {
     }
 
     /// Mounts a path as it is named, from where it leads.
-    fn mount(&mut self, path: &Path, role: MountRole) {
-        self.mount_real(path, role);
+    fn mount_if_there(&mut self, target: &Path, role: MountRole) {
+        let real = self.real(target).filter(|(_, found)| found.is_dir() || found.is_file());
+        if let Some((source, found)) = real {
+            self.mount(target, source, &found, role);
+        }
     }
 
-    fn mount_real(&mut self, target: &Path, role: MountRole) -> bool {
-        let Ok(source) = target.canonicalize() else { return false };
-        let Ok(found) = source.metadata() else { return false };
-        if !found.is_dir() && !found.is_file() {
-            return false;
+    fn mount(&mut self, target: &Path, source: PathBuf, found: &Metadata, role: MountRole) {
+        self.mounts.insert(target.components().collect(), (source, identity(found), role));
+    }
+
+    /// Where a path leads, and what is there. Most are no links, and lie in a few folders: one question each.
+    fn real(&mut self, path: &Path) -> Option<(PathBuf, Metadata)> {
+        if let Some((folder, name)) = path.parent().zip(path.file_name()) {
+            let own = self.real_folder(folder)?.join(name);
+            let found = own.symlink_metadata().ok()?;
+            if !found.is_symlink() {
+                return Some((own, found));
+            }
         }
-        self.mounts.insert(target.components().collect(), (source, identity(&found), role));
-        true
+        let source = path.canonicalize().ok()?;
+        let found = source.metadata().ok()?;
+        Some((source, found))
+    }
+
+    fn real_folder(&mut self, folder: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.folders.get(folder) {
+            return known.clone();
+        }
+        let real = folder.canonicalize().ok();
+        self.folders.insert(folder.to_owned(), real.clone());
+        real
     }
 
     fn skip(&mut self, folder: &Path, why: &str) {
@@ -294,7 +341,7 @@ impl Finder<'_> {
             })
         };
         let points: Vec<&Path> =
-            SYSTEM.iter().flat_map(|folder| self.points.below(Path::new(folder))).collect();
+            SYSTEM.iter().flat_map(|folder| self.caller.points.below(Path::new(folder))).collect();
         self.out.mounts = self
             .mounts
             .iter()
@@ -313,7 +360,7 @@ impl Finder<'_> {
     }
 }
 
-fn identity(found: &std::fs::Metadata) -> Identity {
+fn identity(found: &Metadata) -> Identity {
     Identity { dev: found.dev(), ino: found.ino() }
 }
 

@@ -16,6 +16,7 @@ pub(super) const ETC: &[&str] = &[
     "alternatives",
     "crypto-policies",
     "fonts",
+    "java-openjdk",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",

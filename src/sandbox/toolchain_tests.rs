@@ -35,6 +35,7 @@ fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
         home: Some(&home.home),
         variable: &variable,
         workspace: Path::new("/w"),
+        points: &MountPoints::read(),
         user: me(),
         only: None,
     })
@@ -84,6 +85,29 @@ fn a_variable_says_where_a_toolchain_is() {
 }
 
 #[test]
+fn several_folders_of_one_toolchain_bring_it_once() {
+    let home = home(&[".pyenv/bin/pyenv", ".pyenv/shims/python", ".pyenv/.netrc"]);
+    let found = found(&home, &[".pyenv/bin", ".pyenv/shims"], &[]);
+    assert_eq!(from_home(&home, &found), [".pyenv"]);
+    assert_eq!(found.hidden.len(), 1, "{:?}", found.hidden);
+    let shown = home.home.display();
+    assert!(path_of(&found).starts_with(&format!("{shown}/.pyenv/bin:{shown}/.pyenv/shims:")));
+}
+
+#[test]
+fn what_lies_behind_links_is_mounted_from_where_it_is() {
+    let home = home(&["real/cargo/bin/cargo", "real/rustup/x"]);
+    std::os::unix::fs::symlink("real", home.home.join("alias")).unwrap();
+    std::os::unix::fs::symlink("real/rustup", home.home.join("rustup")).unwrap();
+    let set = [("CARGO_HOME", "alias/cargo"), ("RUSTUP_HOME", "rustup")];
+    let found = found(&home, &["alias/cargo/bin"], &set);
+    assert_eq!(from_home(&home, &found), ["alias/cargo", "rustup"]);
+    let sources = found.mounts.iter().filter(|mount| mount.role == MountRole::Toolchain);
+    let real = ["real/cargo", "real/rustup"].map(|path| home.home.join(path));
+    assert_eq!(sources.map(|mount| mount.source.clone()).collect::<Vec<_>>(), real);
+}
+
+#[test]
 fn a_token_in_cargos_configuration_hides_it() {
     let home = home(&[".cargo/bin/cargo"]);
     let config = home.home.join(".cargo/config.toml");
@@ -115,6 +139,34 @@ fn a_link_to_the_home_does_not_bring_the_home() {
 }
 
 #[test]
+fn a_home_behind_a_link_is_known_by_where_it_is() {
+    let behind = home(&["real/.cargo/bin/cargo", "real/rustup/x"]);
+    std::os::unix::fs::symlink("real", behind.home.join("alias")).unwrap();
+    let of_user = Home { home: behind.home.join("alias"), _dir: behind._dir };
+    let rustup = |root: &str| {
+        let found = found(&of_user, &[".cargo/bin"], &[("RUSTUP_HOME", root)]);
+        let toolchains = found.mounts.iter().filter(|mount| mount.role == MountRole::Toolchain);
+        (toolchains.count(), found.notes.len())
+    };
+    assert_eq!(rustup("rustup"), (2, 0));
+    // By its other name, by a name in it that leads back, and by what lies above it.
+    for root in ["../real", ".cargo/..", ".cargo/../../alias", "..", ""] {
+        assert_eq!(rustup(root), (1, 1), "{root}");
+    }
+}
+
+#[test]
+fn what_leads_nowhere_or_is_no_folder_is_no_toolchain() {
+    let home = home(&[".cargo/bin/cargo", "file"]);
+    std::os::unix::fs::symlink("gone", home.home.join("dangling")).unwrap();
+    for rustup in ["dangling", "file", "file/", "missing", "missing/below"] {
+        let found = found(&home, &[".cargo/bin"], &[("RUSTUP_HOME", rustup)]);
+        assert_eq!(from_home(&home, &found), [".cargo"], "{rustup}");
+        assert!(!found.env.contains_key(OsStr::new("RUSTUP_HOME")), "{rustup}");
+    }
+}
+
+#[test]
 fn folders_of_the_workspace_are_not_on_the_path() {
     let home = home(&["project/node_modules/.bin/x"]);
     let folder = home.home.join("project/node_modules/.bin");
@@ -125,6 +177,7 @@ fn folders_of_the_workspace_are_not_on_the_path() {
         home: Some(&home.home),
         variable: &variable,
         workspace: &workspace,
+        points: &MountPoints::read(),
         user: me(),
         only: None,
     });
@@ -171,10 +224,28 @@ fn a_toolchain_that_the_user_cannot_enter_is_left_out() {
         home: Some(&home.home),
         variable: &variable,
         workspace: Path::new("/w"),
+        points: &MountPoints::read(),
         user,
         only: None,
     };
     let found = find(&caller);
     assert!(from_home(&home, &found).is_empty());
     assert_eq!(found.notes.len(), 1);
+}
+
+#[test]
+fn settings_of_a_jvm_are_named_as_it_is_with_or_without_its_machine() {
+    let named = |name: &str| {
+        let folders = java_settings(OsStr::new(name)).into_iter();
+        folders.map(|folder| folder.display().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        named("java-17-openjdk-amd64"),
+        ["/etc/java-17-openjdk-amd64", "/etc/java-17-openjdk"]
+    );
+    assert_eq!(named("java-17-openjdk"), ["/etc/java-17-openjdk", "/etc/java-17"]);
+    assert_eq!(named("java-17"), ["/etc/java-17"]);
+    for other in ["openjdk-17", "temurin-25-jdk-amd64", "default-java", "../java-17"] {
+        assert_eq!(named(other), [""; 0], "{other}");
+    }
 }
