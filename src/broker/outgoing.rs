@@ -1,8 +1,8 @@
 //! What goes to the runtime: one task writes, in fair turns.
 //!
 //! Every handler sends its frames through one short queue, whose waiting senders are served in the order
-//! in which they came: streams take turns chunk by chunk, and a short answer waits for no more than a
-//! few chunks. Credit and aborts have a queue of their own and go first.
+//! in which they came, and gives way before each further chunk: streams take turns chunk by chunk, and a
+//! short answer waits for no more than a few chunks. Credit and aborts have a queue of their own and go first.
 
 use std::sync::Arc;
 
@@ -57,6 +57,10 @@ impl Outgoing {
             return Ok(());
         }
         self.meter.send(length)?;
+        // The queue may have room for more than one: whoever has sent lets those go first who have not.
+        if self.sent > 0 {
+            tokio::task::yield_now().await;
+        }
         self.sent += length as u64;
         frame[..HEADER].copy_from_slice(&header(HostKind::Chunk.number(), self.id, length));
         self.data.send(frame).await.map_err(|_| ending())

@@ -19,7 +19,10 @@ use crate::pool::{Entry, Pool, discard};
 use crate::sandbox::claims;
 use crate::sandbox::workspace::Workspace;
 use crate::text::counted;
-use crate::tool::ToolName;
+use crate::tool::{PERMISSIONS, ToolName};
+
+/// Said where nothing may wait.
+const OFF: &str = "the pool is off (see pool.size and pool.ttl in runner config show)";
 
 /// What to do with the pool.
 #[derive(Debug, clap::Subcommand)]
@@ -96,15 +99,15 @@ fn status(printer: &mut Printer) -> Result<Ending, Error> {
             if entries.is_empty() {
                 printer.data(format_args!("nothing waits\n"))?;
             } else {
-                let mut table = Table::new(["SANDBOX", "FOR", "POLICY", "WAITED", "LEFT", "WORKSPACE"]);
+                let mut table = Table::new(["SANDBOX", "FOR", "POLICY", "WAITED", "LEFT", "PROJECT"]);
                 for entry in &entries {
                     table.row([
                         entry.sandbox.get(..12).unwrap_or(&entry.sandbox).to_owned(),
-                        entry.class.word().to_owned(),
+                        tool(entry).map_or(entry.class.word().to_owned(), |it| format!("tool {it}")),
                         entry.policy.clone(),
                         seconds(now().saturating_sub(entry.made)),
                         seconds(entry.expires.saturating_sub(now())),
-                        entry.workspace.display().to_string(),
+                        entry.project.display().to_string(),
                     ]);
                 }
                 printer.data(table)?;
@@ -113,7 +116,7 @@ fn status(printer: &mut Printer) -> Result<Ending, Error> {
                 printer.data(format_args!("{} being made\n", counted(making, "sandbox")))?;
             }
             printer.talk(match bounds.size {
-                0 => "the pool is off (pool.size is 0)".to_owned(),
+                0 => OFF.to_owned(),
                 size => format!(
                     "at most {size}, for {}, in {} MiB (runner config show)",
                     seconds(bounds.ttl),
@@ -142,7 +145,7 @@ fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
             (entries.len(), Some("there is no room for more (runner pool status)"))
         }
         Warmed::Made(entries) => (entries.len(), None),
-        Warmed::Off => (0, Some("the pool is off (pool.size is 0)")),
+        Warmed::Off => (0, Some(OFF)),
         Warmed::Ourselves => return Err(no_sandbox("it is built in, and needs none".to_owned())),
         Warmed::Command(command) => {
             let why = format!("it takes one of commands: runner pool warm -- {command}");
@@ -237,11 +240,18 @@ fn drain(printer: &mut Printer) -> Result<Ending, Error> {
     Ok(left.first().map_or(Ending::ok(), |(_, error)| Ending::of_kind(error.kind(), error.code())))
 }
 
+/// The tool whose permissions it stays within.
+fn tool(entry: &Entry) -> Option<&str> {
+    entry.within.iter().find_map(|name| name.strip_prefix(PERMISSIONS))
+}
+
 fn row(entry: &Entry) -> Value {
     json!({
         "sandbox": entry.sandbox,
         "for": entry.class,
+        "tool": tool(entry),
         "policy": entry.policy,
+        "project": entry.project,
         "workspace": entry.workspace,
         "key": entry.key.as_str(),
         "waited_ms": millis(now().saturating_sub(entry.made)),

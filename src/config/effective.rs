@@ -47,12 +47,23 @@ pub struct ToolSettings {
 /// Sandboxes that wait for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// How many wait at most; 0 turns it off.
+    /// How many wait at most; 0 turns it off, and so does a time in which none could be handed out.
     pub size: usize,
     /// How long one waits before it ends itself.
     pub ttl: Duration,
     /// Bytes that all of them take together at most.
     pub memory: u64,
+}
+
+impl Pool {
+    /// A sandbox that is this close to its end is not handed out: its guest may end before it is asked.
+    pub const MARGIN: Duration = Duration::from_secs(2);
+
+    fn of(figure: impl Fn(Figure) -> u64) -> Self {
+        let ttl = Duration::from_millis(figure(Figure::PoolTtl));
+        let wanted = if ttl > Self::MARGIN { figure(Figure::PoolSize) } else { 0 };
+        Self { size: size(wanted), ttl, memory: figure(Figure::PoolMemory) }
+    }
 }
 
 /// What holds for the calls of one tool.
@@ -153,29 +164,20 @@ impl Config {
     /// Sandboxes that wait.
     #[must_use]
     pub fn pool(&self) -> Pool {
-        Pool {
-            size: size(self.figure(Figure::PoolSize).value),
-            ttl: self.time(Figure::PoolTtl),
-            memory: self.figure(Figure::PoolMemory).value,
-        }
+        Pool::of(|figure| self.figure(figure).value)
     }
 
     /// The same for the sandboxes of all projects together: what a project's own file says is about its own.
     #[must_use]
     pub fn whole_pool(&self) -> Pool {
-        let figure = |figure: Figure| {
+        Pool::of(|figure| {
             let found = self.figure(figure);
             if found.source.layer != Layer::Project {
                 return found.value;
             }
             let ceiling = self.ceilings.iter().find(|(bounded, _)| *bounded == figure);
             ceiling.map_or(figure.row().default, |(_, most)| most.value.min(figure.row().default))
-        };
-        Pool {
-            size: size(figure(Figure::PoolSize)),
-            ttl: Duration::from_millis(figure(Figure::PoolTtl)),
-            memory: figure(Figure::PoolMemory),
-        }
+        })
     }
 
     /// What holds for the calls of a tool; its own figures before those for all, which a weaker layer can

@@ -98,7 +98,7 @@ const LONGEST: u64 = 3_650 * DAY;
 #[rustfmt::skip]
 pub const TABLE: [Row; 20] = [
     Row { figure: Figure::PoolSize,         key: "pool.size",              unit: Unit::CountFromZero, default: 8,           tighter: Tighter::Less,    from: Layer::Project, about: "sandboxes that wait at most; 0 turns the pool off" },
-    Row { figure: Figure::PoolTtl,          key: "pool.ttl",               unit: Unit::Time,          default: 10 * MINUTE, tighter: Tighter::Less,    from: Layer::Project, about: "how long a sandbox waits before it ends itself" },
+    Row { figure: Figure::PoolTtl,          key: "pool.ttl",               unit: Unit::Time,          default: 10 * MINUTE, tighter: Tighter::Less,    from: Layer::Project, about: "how long a sandbox waits before it ends itself; 2s or less turns the pool off" },
     Row { figure: Figure::PoolMemory,       key: "pool.memory",            unit: Unit::Bytes,         default: 512 * MIB,   tighter: Tighter::Less,    from: Layer::Project, about: "memory that all waiting sandboxes take together at most" },
     Row { figure: Figure::MaxExecutionTime, key: "maxExecutionTime",       unit: Unit::TimeOrNone,    default: NONE,        tighter: Tighter::Less,    from: Layer::Project, about: "longest run of a tool; a policy's or a tool's own may be shorter" },
     Row { figure: Figure::CallsPerMinute,   key: "limits.callsPerMinute",  unit: Unit::CountOrNone,   default: NONE,        tighter: Tighter::Less,    from: Layer::Project, about: "calls of one tool in a minute" },

@@ -13,14 +13,15 @@ use serde::{Deserialize, Serialize};
 use super::guess::Guess;
 use super::held::{self, CLAIMED, Held, Trace};
 use super::key::{Key, Lane};
+use crate::config;
 use crate::engine::{CallId, now};
 use crate::sandbox::protection::RuntimeKind;
 
 /// Entries are files with this ending.
-const ENDING: &str = "waiting";
+pub(super) const ENDING: &str = "waiting";
 
-/// An entry this close to its end is not handed out: its guest may end before it is asked.
-const MARGIN: Duration = Duration::from_secs(2);
+/// Files of entries that are being written have this ending.
+pub(super) const NEW: &str = "new";
 
 /// What a waiting sandbox is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +103,8 @@ pub struct Entry {
     pub within: Vec<String>,
     /// The digest of the policy and all that it extends.
     pub policy_digest: String,
+    /// What it was made from besides its plan: the guest, and how this program makes containers.
+    pub recipe: String,
     /// The project whose call made it.
     pub project: PathBuf,
     /// What it costs while it waits, in bytes.
@@ -179,7 +182,7 @@ impl Pool {
         names
     }
 
-    fn read(&self, name: &str) -> Option<Entry> {
+    pub(super) fn read(&self, name: &str) -> Option<Entry> {
         let path = self.folder.join(name);
         let entry: Entry = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
         // What it says leads to no other file than itself.
@@ -227,7 +230,7 @@ impl Pool {
 
     fn claim_entry(&self, entry: Entry, wall: Duration) -> Option<Claimed> {
         let now = now();
-        if now + wall >= entry.deadline || now + MARGIN >= entry.expires {
+        if now + wall >= entry.deadline || now + config::Pool::MARGIN >= entry.expires {
             return None;
         }
         let held = self.hold(&entry, None)?;
@@ -253,7 +256,7 @@ impl Pool {
     /// Adds an entry, whole or not at all.
     pub(super) fn put(&self, entry: &Entry) -> Result<(), PoolError> {
         let path = self.file(&entry.key, &entry.label);
-        let temporary = path.with_extension("new");
+        let temporary = path.with_extension(NEW);
         let write = || {
             let mut file = std::fs::OpenOptions::new()
                 .write(true)

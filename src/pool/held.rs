@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -97,12 +98,20 @@ pub(super) enum Hands {
 
 /// Looks at the file of a sandbox in somebody's hands; `None` if it is gone, or tells nothing.
 pub(super) fn look(path: &Path) -> Option<Hands> {
-    let mut file = open(path).ok()?;
+    look_at(path, open(path).ok()?)
+}
+
+fn look_at(path: &Path, mut file: File) -> Option<Hands> {
     let locked = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => false,
         Err(Errno::WOULDBLOCK) => true,
         Err(_) => return None,
     };
+    // Whoever had it may have removed or renamed it after we opened it, and let go of the lock only then. That says
+    // nothing about a death: its sandbox runs a call, or waits again.
+    if !locked && !stands(path, &file) {
+        return None;
+    }
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok()?;
     match (serde_json::from_slice::<Trace>(&text), locked) {
@@ -114,5 +123,48 @@ pub(super) fn look(path: &Path) -> Option<Hands> {
             let _ = std::fs::remove_file(path);
             None
         }
+    }
+}
+
+/// Whether the file is the one that stands there.
+fn stands(path: &Path, file: &File) -> bool {
+    let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+    let (held, there) = (file.metadata().map(identity), path.symlink_metadata().map(identity));
+    matches!((held, there), (Ok(held), Ok(there)) if held == there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_its_owner_removed_or_renamed_meanwhile_is_no_dead_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l.claimed");
+        let trace = Trace {
+            label: "l".to_owned(),
+            endpoint: "e".to_owned(),
+            cost: 1,
+            project: "/w".into(),
+            expires: now() + Duration::from_secs(60),
+        };
+        let hold = |back: Option<PathBuf>| {
+            std::fs::write(&path, serde_json::to_vec(&trace).unwrap()).unwrap();
+            let file = open(&path).unwrap();
+            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+            Held::new(trace.clone(), path.clone(), back, file)
+        };
+        // The guest has answered: the call goes on without the file.
+        let (held, opened) = (hold(None), open(&path).unwrap());
+        held.over();
+        assert!(look_at(&path, opened).is_none());
+        // It waits again.
+        let back = folder.path().join("l.waiting");
+        let (held, opened) = (hold(Some(back.clone())), open(&path).unwrap());
+        held.put_back();
+        assert!(look_at(&path, opened).is_none() && back.exists());
+        // The control: nobody let go of it but the kernel.
+        drop(hold(None));
+        assert!(matches!(look(&path), Some(Hands::Dead(_))));
     }
 }

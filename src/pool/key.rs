@@ -286,6 +286,7 @@ mod tests {
                 policy: String::new(),
                 within: Vec::new(),
                 policy_digest: String::new(),
+                recipe: String::new(),
                 project: "/w".into(),
                 cost: 0,
                 workspace: "/w".into(),

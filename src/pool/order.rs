@@ -11,6 +11,7 @@ use super::entry::{Claimed, Class, Entry, Pool};
 use super::guess::Guess;
 use super::key::{Key, Lane, Wanted};
 use crate::config;
+use crate::engine::docker;
 use crate::sandbox::neighbours::Neighbours;
 use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::protection::RuntimeKind;
@@ -141,13 +142,14 @@ impl Order {
         self.class.cost(RuntimeKind::of(self.plan.runtime.as_ref()))
     }
 
-    /// Whether an entry is of no use any more where this order comes from: another thing stands in its lane today, or
-    /// its policy was changed.
+    /// Whether an entry is of no use any more where this order comes from: another thing stands in its lane today, its
+    /// policy was changed, or this program was.
     #[must_use]
     pub fn replaces(&self, entry: &Entry) -> bool {
         let same_policy = entry.project == self.project
             && (&entry.policy, &entry.within) == (&self.policy, &self.within);
-        (entry.lane == self.lane && entry.key != self.key)
+        entry.recipe != docker::recipe()
+            || (entry.lane == self.lane && entry.key != self.key)
             || (same_policy && entry.policy_digest != self.policy_digest)
     }
 }

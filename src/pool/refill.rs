@@ -9,7 +9,7 @@ use super::discard::discard;
 use super::entry::{Entry, PoolError};
 use super::held::Trace;
 use super::order::Order;
-use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, guest, now};
+use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, docker, guest, now};
 use crate::sandbox::claims;
 use crate::sandbox::outcome::RunError;
 use crate::sandbox::run::Expectation;
@@ -93,6 +93,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         policy: order.policy.clone(),
         within: order.within.clone(),
         policy_digest: order.policy_digest.clone(),
+        recipe: docker::recipe().to_owned(),
         project: order.project.clone(),
         cost: order.cost(),
         workspace: order.workspace.clone(),

@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::entry::{Entry, Pool, PoolError};
+use super::entry::{ENDING, Entry, NEW, Pool, PoolError};
 use super::held::{CLAIMED, Hands, Held, MAKING, Trace, look};
 use super::order::Order;
 use crate::config;
@@ -56,6 +56,15 @@ impl Pool {
     /// # Errors
     /// The folder cannot be used.
     pub fn reserve(&self, order: &Order, trace: Trace) -> Result<Reserved, PoolError> {
+        self.reserve_on(&Machine::now(), order, trace)
+    }
+
+    fn reserve_on(
+        &self,
+        machine: &Machine,
+        order: &Order,
+        trace: Trace,
+    ) -> Result<Reserved, PoolError> {
         let lock = self.lock()?;
         let (making, mut given_up) = self.in_hands()?;
         let mut counting = Counting { making, order, cost: trace.cost, waiting: Vec::new() };
@@ -74,7 +83,7 @@ impl Pool {
         let of_project = |project: &Path| project == order.project;
         leaving.extend(counting.shrink(&of_project, &order.bounds.own));
         leaving.extend(counting.shrink(&|_| true, &order.bounds.whole));
-        let short = is_short_of_memory();
+        let short = machine.is_short_of_memory();
         if short && !counting.waiting.is_empty() {
             leaving.push(counting.waiting.remove(0));
         }
@@ -140,6 +149,16 @@ impl Pool {
         let (mut making, mut dead) = (Vec::new(), Vec::new());
         for path in listed.filter_map(|entry| Some(entry.ok()?.path())) {
             let is = |ending: &str| path.extension().is_some_and(|found| found == ending);
+            if is(NEW) {
+                // Its writer held the lock, and died with it. What it had made has a file that says so.
+                let _ = std::fs::remove_file(&path);
+            }
+            if is(ENDING) && !self.is_entry(&path) {
+                // Of another version of this program, or damaged: nobody will claim it.
+                if let Some(Hands::Dead(held)) = look(&path) {
+                    dead.push(held);
+                }
+            }
             if !is(MAKING) && !is(CLAIMED) {
                 continue;
             }
@@ -152,6 +171,12 @@ impl Pool {
             }
         }
         Ok((making, dead))
+    }
+
+    fn is_entry(&self, path: &Path) -> bool {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| self.read(name).is_some())
     }
 
     /// How many are being made right now.
@@ -243,15 +268,23 @@ impl Lock {
     }
 }
 
-/// Whether the machine has little memory left. What cannot be read counts as enough: the kernel ends waiting
-/// sandboxes first in any case.
-fn is_short_of_memory() -> bool {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let figure = |name: &str| -> Option<u64> {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
-    };
-    matches!((figure("MemTotal:"), figure("MemAvailable:")), (Some(all), Some(left)) if left < all / PRESSURE)
+/// What the kernel says of the machine's memory.
+struct Machine(String);
+
+impl Machine {
+    fn now() -> Self {
+        Self(std::fs::read_to_string("/proc/meminfo").unwrap_or_default())
+    }
+
+    /// Whether there is little left. What cannot be read counts as enough: the kernel ends waiting sandboxes first in any
+    /// case.
+    fn is_short_of_memory(&self) -> bool {
+        let figure = |name: &str| -> Option<u64> {
+            let mut lines = self.0.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+        };
+        matches!((figure("MemTotal:"), figure("MemAvailable:")), (Some(all), Some(left)) if left < all / PRESSURE)
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use runner_policy::limits::Isolation;
 
 use super::*;
 use crate::engine::docker::settings::tests as settings;
-use crate::engine::{CallId, now};
+use crate::engine::{CallId, docker, now};
 use crate::pool::{Bounds, Class, Guess, GuessFacts, Wanted};
 
 struct Case {
@@ -112,6 +112,7 @@ fn entry(order: &Order, trace: &Trace) -> Entry {
         policy: order.policy.clone(),
         within: order.within.clone(),
         policy_digest: order.policy_digest.clone(),
+        recipe: docker::recipe().to_owned(),
         project: order.project.clone(),
         cost: trace.cost,
         workspace: order.workspace.clone(),
@@ -246,4 +247,80 @@ fn on_a_guess_the_newest_is_taken_and_nothing_of_another_project() {
     assert!(taken().is_some_and(|label| label.ends_with("new")));
     assert!(taken().is_some_and(|label| label.ends_with("old")));
     assert_eq!(taken(), None);
+}
+
+#[test]
+fn another_program_ends_what_waited_for_this_one() {
+    let case = case();
+    let asked = |project| Asked { project, digest: "d", own: 8, whole: 8 };
+    let (here, elsewhere) = (case.order(&asked("/w")), case.order(&asked("/other")));
+    case.add(&here);
+    let trace = trace(&elsewhere);
+    let old = Entry { recipe: "before".to_owned(), ..entry(&elsewhere, &trace) };
+    case.pool.put(&old).unwrap();
+    let given_up = case.add(&here);
+    assert_eq!(given_up.len(), 1);
+    assert_eq!(given_up[0].trace(), &trace);
+    assert_eq!((case.of("/w"), case.of("/other")), (2, 0));
+}
+
+#[test]
+fn what_nobody_can_read_is_ended_and_goes() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    case.add(&order);
+    let old = trace(&order);
+    let file = |name: &str| case.state.join("pool").join(name);
+    // An entry as an earlier version wrote it, one that says nothing, and one whose writer died.
+    std::fs::write(file(&format!("k.{}.waiting", old.label)), serde_json::to_vec(&old).unwrap())
+        .unwrap();
+    std::fs::write(file("k.x.waiting"), "{").unwrap();
+    std::fs::write(file("k.y.new"), "{").unwrap();
+    let found = case.pool.left_over().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].trace(), &old);
+    assert!(case.pool.left_over().unwrap().is_empty(), "it is in our hands");
+    found.into_iter().for_each(Held::over);
+    let names = std::fs::read_dir(file("")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.filter(|name| name != "lock").count() == 1, "only what waits is left");
+    assert_eq!(case.pool.entries().len(), 1);
+}
+
+#[test]
+fn the_memory_that_may_wait_bounds_as_the_number_does() {
+    let case = case();
+    let mut order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    order.bounds.whole.memory = 2 * order.cost();
+    case.add(&order);
+    case.add(&order);
+    assert!(case.reserve(&order).place.is_none());
+    assert_eq!(case.of("/w"), 2);
+    // Of another key, it takes the place of the oldest.
+    let mut other = case.order(&Asked { project: "/other", digest: "d", own: 8, whole: 8 });
+    other.bounds.whole.memory = order.bounds.whole.memory;
+    assert_eq!(case.add(&other).into_iter().map(Held::over).count(), 1);
+    // Less may wait now than does.
+    order.bounds.whole.memory = order.cost();
+    let fewer = case.reserve(&order);
+    assert!(fewer.place.is_none());
+    assert_eq!((fewer.given_up.len(), case.pool.entries().len()), (1, 1));
+}
+
+#[test]
+fn where_memory_is_short_the_pool_shrinks_and_nothing_is_made() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    case.add(&order);
+    case.add(&order);
+    let machine = |left: u32| Machine(format!("MemTotal: 1600 kB\nMemAvailable: {left} kB\n"));
+    let asked = |machine: &Machine| {
+        let reserved = case.pool.reserve_on(machine, &order, trace(&order)).unwrap();
+        let given_up = reserved.given_up.into_iter().map(Held::over);
+        (reserved.place.map(Place::over).is_some(), given_up.count())
+    };
+    assert_eq!(asked(&machine(100)), (true, 0), "one part in sixteen is enough");
+    assert_eq!(asked(&machine(99)), (false, 1));
+    assert_eq!(asked(&machine(99)), (false, 1));
+    assert_eq!(asked(&machine(99)), (false, 0), "nothing is left to give up");
+    assert_eq!(asked(&Machine(String::new())), (true, 0), "a machine that does not tell");
 }

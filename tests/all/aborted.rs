@@ -7,12 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::everyday::{Caller, engine_socket};
-use crate::own_engine::OwnEngine;
+use crate::own_engine::{GONE, OwnEngine};
 use crate::slow_engine::SlowEngine;
 use crate::support::containers;
-
-/// Nothing may be left after this time.
-const GONE: Duration = Duration::from_secs(5);
 
 /// Pseudo-random numbers from a seed (xorshift), so that a failure can be tried again.
 struct Chance(u64);
@@ -35,7 +32,7 @@ impl Chance {
 }
 
 /// Asks the engine itself, without any code of ours.
-fn engine(path: &str) -> serde_json::Value {
+pub fn engine(path: &str) -> serde_json::Value {
     let out = Command::new("curl")
         .args(["-s", "--unix-socket"])
         .arg(engine_socket())
@@ -300,7 +297,6 @@ fn a_restarted_engine_loses_the_call_and_nothing_stays() {
     let ended = child.wait_with_output().expect("ends");
     assert_eq!(ended.status.code(), Some(125), "{}", String::from_utf8_lossy(&ended.stderr));
     engine.start();
-    let back = Instant::now();
     let [mut next, mut listed] = [next, listed];
     let out = next.output().expect("starts");
     assert_eq!(
@@ -309,10 +305,7 @@ fn a_restarted_engine_loses_the_call_and_nothing_stays() {
         "{}",
         String::from_utf8_lossy(&out.stderr)
     );
-    while engine.containers() != serde_json::json!([]) {
-        assert!(back.elapsed() < GONE, "{}", engine.containers());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    engine.until_empty();
     let shown: serde_json::Value =
         serde_json::from_slice(&listed.output().expect("starts").stdout).expect("JSON");
     assert_eq!(shown["calls"][1]["status"], "error", "{shown}");

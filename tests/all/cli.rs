@@ -14,6 +14,25 @@ fn help_and_version_go_to_stdout() {
     assert!(run(["--help"]).out.contains("126  the policy denies the call"));
 }
 
+/// What a command says of itself is what the list of commands says of it.
+#[test]
+fn each_command_says_what_it_is_for() {
+    let all = run(["--help"]).out;
+    let listed = all.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| line.starts_with("  "));
+    let mut seen = 0;
+    for line in listed {
+        let (name, about) = line.trim().split_once("  ").expect("a name and what it is for");
+        let about = about.split(" [alias").next().unwrap_or(about).trim();
+        if name != "help" {
+            let help = run([name, "--help"]).out;
+            assert_eq!(help.lines().next(), Some(about), "{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 15, "{all}");
+}
+
 #[test]
 fn wrong_usage_is_2_and_on_stderr() {
     for args in [

@@ -4,6 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+/// Nothing may be left after this time.
+pub const GONE: Duration = Duration::from_secs(5);
+
 /// An engine of this test's own, which it may end and start again.
 pub struct OwnEngine {
     folder: tempfile::TempDir,
@@ -73,6 +76,15 @@ impl OwnEngine {
 
     fn answers(&self) -> bool {
         self.ask("/_ping") == b"OK"
+    }
+
+    /// Waits until it has no container left: a call does not wait for the removal of its sandbox.
+    pub fn until_empty(&self) {
+        let begun = Instant::now();
+        while self.containers() != serde_json::json!([]) {
+            assert!(begun.elapsed() < GONE, "{}", self.containers());
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     pub fn containers(&self) -> serde_json::Value {

@@ -91,6 +91,31 @@ impl Sandbox {
         Some(all)
     }
 
+    /// The guest's child, as the host sees it, once it is there.
+    fn child(&self) -> Option<String> {
+        let guest = self.pid();
+        let children = std::fs::read_to_string(format!("/proc/{guest}/task/{guest}/children"));
+        children.unwrap().split_whitespace().next().map(str::to_owned)
+    }
+
+    /// Waits until the kernel has these scores of the guest and its child for when memory runs out.
+    async fn scores(&self, guest: &str, child: &str) {
+        let score = |pid: String| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"));
+            text.unwrap_or_default().trim().to_owned()
+        };
+        let wanted = (guest.to_owned(), Some(child.to_owned()));
+        let begun = Instant::now();
+        loop {
+            let found = (score(self.pid()), self.child().map(score));
+            if found == wanted {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "{found:?}, not {wanted:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// What the kernel counts as the sleeps of the guest, each of which ended with some work.
     fn sleeps(&self) -> String {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
@@ -335,6 +360,25 @@ fn what_is_dead_is_never_handed_out() {
         });
         gone(&call);
     }
+}
+
+#[test]
+fn what_waits_goes_first_where_memory_runs_out_then_commands_then_guests() {
+    let (_folder, plan) = plan_for("runc");
+    // What it starts itself goes with it.
+    let start = shell(&plan, "read line <&3; sh -c 'cat /proc/self/oom_score_adj'");
+    let call = block_on(async {
+        let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
+        sandbox.scores("1000", "1000").await;
+        let mut talk = sandbox.attach().await;
+        talk.ready().await;
+        sandbox.scores("600", "800").await;
+        talk.say(&HostMessage::Start(waiting(&start))).await;
+        talk.say(&HostMessage::Data(Channel::TOOL, b"go\n".to_vec())).await;
+        assert_eq!(talk.end().await.0, "800\n");
+        sandbox.call
+    });
+    gone(&call);
 }
 
 #[test]

@@ -155,6 +155,16 @@ pub(super) struct HostFrame {
     pub payload: Vec<u8>,
 }
 
+/// The next frame from the host; `None` at the end.
+pub(super) async fn host_frame(stream: &mut DuplexStream) -> Option<HostFrame> {
+    let mut head = [0; HEADER];
+    stream.read_exact(&mut head).await.ok()?;
+    let [l0, l1, l2, l3, kind, i0, i1, i2, i3] = head;
+    let mut payload = vec![0; u32::from_le_bytes([l0, l1, l2, l3]) as usize];
+    stream.read_exact(&mut payload).await.ok()?;
+    Some(HostFrame { kind, id: u32::from_le_bytes([i0, i1, i2, i3]), payload })
+}
+
 /// What a request came to.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -239,12 +249,7 @@ impl Peer {
     }
 
     pub(super) async fn frame(&mut self) -> Option<HostFrame> {
-        let mut head = [0; HEADER];
-        self.stream.read_exact(&mut head).await.ok()?;
-        let [l0, l1, l2, l3, kind, i0, i1, i2, i3] = head;
-        let mut payload = vec![0; u32::from_le_bytes([l0, l1, l2, l3]) as usize];
-        self.stream.read_exact(&mut payload).await.ok()?;
-        Some(HostFrame { kind, id: u32::from_le_bytes([i0, i1, i2, i3]), payload })
+        host_frame(&mut self.stream).await
     }
 
     /// Reads the job and its code.

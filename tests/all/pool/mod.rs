@@ -1,10 +1,13 @@
 //! Sandboxes that wait: used once, by exactly the calls that they were planned for, and gone by themselves.
 
+mod changed;
+mod killed;
+
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use runner::engine::{Docker, Engine, SandboxId, State};
@@ -57,6 +60,13 @@ impl Caller {
             std::thread::sleep(Duration::from_millis(100));
         }
         panic!("{count} should wait: {:#}", self.status());
+    }
+
+    /// A policy beside the project, by its path.
+    fn policy(&self, name: &str, text: &str) -> String {
+        let path = self.0.path(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -138,96 +148,6 @@ fn a_cold_call_takes_none_and_leaves_none() {
     assert!(caller.warm(&["--", "true"]), "the control");
 }
 
-/// THREATS row 41, for a sandbox that is taken once it is planned.
-#[test]
-fn a_workspace_that_changed_discards_what_waits() {
-    if containers() {
-        changes_discard(&Caller::new("size: 2"), "develop");
-    }
-}
-
-/// THREATS row 41, for a sandbox that is taken on a guess and answers before the workspace was looked through.
-#[test]
-fn a_workspace_that_changed_discards_what_was_taken_on_a_guess() {
-    if !containers() {
-        return;
-    }
-    let caller = Caller::new("size: 2");
-    let policy = caller.0.path("look.yml");
-    let text = "policy: 1\nname: look\nextends: [readonly]\ncommands:\n  - { id: look, allow: \"python3 ...\", effects: [read, code] }\n";
-    fs::write(&policy, text).unwrap();
-    changes_discard(&caller, policy.to_str().unwrap());
-}
-
-/// Each change ends what waited for calls under this policy, and shows nothing of what must be hidden.
-fn changes_discard(caller: &Caller, policy: &str) {
-    const CANARY: &str = "canary-41-f3a9";
-    type Change = fn(&Caller);
-    let changes: [(&str, Change); 5] = [
-        ("a denied file appears", |caller| fs::write(caller.file(".env"), CANARY).unwrap()),
-        ("it is replaced by rename, as editors do", |caller| {
-            fs::write(caller.file("new"), CANARY).unwrap();
-            fs::rename(caller.file("new"), caller.file(".env")).unwrap();
-        }),
-        ("it is replaced twice", |caller| {
-            for _ in 0..2 {
-                fs::write(caller.file("new"), CANARY).unwrap();
-                fs::rename(caller.file("new"), caller.file(".env")).unwrap();
-            }
-        }),
-        ("it goes, and a folder of the same name comes", |caller| {
-            fs::remove_file(caller.file(".env")).unwrap();
-            fs::create_dir(caller.file(".env")).unwrap();
-            fs::write(caller.file(".env/secret"), CANARY).unwrap();
-        }),
-        ("the workspace is removed and made anew", |caller| {
-            fs::rename(caller.file(""), caller.0.path("moved")).unwrap();
-            fs::create_dir(caller.file("")).unwrap();
-            fs::write(caller.file(".env"), CANARY).unwrap();
-        }),
-    ];
-    // What a program of the project's own may try; nothing of it can be read from the command.
-    let script = "import glob\nfor name in glob.glob('**', recursive=True, include_hidden=True):\n  try: print(open(name).read())\n  except OSError: pass";
-    let dump = ["-p", policy, "--", "python3", "-c", script];
-    assert!(!caller.warm(&dump));
-    for (what, change) in changes {
-        let before = caller.settled(1).remove(0);
-        assert!(caller.warm(&dump), "the control, before {what}");
-        let stale = caller.settled(1).remove(0);
-        assert_ne!(stale["sandbox"], before["sandbox"]);
-        change(caller);
-        let result = caller.exec(&dump).json();
-        assert_eq!(result["metadata"]["warm"], false, "{what}: {result:#}");
-        assert!(!result.to_string().contains(CANARY), "{what}: {result:#}");
-        until_gone(&sandbox(&stale));
-    }
-}
-
-/// THREATS row 41: writes land where the caller sees them.
-#[test]
-fn a_write_folder_made_anew_is_the_one_that_is_written_to() {
-    if !containers() {
-        return;
-    }
-    let caller = Caller::new("size: 2");
-    let write = ["-p", "develop", "--", "python3", "-c", "open('target/x', 'a').write('x')"];
-    fs::create_dir(caller.file("target")).unwrap();
-    fs::set_permissions(caller.file("target"), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(!caller.warm(&write));
-    let text = || fs::read_to_string(caller.file("target/x")).unwrap();
-    assert_eq!(text(), "x");
-    caller.settled(1);
-    assert!(caller.warm(&write), "the control");
-    assert_eq!(text(), "xx");
-    caller.settled(1);
-    fs::rename(caller.file("target"), caller.file("old")).unwrap();
-    fs::create_dir(caller.file("target")).unwrap();
-    fs::set_permissions(caller.file("target"), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(!caller.warm(&write), "what was mounted is not what is there");
-    assert_eq!(text(), "x");
-    assert_eq!(fs::read_to_string(caller.file("old/x")).unwrap(), "xx");
-}
-
 #[test]
 fn folders_that_were_made_are_there_for_a_warm_call_and_gone_after_it() {
     if !containers() {
@@ -254,7 +174,7 @@ fn folders_that_were_made_are_there_for_a_warm_call_and_gone_after_it() {
 }
 
 #[test]
-fn a_dead_a_paused_and_a_foreign_sandbox_are_never_handed_out() {
+fn a_dead_and_a_foreign_sandbox_are_never_handed_out() {
     if !containers() {
         return;
     }
@@ -429,6 +349,53 @@ fn a_result_says_what_all_of_it_took() {
     assert!(of("plan") > 0.0, "{phases:?}");
     let parts: f64 = phases.keys().filter(|name| *name != "total").map(|name| of(name)).sum();
     assert!(of("total") + 0.01 >= parts, "{phases:?}");
+}
+
+/// A time in which no sandbox could be handed out makes none.
+#[test]
+fn a_pool_that_could_hand_out_none_is_off() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 2, ttl: 2s");
+    assert!(!caller.warm(&["--", "true"]));
+    caller.settled(0);
+    let warmed = caller.0.run(["pool", "warm", "--json"]).json();
+    assert_eq!(warmed["made"], 0, "{warmed}");
+    assert!(warmed["note"].as_str().is_some_and(|note| note.contains("pool.ttl")), "{warmed}");
+}
+
+#[test]
+fn an_answer_waits_for_no_removal() {
+    if !containers() {
+        return;
+    }
+    // Whoever asks the engine to end a sandbox, or to tell of its end, waits for an hour.
+    let slow = Arc::new(AtomicBool::new(false));
+    let is_slow = Arc::clone(&slow);
+    let engine = SlowEngine::new(move |request| {
+        let end = request.starts_with("DELETE ")
+            || ["/wait", "/kill", "/stop", "/events"].iter().any(|what| request.contains(what));
+        (end && is_slow.load(Ordering::SeqCst)).then_some(Duration::from_secs(3600))
+    });
+    let caller = Caller::new("size: 2");
+    let warm = |words: &[&str]| {
+        let mut command = caller.0.runner();
+        command.env("DOCKER_HOST", engine.endpoint()).args(["exec", "--json"]).args(words);
+        let result = Ran::from(command.output().unwrap()).json();
+        assert_eq!(result["status"], "completed", "{result:#}");
+        result["metadata"]["warm"].as_bool().unwrap()
+    };
+    // The first call finds out what engine this is, for which it makes a container and removes it.
+    assert!(!warm(&["--", "true"]));
+    caller.settled(1);
+    slow.store(true, Ordering::SeqCst);
+    assert!(warm(&["--", "true"]));
+    assert!(!warm(&["--cold", "--", "true"]));
+    caller.settled(1);
+    // Those that were used have ended by themselves.
+    slow.store(false, Ordering::SeqCst);
+    killed::until_nothing_is_left(&caller);
 }
 
 #[test]
@@ -615,15 +582,21 @@ fn a_kernel_of_its_own_can_wait_too() {
     assert!(!result.to_string().contains("canary-41-g"), "{result:#}");
 }
 
-/// Calls from this many clients at once, each of which succeeds only in a sandbox that nobody used before.
+/// Calls from this many clients at once, each of which succeeds only in a sandbox that nobody used before. In turn, one is
+/// taken on a guess and one once it is planned.
 fn crowd(caller: &Caller, clients: usize, calls: usize) -> usize {
+    let used_once = used_once(caller);
     let next = AtomicUsize::new(0);
     let warm = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..clients {
             scope.spawn(|| {
-                while next.fetch_add(1, Ordering::Relaxed) < calls {
-                    if caller.warm(&["-p", "contained", "--", "mkdir", "/tmp/used"]) {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= calls {
+                        break;
+                    }
+                    if caller.warm(&used_once[at % 2].each_ref().map(String::as_str)) {
                         warm.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -631,6 +604,16 @@ fn crowd(caller: &Caller, clients: usize, calls: usize) -> usize {
         }
     });
     warm.into_inner()
+}
+
+/// The words of two calls that succeed only where nobody was before: the sandbox of the first only reads, and is taken on a
+/// guess; that of the second can write.
+fn used_once(caller: &Caller) -> [[String; 6]; 2] {
+    let look = "policy: 1\nname: look\nextends: [readonly]\ncommands:\n  - { id: look, allow: \"perl ...\", effects: [read, code] }\n";
+    let look = caller.policy("look.yml", look);
+    let script = "mkdir '/tmp/used' or die $!; select undef, undef, undef, 0.05";
+    [look.as_str(), "contained"]
+        .map(|policy| ["-p", policy, "--", "perl", "-e", script].map(str::to_owned))
 }
 
 #[test]
@@ -653,11 +636,8 @@ fn a_thousand_calls_from_twenty_clients_use_nothing_twice_and_leave_nothing() {
     let caller = Caller::new("size: 8");
     let warm = crowd(&caller, 20, 1_000);
     eprintln!("{warm} of 1000 were warm");
-    let left = caller.settled(8);
-    assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
-    for entry in &left {
-        until_gone(&sandbox(entry));
-    }
+    caller.settled(8);
+    killed::until_nothing_is_left(&caller);
 }
 
 #[test]
@@ -669,7 +649,8 @@ fn two_hundred_calls_in_a_row_are_all_warm() {
     let caller = Caller::new("size: 2");
     assert!(!caller.warm(&["--", "true"]));
     for call in 0..200 {
-        caller.settled(1);
+        // Somebody thinks; nobody waits until there is one.
+        std::thread::sleep(Duration::from_secs(1));
         assert!(caller.warm(&["--", "true"]), "call {call} fell back to a cold start");
     }
 }
@@ -746,6 +727,7 @@ fn a_tool_is_warmed_by_name_and_its_first_call_is_warm() {
     let waiting = caller.settled(2);
     for entry in &waiting {
         assert_eq!((&entry["for"], &entry["workspace"]), (&"tool".into(), &"".into()), "{entry}");
+        assert!(entry["tool"].is_string(), "{entry}");
         let shown = crate::image::docker(&["top", entry["sandbox"].as_str().unwrap()]);
         assert!(shown.contains("runtime/main.mjs"), "Node has started: {shown}");
     }
