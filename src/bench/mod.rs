@@ -5,12 +5,14 @@
 //! state, a configuration and a pool of its own, which are gone afterwards. A peer that is not installed is
 //! left out, and that is said.
 
+mod call;
 mod error;
 mod inside;
 mod memory;
 mod ours;
 mod peers;
 mod place;
+mod quiet;
 mod report;
 mod sample;
 
@@ -80,5 +82,9 @@ pub fn run(extent: Extent, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchEr
     memory::waiting(&place, &mut report, tell)?;
     ours::crowd(&place, extent, &mut report, tell)?;
     ours::trees(&place, extent, &mut report, tell)?;
+    match quiet::never_idle() {
+        0 => {}
+        busy => report.note(format!("the machine was busy before {busy} of the samples")),
+    }
     Ok(report)
 }

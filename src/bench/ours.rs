@@ -1,6 +1,5 @@
 //! Calls of this program, in turn with its peers.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,11 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Extent;
+use super::call::{Calls, Ours, read};
 use super::error::BenchError;
 use super::peers::{self, DockerRun};
 use super::place::Place;
+use super::quiet::quiet;
 use super::report::{Report, Row, Unit};
-use super::sample::{Samples, timed};
+use super::sample::{Samples, measured, timed};
 use crate::pool::Class;
 
 /// The runtime with a kernel of its own.
@@ -30,24 +31,6 @@ const PER_TREE: usize = 7;
 /// Rounds of what takes longest.
 const SLOW_ROUNDS: usize = 10;
 
-/// A call, and what it must have been.
-struct Ours<'a> {
-    words: &'a [&'a str],
-    /// The class of sandbox that must wait for it, if one must.
-    class: Option<Class>,
-}
-
-impl Ours<'_> {
-    /// Runs it once; a call that should have been warm and was not is an error of the measurement.
-    fn once(&self, place: &Place, folder: &Path) -> Result<Duration, BenchError> {
-        if let Some(class) = self.class {
-            place.settle(class);
-        }
-        let (took, _) = timed(&mut place.runner(folder, self.words))?;
-        Ok(took)
-    }
-}
-
 /// Cold and warm calls of a command and of a tool, in turn with everybody else.
 pub fn calls(
     place: &Place,
@@ -60,9 +43,9 @@ pub fn calls(
     let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "readonly"));
     let docker = docker.transpose()?;
     let staying = docker.as_ref().map(DockerRun::stay).transpose()?;
-    let cold = Ours { words: &["exec", "--cold", "--", "true"], class: None };
-    let warm = Ours { words: &["exec", "--", "true"], class: Some(Class::Read) };
-    let tool = Ours { words: &["tool", "run", "once", "--yes"], class: Some(Class::Tool) };
+    let cold = Ours { words: &["exec", "--json", "--cold", "--", "true"], class: None };
+    let warm = Ours { words: EXEC, class: Some(Class::Read) };
+    let tool = Ours { words: TOOL, class: Some(Class::Tool) };
     for words in [cold.words, warm.words, tool.words] {
         timed(&mut place.runner(&folder, words))?;
     }
@@ -86,14 +69,14 @@ pub fn calls(
         _ => report.left_out("docker run, docker exec: the command `docker` is not installed"),
     }
     let mut ours = [(&cold, SLOW_ROUNDS), (&warm, rounds), (&tool, rounds)]
-        .map(|(call, rounds)| (call, rounds, Samples::default()));
+        .map(|(call, rounds)| (call, rounds, Calls::default()));
     for round in 0..rounds {
         if round % 10 == 0 {
             tell(&format!("calls, in turn with their peers: round {round} of {rounds}"));
         }
-        for (call, rounds, samples) in &mut ours {
+        for (call, rounds, calls) in &mut ours {
             if round < *rounds {
-                samples.push(call.once(place, &folder)?);
+                call.once(place, &folder, calls)?;
             }
         }
         // What the calls ordered behind their backs is made first: nobody pays for another.
@@ -101,7 +84,7 @@ pub fn calls(
         place.settle(Class::Tool);
         for (_, command, rounds, samples) in &mut all {
             if round < *rounds {
-                samples.push(timed(&mut command())?.0);
+                samples.push(measured(&mut command())?);
             }
         }
     }
@@ -109,11 +92,17 @@ pub fn calls(
         report.add(Row::times(name, samples));
     }
     let [(_, _, cold), (_, _, warm), (_, _, tool)] = &ours;
-    report.add(Row::times("runner exec --cold", cold).beside(DOCKER_RUN));
-    report.add(Row::times(WARM, warm).beside(BWRAP).beside(DOCKER_RUN).beside(DOCKER_EXEC));
-    report.add(Row::times("runner tool run (warm)", tool).beside(NODE).beside(DOCKER_RUN));
+    add(report, "runner exec --cold", cold, &[DOCKER_RUN]);
+    add(report, WARM, warm, &[BWRAP, DOCKER_RUN, DOCKER_EXEC]);
+    add(report, "runner tool run (warm)", tool, &[NODE, DOCKER_RUN]);
     Ok(())
 }
+
+/// The words of a call that is warm if it can be.
+const EXEC: &[&str] = &["exec", "--json", "--", "true"];
+
+/// Those of a tool's.
+const TOOL: &[&str] = &["--json", "tool", "run", "once", "--yes"];
 
 /// Names of rows that others refer to.
 const BWRAP: &str = "bwrap --unshare-all";
@@ -132,26 +121,46 @@ pub fn gvisor(
     const PEER: &str = "docker run --runtime runsc";
     tell("the same with gVisor");
     let folder = place.workspace();
-    let warm = Ours { words: &["exec", "-p", "gvisor", "--", "true"], class: None };
+    let words = &["exec", "--json", "-p", "gvisor", "--", "true"];
+    let exec = Ours { words, class: Some(Class::Read) };
+    let words = &["--json", "tool", "run", "-p", "gvisor", "once", "--yes"];
+    let tool = Ours { words, class: Some(Class::Tool) };
     let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "gvisor"));
     let docker = docker.transpose()?;
     place.drain();
-    warm.once(place, &folder)?;
-    let (mut ours, mut theirs) = (Samples::default(), Samples::default());
+    for call in [&exec, &tool] {
+        timed(&mut place.runner(&folder, call.words))?;
+    }
+    let mut ours = [&exec, &tool].map(|call| (call, Calls::default()));
+    let mut theirs = Samples::default();
     for _ in 0..extent.rounds().min(SLOW_ROUNDS) {
+        for (call, calls) in &mut ours {
+            call.once(place, &folder, calls)?;
+        }
         place.settle(Class::Read);
-        ours.push(warm.once(place, &folder)?);
-        place.settle(Class::Read);
+        place.settle(Class::Tool);
         if let Some(run) = &docker {
-            theirs.push(timed(&mut run.command())?.0);
+            theirs.push(measured(&mut run.command())?);
         }
     }
     if docker.is_some() {
         report.add(Row::times(PEER, &theirs));
     }
-    report.add(Row::times("runner exec (warm, gVisor)", &ours).beside(PEER));
+    let [(_, exec), (_, tool)] = &ours;
+    add(report, "runner exec (warm, gVisor)", exec, &[PEER]);
+    add(report, "runner tool run (warm, gVisor)", tool, &[PEER, NODE]);
     place.drain();
     Ok(())
+}
+
+/// Adds a row of calls. Those that had to be made again are told.
+fn add(report: &mut Report, name: &str, calls: &Calls, peers: &[&str]) {
+    if calls.missed > 0 {
+        let missed = calls.missed;
+        report.note(format!("{name}: {missed} found no sandbox that waited, and do not count"));
+    }
+    let row = Row::times(name, &calls.whole);
+    report.add(peers.iter().fold(row, |row, peer| row.beside(peer)));
 }
 
 /// A tool's round trip to the broker, as the tool itself measures it.
@@ -162,9 +171,9 @@ pub fn broker(
 ) -> Result<(), BenchError> {
     tell("round trips to the broker");
     let words = ["--json", "tool", "run", "measure", "--yes"];
+    quiet();
     let (_, text) = timed(&mut place.runner(&place.workspace(), &words))?;
-    let result: Value = serde_json::from_slice(&text)
-        .map_err(|error| BenchError::Local("read a result", error.into()))?;
+    let result = read(&text)?;
     let mut samples = Samples::default();
     for nanos in result["value"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
         samples.push(Duration::from_nanos(nanos));
@@ -185,10 +194,12 @@ pub fn crowd(
     tell(&format!("{} calls from {CLIENTS} clients", extent.crowd()));
     if peers::is_installed("docker") {
         let run = DockerRun::like(place, "readonly")?;
+        quiet();
         let rate = together(CROWD_OF_DOCKER, &|| timed(&mut run.command()).map(|_| ()))?;
         report.add(Row::one(PEER, rate, Unit::PerSecond, CROWD_OF_DOCKER));
     }
     place.settle(Class::Read);
+    quiet();
     let call = || timed(&mut place.runner(&folder, &["exec", "--", "true"])).map(|_| ());
     let rate = together(extent.crowd(), &call)?;
     let row = Row::one("runner exec, 20 clients", rate, Unit::PerSecond, extent.crowd());
@@ -224,7 +235,8 @@ fn together(
     Ok(count as f64 / took.as_secs_f64())
 }
 
-/// What looking through larger workspaces adds to a warm call.
+/// What looking through larger workspaces adds to a warm call. A peer is measured in turn here too: a machine is not
+/// equally fast all the time that this takes.
 pub fn trees(
     place: &Place,
     extent: Extent,
@@ -235,13 +247,23 @@ pub fn trees(
         tell(&format!("a warm call in a workspace of {files} files"));
         place.drain();
         let folder = place.tree(*files)?;
-        let warm = Ours { words: &["exec", "--", "true"], class: Some(Class::Read) };
+        let warm = Ours { words: EXEC, class: Some(Class::Read) };
         timed(&mut place.runner(&folder, warm.words))?;
-        let mut samples = Samples::default();
+        let (mut ours, mut theirs) = (Calls::default(), Samples::default());
         for _ in 0..PER_TREE {
-            samples.push(warm.once(place, &folder)?);
+            warm.once(place, &folder, &mut ours)?;
+            // The last refill too: one that comes after the end of all that waits would be taken for the next tree's.
+            place.settle(Class::Read);
+            if peers::is_installed("bwrap") {
+                theirs.push(measured(&mut peers::bwrap())?);
+            }
         }
-        report.add(Row::times(&format!("warm, {files} files"), &samples).beside(WARM));
+        let peer = format!("{BWRAP}, in turn with {files} files");
+        if theirs.len() > 0 {
+            report.add(Row::times(&peer, &theirs));
+        }
+        add(report, &format!("warm, {files} files"), &ours, &[&peer, WARM]);
+        report.add(Row::times(&format!("claim check, {files} files"), &ours.plan));
     }
     for files in Extent::Full.trees().iter().filter(|files| !extent.trees().contains(files)) {
         report.left_out(&format!("warm, {files} files: --quick leaves large workspaces out"));

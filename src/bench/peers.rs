@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::call::read;
 use super::error::BenchError;
 use super::place::Place;
 use super::sample::timed;
@@ -45,8 +46,7 @@ impl DockerRun {
         let folder = place.workspace();
         let ask = |words: &[&str]| -> Result<Value, BenchError> {
             let (_, text) = timed(&mut place.runner(&folder, words))?;
-            serde_json::from_slice(&text)
-                .map_err(|error| BenchError::Local("read a result", error.into()))
+            read(&text)
         };
         // The image is there once a call has been made.
         let first = ask(&["exec", "--json", "--cold", "-p", policy, "--", "true"])?;

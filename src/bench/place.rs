@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::error::BenchError;
+use super::quiet::quiet;
 use super::sample::timed;
 use crate::pool::{Class, Pool};
 use crate::sandbox::run::this_program;
@@ -19,9 +20,6 @@ const PER_FOLDER: usize = 10;
 
 /// How long a sandbox may take to be made on a slow machine.
 const REFILL_WAIT: Duration = Duration::from_secs(60);
-
-/// Between a refill and the next call: somebody thinks.
-const THINK: Duration = Duration::from_millis(100);
 
 /// A tool that asks the broker once.
 const ONCE: &str = "name: once\ndescription: Asks once.\nschema: { type: object }\ncode: |\n  export async function execute(_: {}, { platform }: ToolContext) {\n    return await platform.fs.exists('f0');\n  }\n";
@@ -106,17 +104,20 @@ impl Place {
         Pool::new(&self.root.join("state/runner"))
     }
 
-    /// Waits until something of this class waits, or gives up.
+    /// Waits until something of this class waits and nothing is being made, or gives up.
     pub fn settle(&self, class: Class) {
-        let begun = Instant::now();
         let pool = self.pool();
-        let ready = || pool.entries().iter().any(|entry| entry.class == class && !entry.is_over());
+        self.until(|| pool.entries().iter().any(|entry| entry.class == class && !entry.is_over()));
+    }
+
+    /// Waits until nothing is being made and this is so, or gives up.
+    fn until(&self, so: impl Fn() -> bool) {
+        let (begun, pool) = (Instant::now(), self.pool());
         while begun.elapsed() < REFILL_WAIT
-            && !(ready() && pool.being_made().is_ok_and(|making| making == 0))
+            && !(so() && pool.being_made().is_ok_and(|making| making == 0))
         {
             std::thread::sleep(Duration::from_millis(10));
         }
-        std::thread::sleep(THINK);
     }
 
     /// Ends what waits.
@@ -128,6 +129,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.drain();
+        // Whoever still makes or ends a sandbox would make folders of ours anew.
+        self.until(|| true);
+        quiet();
         let _ = fs::remove_dir_all(&self.root);
     }
 }

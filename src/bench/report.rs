@@ -35,7 +35,7 @@ pub struct Row {
     /// Rows beside which it stands, and this one's median divided by theirs.
     pub ratios: Vec<(String, f64)>,
     #[serde(skip)]
-    beside: Vec<&'static str>,
+    beside: Vec<String>,
 }
 
 impl Row {
@@ -56,8 +56,8 @@ impl Row {
     }
 
     /// Stands beside another row.
-    pub(super) fn beside(mut self, other: &'static str) -> Self {
-        self.beside.push(other);
+    pub(super) fn beside(mut self, other: &str) -> Self {
+        self.beside.push(other.to_owned());
         self
     }
 }
@@ -71,6 +71,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// What could not be measured, and why.
     pub left_out: Vec<String>,
+    /// What else to know about the figures.
+    pub notes: Vec<String>,
 }
 
 impl Report {
@@ -85,6 +87,7 @@ impl Report {
             }),
             rows: Vec::new(),
             left_out: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -102,6 +105,10 @@ impl Report {
     pub(super) fn left_out(&mut self, why: &str) {
         self.left_out.push(why.to_owned());
     }
+
+    pub(super) fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
 }
 
 #[cfg(test)]
@@ -111,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_row_stands_beside_those_that_were_measured() {
-        let mut report = Report { machine: Value::Null, rows: Vec::new(), left_out: Vec::new() };
+        let (machine, rows, left_out, notes) = (Value::Null, Vec::new(), Vec::new(), Vec::new());
+        let mut report = Report { machine, rows, left_out, notes };
         let mut samples = Samples::default();
         samples.push(Duration::from_millis(10));
         report.add(Row::times("peer", &samples));

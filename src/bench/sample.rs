@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::BenchError;
+use super::quiet::quiet;
 
 /// Times of one thing.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,15 @@ impl Samples {
         let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
         sorted.get(at).copied().unwrap_or_default()
     }
+}
+
+/// Runs a command that must go well on an idle machine; its time from start to end. What is a sample comes from here.
+///
+/// # Errors
+/// It did not go well.
+pub fn measured(command: &mut Command) -> Result<Duration, BenchError> {
+    quiet();
+    timed(command).map(|(took, _)| took)
 }
 
 /// Runs a command that must go well; its time from start to end, and what it wrote.

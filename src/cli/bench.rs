@@ -38,7 +38,7 @@ const BAR: usize = 30;
 
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { machine, rows, left_out } = self.0;
+        let Report { machine, rows, left_out, notes } = self.0;
         let text = |name: &str| machine[name].as_str().unwrap_or_default().to_owned();
         writeln!(
             f,
@@ -73,6 +73,9 @@ impl fmt::Display for View<'_> {
         }
         for why in left_out {
             writeln!(f, "left out: {why}")?;
+        }
+        for note in notes {
+            writeln!(f, "note: {note}")?;
         }
         Ok(())
     }
