@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::discard::discard;
 use super::entry::{Entry, PoolError};
-use super::held::Trace;
+use super::held::{Held, Trace};
 use super::order::Order;
+use super::reserve::Published;
 use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, docker, guest, now};
 use crate::sandbox::claims;
 use crate::sandbox::outcome::RunError;
@@ -25,7 +26,7 @@ const SLACK: Duration = Duration::from_secs(300);
 pub enum Refilled {
     /// One more waits.
     Made(Box<Entry>),
-    /// There is no room, or the pool was drained meanwhile.
+    /// There is no room, or nobody would claim it any more: the pool was drained meanwhile, or what it shows has changed.
     NoRoom,
 }
 
@@ -47,10 +48,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         expires,
     };
     let reserved = pool.reserve(order, trace).map_err(failed)?;
-    for held in reserved.given_up {
-        // What cannot be ended now is put back, and ends itself.
-        let _ = discard(held).await;
-    }
+    end_all(reserved.given_up).await;
     let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
     let prepared = engine.prepare(&order.plan.image).await?;
     // Mounted while it is there; once mounted, it may be put away again.
@@ -102,9 +100,12 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         expires,
         deadline: labels.deadline,
     };
-    match pool.publish(place, &entry) {
-        Ok(None) => Ok(Refilled::Made(Box::new(entry))),
-        Ok(Some(place)) => {
+    match pool.publish(place, order, &entry) {
+        Ok(Published { refused: None, given_up }) => {
+            end_all(given_up).await;
+            Ok(Refilled::Made(Box::new(entry)))
+        }
+        Ok(Published { refused: Some(place), .. }) => {
             engine.remove(&id).await?;
             place.over();
             Ok(Refilled::NoRoom)
@@ -113,6 +114,13 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
             let _ = engine.remove(&id).await;
             Err(failed(error))
         }
+    }
+}
+
+/// What cannot be ended now is put back, and ends itself.
+async fn end_all(given_up: Vec<Held>) {
+    for held in given_up {
+        let _ = discard(held).await;
     }
 }
 

@@ -22,7 +22,7 @@ use crate::sys::shared_file;
 /// The pool's lock; it holds the epoch.
 const LOCK: &str = "lock";
 
-/// With less than one part in this many of the machine's memory left, the pool shrinks.
+/// With less than one part in this many of the machine's memory left, nothing waits.
 const PRESSURE: u64 = 16;
 
 /// A place in the pool, for one sandbox that is being made. Dropped without a word, it names a sandbox that somebody
@@ -38,6 +38,15 @@ impl Place {
     pub fn over(self) {
         self.held.over();
     }
+}
+
+/// What came of adding a sandbox.
+#[derive(Debug)]
+pub struct Published {
+    /// The place, given back: nobody would claim what was made for it any more. The sandbox is the caller's to end.
+    pub refused: Option<Place>,
+    /// Sandboxes that were given up; they are the caller's to end.
+    pub given_up: Vec<Held>,
 }
 
 /// What came of asking for a place.
@@ -84,8 +93,8 @@ impl Pool {
         leaving.extend(counting.shrink(&of_project, &order.bounds.own));
         leaving.extend(counting.shrink(&|_| true, &order.bounds.whole));
         let short = machine.is_short_of_memory();
-        if short && !counting.waiting.is_empty() {
-            leaving.push(counting.waiting.remove(0));
+        if short {
+            leaving.append(&mut counting.waiting);
         }
         let fits = !short
             && counting.has_room(&of_project, &order.bounds.own)
@@ -95,18 +104,26 @@ impl Pool {
         Ok(Reserved { place, given_up })
     }
 
-    /// Adds what was made; the place is given back if the pool was drained meanwhile.
+    /// Adds what was made by this order; the place is given back if the pool was drained meanwhile. Two orders for one
+    /// lane can be carried out at once, and neither sees the other's sandbox when it asks for a place: the later one's stays.
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub fn publish(&self, place: Place, entry: &Entry) -> Result<Option<Place>, PoolError> {
+    pub fn publish(
+        &self,
+        place: Place,
+        order: &Order,
+        entry: &Entry,
+    ) -> Result<Published, PoolError> {
         let lock = self.lock()?;
-        if lock.epoch != place.epoch {
-            return Ok(Some(place));
+        let rivals = || self.entries().into_iter().filter(|rival| order.replaces(rival));
+        if lock.epoch != place.epoch || rivals().any(|rival| rival.made > entry.made) {
+            return Ok(Published { refused: Some(place), given_up: Vec::new() });
         }
+        let given_up = rivals().filter_map(|rival| self.take(&rival)).collect();
         self.put(entry)?;
         place.over();
-        Ok(None)
+        Ok(Published { refused: None, given_up })
     }
 
     /// Takes every entry, and what dead processes left, and makes sure that nothing that is being made is added.

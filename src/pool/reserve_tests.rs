@@ -64,7 +64,8 @@ impl Case {
         let Reserved { place, given_up } = self.reserve(order);
         let place = place.expect("room");
         let entry = entry(order, place.held.trace());
-        assert!(self.pool.publish(place, &entry).unwrap().is_none());
+        let published = self.pool.publish(place, order, &entry).unwrap();
+        assert!(published.refused.is_none() && published.given_up.is_empty());
         given_up
     }
 
@@ -169,6 +170,38 @@ fn a_changed_policy_ends_what_waited_under_it() {
     assert_eq!(case.pool.entries().last().unwrap().policy_digest, "after");
 }
 
+/// Neither order sees the other's sandbox when it asks for a place.
+#[test]
+fn of_two_that_are_made_at_once_for_one_lane_the_later_stays() {
+    for first_done in ["before", "after"] {
+        let case = case();
+        let asked = |project, digest| Asked { project, digest, own: 8, whole: 8 };
+        case.add(&case.order(&asked("/other", "before")));
+        let mut made = ["before", "after"].map(|digest| {
+            let order = case.order(&asked("/w", digest));
+            let place = case.reserve(&order).place.unwrap();
+            let entry = entry(&order, place.held.trace());
+            (order, place, entry)
+        });
+        made[1].2.made = made[0].2.made + Duration::from_millis(1);
+        if first_done == "after" {
+            made.reverse();
+        }
+        let ended: usize = made
+            .into_iter()
+            .map(|(order, place, entry)| {
+                let published = case.pool.publish(place, &order, &entry).unwrap();
+                let refused = published.refused.map(Place::over);
+                published.given_up.into_iter().map(Held::over).count() + refused.iter().count()
+            })
+            .sum();
+        assert_eq!(ended, 1, "{first_done} first");
+        assert_eq!((case.of("/w"), case.of("/other")), (1, 1), "{first_done} first");
+        let stays = case.pool.entries().into_iter().find(|it| it.project == Path::new("/w"));
+        assert_eq!(stays.unwrap().policy_digest, "after", "{first_done} first");
+    }
+}
+
 #[test]
 fn what_the_dead_had_in_their_hands_is_found_and_the_living_keep_theirs() {
     let case = case();
@@ -212,7 +245,8 @@ fn what_cannot_be_drained_waits_again() {
     held.into_iter().for_each(Held::put_back);
     assert_eq!(case.pool.entries().len(), 1);
     let entry = entry(&order, making.held.trace());
-    assert!(case.pool.publish(making, &entry).unwrap().is_some(), "it was being made meanwhile");
+    let published = case.pool.publish(making, &order, &entry).unwrap();
+    assert!(published.refused.is_some(), "it was being made meanwhile");
 }
 
 #[test]
@@ -311,7 +345,7 @@ fn where_memory_is_short_the_pool_shrinks_and_nothing_is_made() {
     let case = case();
     let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
     case.add(&order);
-    case.add(&order);
+    case.add(&case.order(&Asked { project: "/other", digest: "d", own: 8, whole: 8 }));
     let machine = |left: u32| Machine(format!("MemTotal: 1600 kB\nMemAvailable: {left} kB\n"));
     let asked = |machine: &Machine| {
         let reserved = case.pool.reserve_on(machine, &order, trace(&order)).unwrap();
@@ -319,8 +353,7 @@ fn where_memory_is_short_the_pool_shrinks_and_nothing_is_made() {
         (reserved.place.map(Place::over).is_some(), given_up.count())
     };
     assert_eq!(asked(&machine(100)), (true, 0), "one part in sixteen is enough");
-    assert_eq!(asked(&machine(99)), (false, 1));
-    assert_eq!(asked(&machine(99)), (false, 1));
+    assert_eq!(asked(&machine(99)), (false, 2), "all that waits, whoever it waits for");
     assert_eq!(asked(&machine(99)), (false, 0), "nothing is left to give up");
     assert_eq!(asked(&Machine(String::new())), (true, 0), "a machine that does not tell");
 }

@@ -87,6 +87,7 @@ fn a_folder_that_is_not_looked_through_is_covered_and_said() {
         told.next().map(|note| note["text"].as_str().unwrap().to_owned())
     };
     assert_eq!(told(&caller.exec(&look).json()), None, "the control");
+    let before = caller.settled(1).remove(0);
     caller.0.config("pool: { size: 2 }\nscan: { skip: [data, missing] }\n");
     for warm in [false, true] {
         let result = caller.exec(&look).json();
@@ -95,6 +96,7 @@ fn a_folder_that_is_not_looked_through_is_covered_and_said() {
         assert!(!result.to_string().contains(CANARY), "{result:#}");
         let said = told(&result).expect("a note");
         assert!(said.contains("`data`") && said.contains("covered as a whole"), "{said}");
+        until_gone(&sandbox(&before));
         caller.settled(1);
     }
 }
