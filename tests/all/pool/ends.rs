@@ -106,13 +106,19 @@ fn an_answer_waits_for_no_removal() {
     if !containers() {
         return;
     }
-    // Whoever asks the engine to end a sandbox, or to tell of its end, waits for an hour.
-    let slow = Arc::new(AtomicBool::new(false));
-    let is_slow = Arc::clone(&slow);
+    let (slow, silent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (is_slow, is_silent) = (Arc::clone(&slow), Arc::clone(&silent));
     let engine = SlowEngine::new(move |request| {
+        // Whoever asks the engine to end a sandbox, or to tell of its end, waits for an hour.
         let end = request.starts_with("DELETE ")
             || ["/wait", "/kill", "/stop", "/events"].iter().any(|what| request.contains(what));
-        (end && is_slow.load(Ordering::SeqCst)).then_some(Duration::from_secs(3600))
+        let post = |what: &str| request.starts_with("POST ") && request.contains(what);
+        let slow = is_slow.load(Ordering::SeqCst);
+        if (slow && end) || (post("/attach?") && is_silent.swap(false, Ordering::SeqCst)) {
+            return Some(Duration::from_secs(3600));
+        }
+        // Time for what is asked for while a sandbox is made.
+        (slow && post("/start")).then_some(Duration::from_secs(1))
     });
     let caller = Caller::new("size: 2");
     let warm = |words: &[&str]| {
@@ -128,8 +134,14 @@ fn an_answer_waits_for_no_removal() {
     slow.store(true, Ordering::SeqCst);
     assert!(warm(&["--", "true"]));
     assert!(!warm(&["--cold", "--", "true"]));
-    caller.settled(1);
-    // Those that were used have ended by themselves.
-    slow.store(false, Ordering::SeqCst);
+    // Those that were used end by themselves. One that does not answer is given up, and the call itself has it removed.
+    let given_up = sandbox(&caller.settled(1)[0]);
+    silent.store(true, Ordering::SeqCst);
+    assert!(!warm(&["--", "true"]));
+    let held = engine.held_back();
+    let removal = |line: &String| line.starts_with("DELETE ") && line.contains(given_up.as_str());
+    assert!(held.iter().any(removal), "{held:#?}");
+    assert_eq!(state(&given_up), Some(State::Running), "it is not removed yet");
+    engine.release();
     until_nothing_is_left(&caller);
 }
