@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use runner::engine::State;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
-use super::{Caller, used_once};
-use crate::aborted::engine;
+use super::{
+    Caller, files, processes, sandbox, sandboxes, state, until_gone, until_nothing_is_left,
+    used_once,
+};
 use crate::support::containers;
 
 /// At how many moments they are killed.
@@ -16,41 +20,6 @@ const MOMENTS: u32 = 18;
 /// How far those lie apart. All of them together are as long as a call of an unoptimised build, and what it leaves to
 /// others.
 const APART: Duration = Duration::from_millis(25);
-
-/// How long what is left may stay, while somebody looks for it.
-const LEFT: Duration = Duration::from_secs(60);
-
-/// All processes that a caller has: calls, and those that watch them and make sandboxes.
-fn processes(caller: &Caller) -> Vec<Pid> {
-    let state = format!("XDG_STATE_HOME={}", caller.0.path("state").display());
-    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let variables = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let mine = variables.split(|byte| *byte == 0).any(|one| one == state.as_bytes());
-        mine.then(|| Pid::from_raw(pid)).flatten()
-    });
-    all.collect()
-}
-
-/// All containers that show something of a caller's.
-fn sandboxes(caller: &Caller) -> Vec<String> {
-    let home = caller.0.path("").display().to_string();
-    let listed = engine("/containers/json?all=1");
-    let mounts = |one: &serde_json::Value| one["Mounts"].as_array().cloned().unwrap_or_default();
-    let source = |mount: &serde_json::Value| mount["Source"].as_str().map(str::to_owned);
-    let mine = |one: &&serde_json::Value| {
-        mounts(one).iter().filter_map(source).any(|source| source.starts_with(&home))
-    };
-    let found = listed.as_array().expect("a list").iter().filter(mine);
-    found.map(|one| format!("{} {}", one["Names"], one["State"])).collect()
-}
-
-/// The files of a caller's pool, but for its lock.
-fn left_in_pool(caller: &Caller) -> Vec<String> {
-    let folder = fs::read_dir(caller.0.path("state/runner/pool")).into_iter().flatten();
-    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name != "lock").collect()
-}
 
 #[test]
 fn killed_at_any_moment_nothing_is_used_twice_and_nothing_stays() {
@@ -88,19 +57,58 @@ fn killed_at_any_moment_nothing_is_used_twice_and_nothing_stays() {
     until_nothing_is_left(&caller);
 }
 
-/// Ends what waits, and waits until nothing is there that a caller had.
-pub(super) fn until_nothing_is_left(caller: &Caller) {
-    assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
-    let begun = Instant::now();
-    loop {
-        // The engine may still make what a dead one has asked for.
-        assert_eq!(caller.0.run(["gc"]).code, Some(0));
-        let left = (sandboxes(caller), left_in_pool(caller), processes(caller));
-        if left == (Vec::new(), Vec::new(), Vec::new()) {
-            break;
-        }
-        assert!(begun.elapsed() < LEFT, "{left:?}");
-        std::thread::sleep(Duration::from_millis(200));
+#[test]
+fn a_warm_call_that_is_killed_leaves_nothing() {
+    if !containers() {
+        return;
     }
-    println!("all was gone after {:?}", begun.elapsed());
+    let caller = Caller::new("size: 2");
+    let sleep = ["exec", "-p", "contained", "--", "sleep", "60"];
+    for signal in [Signal::KILL, Signal::TERM] {
+        assert_eq!(
+            caller.0.run(["pool", "warm", "-p", "contained", "--", "sleep", "1"]).code,
+            Some(0)
+        );
+        let claimed = sandbox(&caller.waiting()[0]);
+        let mut call = caller.0.runner();
+        call.args(sleep).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut call = call.spawn().unwrap();
+        while caller.waiting().iter().any(|entry| sandbox(entry) == claimed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let pid = Pid::from_raw(i32::try_from(call.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        call.wait().unwrap();
+        until_gone(&claimed);
+        caller.0.run(["pool", "drain"]);
+    }
+}
+
+#[test]
+fn what_a_dead_process_had_in_its_hands_is_ended_by_the_next() {
+    if !containers() {
+        return;
+    }
+    let caller = Caller::new("size: 3");
+    type End = fn(&Caller);
+    let ends: [(&str, End); 3] = [
+        ("gc", |caller| assert_eq!(caller.0.run(["gc"]).code, Some(0))),
+        ("drain", |caller| assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0))),
+        ("another call", |caller| assert!(!caller.warm(&["--", "true"]))),
+    ];
+    for (name, end) in ends {
+        assert_eq!(caller.0.run(["pool", "warm"]).code, Some(0));
+        let left = sandbox(&caller.settled(1)[0]);
+        // As a call leaves it that is killed when it has claimed, and not attached.
+        let entry = files(&caller, "waiting").remove(0);
+        let label: Value = serde_json::from_slice(&fs::read(&entry).unwrap()).unwrap();
+        let claimed = format!("{}.claimed", label["label"].as_str().unwrap());
+        fs::rename(&entry, entry.with_file_name(claimed)).unwrap();
+        assert_eq!(state(&left), Some(State::Running), "{name}");
+        end(&caller);
+        until_gone(&left);
+        assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
+        assert!(files(&caller, "claimed").is_empty(), "{name}");
+    }
 }
