@@ -118,16 +118,35 @@ pub fn files(caller: &Caller, ending: &str) -> Vec<std::path::PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
-/// All processes that a caller has: calls, and those that watch them and make sandboxes.
+/// All processes that a caller has: calls, and the watchdogs that see to their end and make sandboxes. Of a call's
+/// variables a watchdog keeps `HOME`. Only root sees those of a program that may not be inspected; anybody sees the
+/// words of a watchdog, which name its call's ledger.
 pub fn processes(caller: &Caller) -> Vec<Pid> {
-    let state = format!("XDG_STATE_HOME={}", caller.0.path("state").display());
+    let home = caller.0.path("").display().to_string();
+    let variable = format!("HOME={home}");
     let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let variables = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let mine = variables.split(|byte| *byte == 0).any(|one| one == state.as_bytes());
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let texts = |name: &str| -> Vec<String> {
+            let bytes = fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            let texts = bytes.split(|byte| *byte == 0);
+            texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+        };
+        let words = texts("cmdline");
+        let watchdog = words.get(1).is_some_and(|word| word.starts_with("--internal-watchdog"))
+            && words.iter().any(|word| word.starts_with(&home));
+        let mine = watchdog || texts("environ").contains(&variable);
         mine.then(|| Pid::from_raw(pid)).flatten()
     });
     all.collect()
+}
+
+/// Waits until something holds.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LEFT, "it never was so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// All containers that show something of a caller's.
@@ -152,6 +171,8 @@ fn left_in_pool(caller: &Caller) -> Vec<String> {
 
 /// Ends what waits, and waits until nothing is there that a caller had.
 pub fn until_nothing_is_left(caller: &Caller) {
+    // A watchdog that has yet to make a sandbox would add it after the drain.
+    until("all watchdogs have ended", || processes(caller).is_empty());
     assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
     let begun = Instant::now();
     loop {

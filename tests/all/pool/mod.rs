@@ -10,6 +10,6 @@ mod unfit;
 mod warm;
 
 use caller::{
-    Caller, files, processes, sandbox, sandboxes, state, until_gone, until_nothing_is_left,
+    Caller, files, processes, sandbox, sandboxes, state, until, until_gone, until_nothing_is_left,
     used_once,
 };
