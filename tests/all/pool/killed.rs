@@ -148,6 +148,7 @@ fn what_a_dead_process_had_in_its_hands_is_ended_by_the_next() {
         end(&caller);
         until_gone(&left);
         assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
-        assert!(files(&caller, "claimed").is_empty(), "{name}");
+        // Whoever ended it removes its file last.
+        until(&format!("{name}: no file is left"), || files(&caller, "claimed").is_empty());
     }
 }
