@@ -81,6 +81,8 @@ fn a_forged_entry_reaches_and_ends_no_container_of_somebody_else() {
             // By its label, the entry's own sandbox is found all the same.
             let result = caller.exec(&["--", "true"]).json();
             assert_eq!(result["metadata"]["warm"], true, "{result:#}");
+            // The next one is there, and no other will come behind the drain.
+            caller.settled(1);
         }
         until_gone(&own);
         assert_eq!(state(&foreign), Some(State::Running), "drained: {drained}");
