@@ -17,7 +17,7 @@ fn what_waits_ends_itself_and_what_is_drained_ends_at_once() {
     if !containers() {
         return;
     }
-    let caller = Caller::new("size: 2, ttl: 5s");
+    let caller = Caller::new("size: 2, ttl: 15s");
     assert_eq!(caller.0.run(["pool", "warm", "1"]).code, Some(0));
     let entry = caller.waiting().remove(0);
     assert_eq!(state(&sandbox(&entry)), Some(State::Running));
