@@ -8,7 +8,7 @@ use std::time::Duration;
 use runner::engine::{SandboxId, State};
 use serde_json::Value;
 
-use super::{Caller, files, sandbox, state, until_gone, until_nothing_is_left};
+use super::{Caller, files, processes, sandbox, state, until, until_gone, until_nothing_is_left};
 use crate::slow_engine::SlowEngine;
 use crate::support::{Ran, containers};
 
@@ -95,7 +95,12 @@ fn a_pool_that_could_hand_out_none_is_off() {
     }
     let caller = Caller::new("size: 2, ttl: 2s");
     assert!(!caller.warm(&["--", "true"]));
+    // One would be made once the call is over, by its watchdog, which ends after that. It would be over itself by now, and
+    // not be shown; its file would still be there.
+    std::thread::sleep(Duration::from_secs(2));
+    until("its watchdog has ended", || processes(&caller).is_empty());
     caller.settled(0);
+    assert_eq!(files(&caller, "waiting"), Vec::<std::path::PathBuf>::new());
     let warmed = caller.0.run(["pool", "warm", "--json"]).json();
     assert_eq!(warmed["made"], 0, "{warmed}");
     assert!(warmed["note"].as_str().is_some_and(|note| note.contains("pool.ttl")), "{warmed}");
