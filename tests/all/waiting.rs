@@ -91,6 +91,15 @@ impl Sandbox {
         Some(all)
     }
 
+    /// Waits until it has ended, and the engine knows no more of it.
+    async fn over(&self) {
+        let begun = Instant::now();
+        while !self.engine.list(Some(&self.call)).await.unwrap().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{} is still there", self.id);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// The guest's child, as the host sees it, once it is there.
     fn child(&self) -> Option<String> {
         let guest = self.pid();
@@ -337,7 +346,7 @@ fn a_sandbox_is_used_once() {
 #[test]
 fn what_is_dead_is_never_handed_out() {
     for runtime in RUNTIMES {
-        let (_folder, plan) = plan_for(runtime);
+        let (folder, plan) = plan_for(runtime);
         // It ends, cannot be started, or has no folder: the sandbox is gone before anybody comes.
         let mut nowhere = shell(&plan, "read line <&3");
         nowhere.cwd = Bytes::from("/nosuch");
@@ -347,13 +356,14 @@ fn what_is_dead_is_never_handed_out() {
             let sandbox = block_on(Sandbox::start(&plan, LONG, Some(&start)));
             gone(&sandbox.call);
         }
-        // Between the two words of the host: it is told.
-        let start = shell(&plan, "sleep 1.5");
+        // Between the two words of the host: it is told, and no order is needed for it.
+        let start = shell(&plan, "until [ -e end ]; do sleep 0.1; done");
         let call = block_on(async {
             let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
             let mut talk = sandbox.attach().await;
             talk.ready().await;
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            std::fs::write(folder.path().join("end"), "").unwrap();
+            sandbox.over().await;
             talk.say(&HostMessage::Start(waiting(&start))).await;
             assert_eq!(talk.fatal().await.phase, Phase::Wait, "{runtime}");
             sandbox.call
