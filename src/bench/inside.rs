@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Extent;
 use super::error::BenchError;
 use super::place::Place;
+use super::quiet::quiet;
 use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Request, Variables, Warmth};
@@ -66,6 +67,7 @@ pub fn compile(place: &Place, extent: Extent, report: &mut Report) -> Result<(),
     let compiler = Compiler::new(None);
     let (mut inside, mut whole) = (Samples::default(), Samples::default());
     for _ in 0..extent.rounds() {
+        quiet();
         let begun = Instant::now();
         let compiled = compiler.compile(&source).map_err(failed)?;
         whole.push(begun.elapsed());

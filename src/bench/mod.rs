@@ -20,6 +20,7 @@ pub use error::BenchError;
 pub use report::{Report, Row, Unit};
 
 use crate::engine::{Docker, Engine};
+use crate::pool::Class;
 use place::Place;
 
 /// How much is measured.
@@ -77,6 +78,9 @@ pub fn run(extent: Extent, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchEr
     }
     ours::broker(&place, &mut report, tell)?;
     tell("decisions of a policy, compiling");
+    // What the tool's call ordered behind its back is made first.
+    place.settle(Class::Tool);
+    quiet::quiet();
     inside::decision(&place, &mut report)?;
     inside::compile(&place, extent, &mut report)?;
     memory::waiting(&place, &mut report, tell)?;

@@ -8,6 +8,8 @@ use clap::error::ErrorKind;
 use crate::error::Error;
 use crate::exit::{Ending, ExitCode};
 use crate::helper::Helper;
+use crate::policies::Places;
+use crate::store::Store;
 
 use super::args::{Cli, Command, Global};
 use super::bug;
@@ -22,6 +24,7 @@ use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, too
 pub fn run(words: &[OsString]) -> ExitCode {
     if promise_a_call(words) {
         Helper::start_ahead();
+        Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
     }
     match Cli::try_parse_from(words) {
         Ok(Cli { global, command }) => in_context(&global, |printer| dispatch(command, printer)),
@@ -37,8 +40,9 @@ pub fn run(words: &[OsString]) -> ExitCode {
 
 /// Whether these look like the words of a call. Nothing is decided by it.
 fn promise_a_call(words: &[OsString]) -> bool {
-    let word = |at: usize| words.get(at).and_then(|word| word.to_str());
-    matches!((word(1), word(2)), (Some("exec"), _) | (Some("tool"), Some("run")))
+    let words = words.iter().skip(1).map_while(|word| word.to_str());
+    let mut words = words.filter(|word| !word.starts_with('-'));
+    matches!((words.next(), words.next()), (Some("exec"), _) | (Some("tool" | "tools"), Some("run")))
 }
 
 /// Reports an error that happened before there were arguments.

@@ -25,10 +25,9 @@ use crate::call::{
 };
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::{Choice, Places};
+use crate::policies::Choice;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Source;
-use crate::store::Store;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -79,9 +78,6 @@ pub struct Args {
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let dry_run = args.dry_run;
     let named = args.approve.clone();
-    if !dry_run {
-        Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
-    }
     let mut decided = args.resolve()?.decide()?;
     if dry_run {
         return plan(&decided, printer);

@@ -92,8 +92,7 @@ pub struct Launched {
 }
 
 /// Starts a program without a stage, and returns when it runs. Only for the first command of a sandbox, when no other
-/// process is there: between fork and exec there is a copy of the guest that carries the key. Saves the start of a
-/// whole process.
+/// process is there: until it is a program it has the guest's memory, with the key. Saves the start of a whole process.
 ///
 /// # Errors
 /// It could not be started; the kernel's number says why.
@@ -103,22 +102,13 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
     };
     let argv = glob::expand_all(&words);
     let (env, limits, umask) = (orders.env, orders.limits, orders.umask);
-    let [stdin, stdout, stderr] = streams;
     let (report, writer) = io::pipe()?;
     let mut teller = Teller::new(File::from(OwnedFd::from(writer)));
-    // What runs is named below; this is never executed.
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .env_clear()
-        .stdin(Stdio::from(stdin))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr))
-        .process_group(0);
-    sys::before_exec(&mut command, move || {
+    let become_it = || {
         sys::set_umask(umask);
         execute(program.clone(), argv.clone(), &env, &limits, &mut teller)
-    });
-    let pid = oom::start(|| command.spawn())?.id();
+    };
+    let pid = oom::start(|| sys::start(&streams, become_it))?;
     Ok(Launched { pid, report: reading(report)? })
 }
 

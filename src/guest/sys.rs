@@ -1,13 +1,11 @@
 //! The only unsafe code and raw system calls of the guest, each behind a small safe function.
 #![expect(unsafe_code, reason = "system calls that std does not offer")]
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -316,15 +314,58 @@ pub fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Has the child of a command become something else by itself. `become_it` returns only if that failed, which is what
-/// the spawn then tells.
-pub fn before_exec(
-    command: &mut Command,
-    mut become_it: impl FnMut() -> io::Error + Send + Sync + 'static,
-) {
-    // SAFETY: the guest has one thread, so the child of a fork may do all that the guest may: no lock is held by a
-    // thread that is not there.
-    unsafe { command.pre_exec(move || Err(become_it())) };
+/// Starts a process with these standard streams, in a group of its own, that becomes another program by itself; its number.
+/// `become_it` returns only if that failed, which is what is told then. Until it is a program it has our memory and we
+/// wait for it, so none is copied, of which a fork makes both sides copy what they touch.
+pub fn start<F: FnMut() -> io::Error>(streams: &[OwnedFd; 3], become_it: F) -> io::Result<u32> {
+    // Enough for the longest path and the names of its links; pages that are not touched cost nothing.
+    const STACK: usize = 256 * 1024;
+    let mut stack = vec![std::mem::MaybeUninit::<u128>::uninit(); STACK / 16];
+    let streams = streams.each_ref().map(AsRawFd::as_raw_fd);
+    let mut child = Child { streams, become_it, failed: None };
+    let shared = &raw mut child;
+    // SAFETY: the stack is ours, aligned, and grows down from its end. The child has all else of ours too, but this process
+    // has one thread, which stands still until the child is a program or has ended: nobody sees anything half done. It has
+    // descriptors, signal actions, folder, mask and limits of its own. `shared` lives through the call, and is read
+    // when nobody else can write it any more.
+    unsafe {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let top = stack.as_mut_ptr_range().end.cast();
+        let pid = check(libc::clone(enter::<F>, top, flags, shared.cast()))?;
+        match (*shared).failed {
+            None => Ok(pid.unsigned_abs()),
+            Some(errno) => {
+                libc::waitpid(pid, std::ptr::null_mut(), 0);
+                Err(io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+}
+
+/// What a process that is started shares with us.
+struct Child<F> {
+    streams: [RawFd; 3],
+    become_it: F,
+    /// Why it did not become a program.
+    failed: Option<c_int>,
+}
+
+/// The life of a process that is started.
+extern "C" fn enter<F: FnMut() -> io::Error>(child: *mut c_void) -> c_int {
+    // SAFETY: `start` passes a child that lives until this process is a program or has ended, and does not touch it
+    // meanwhile.
+    let child = unsafe { &mut *child.cast::<Child<F>>() };
+    let prepare = || {
+        for (number, fd) in (0..).zip(child.streams) {
+            place(fd, number)?;
+        }
+        // SAFETY: no pointers.
+        check(unsafe { libc::setpgid(0, 0) })
+    };
+    let error = prepare().err().unwrap_or_else(|| (child.become_it)());
+    child.failed = Some(error.raw_os_error().unwrap_or(libc::EINVAL));
+    // SAFETY: nothing of ours is flushed, dropped or given back: it is the other process's too.
+    unsafe { libc::_exit(127) }
 }
 
 /// What this process may do with a file.

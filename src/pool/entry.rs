@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::guess::Guess;
-use super::held::{self, CLAIMED, Held, Trace};
+use super::held::{self, CLAIMED, Held, MAKING, Trace};
 use super::key::{Key, Lane};
 use crate::config;
 use crate::engine::{CallId, now};
@@ -248,6 +248,8 @@ impl Pool {
         let from = self.file(&entry.key, &entry.label);
         let file = held::open(&from).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        // If its maker died when all was done but this file, nobody may take what is claimed now for what the dead left.
+        let _ = std::fs::remove_file(self.folder.join(format!("{}.{MAKING}", entry.label)));
         let path = self.folder.join(format!("{}.{CLAIMED}", entry.label));
         std::fs::rename(&from, &path).ok()?;
         Some(Held::new(entry.trace(), path, back, file))

@@ -52,7 +52,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
     let prepared = engine.prepare(&order.plan.image).await?;
     // Mounted while it is there; once mounted, it may be put away again.
-    let _claim = order
+    let claim = order
         .made
         .as_ref()
         .map(|made| claims::bring_back(&made.ledger, &made.paths))
@@ -78,7 +78,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         let _ = engine.remove(&id).await;
         return Err(error);
     }
-    drop(making);
+    drop((making, claim));
     let entry = Entry {
         sandbox: id.as_str().to_owned(),
         label: label.to_string(),

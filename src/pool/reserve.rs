@@ -6,6 +6,7 @@
 //! A project's own figures bound what its own calls leave waiting; only the user's and the managed ones bound all of
 //! it, so no repository takes away what waits for another.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -90,15 +91,16 @@ impl Pool {
             }
         }
         let of_project = |project: &Path| project == order.project;
-        leaving.extend(counting.shrink(&of_project, &order.bounds.own));
-        leaving.extend(counting.shrink(&|_| true, &order.bounds.whole));
+        let all = |_: &Path| true;
+        let (own, whole) = (&order.bounds.own, &order.bounds.whole);
+        let can_fit = counting.can_fit(&of_project, own) && counting.can_fit(&all, whole);
+        leaving.extend(counting.shrink(&of_project, own, can_fit));
+        leaving.extend(counting.shrink(&all, whole, can_fit));
         let short = machine.is_short_of_memory();
         if short {
             leaving.append(&mut counting.waiting);
         }
-        let fits = !short
-            && counting.has_room(&of_project, &order.bounds.own)
-            && counting.has_room(&|_| true, &order.bounds.whole);
+        let fits = !short && counting.has_room(&of_project, own) && counting.has_room(&all, whole);
         given_up.extend(leaving.iter().filter_map(|entry| self.take(entry)));
         let place = if fits { Some(self.place(trace, lock.epoch)?) } else { None };
         Ok(Reserved { place, given_up })
@@ -179,10 +181,13 @@ impl Pool {
             if !is(MAKING) && !is(CLAIMED) {
                 continue;
             }
+            // Before the file is looked at: whoever claims what waits removes this file first, so one that is there
+            // afterwards tells of nothing that was claimed since.
+            let waits = path.file_stem().and_then(OsStr::to_str).is_some_and(|it| self.has(it));
             match look(&path) {
                 Some(Hands::Living(trace)) if is(MAKING) => making.push(trace),
                 // It waits: its maker died when all was done but this file.
-                Some(Hands::Dead(held)) if self.has(&held.trace().label) => held.over(),
+                Some(Hands::Dead(held)) if waits => held.over(),
                 Some(Hands::Dead(held)) => dead.push(held),
                 Some(Hands::Living(_)) | None => {}
             }
@@ -225,24 +230,47 @@ struct Counting<'a> {
 impl Counting<'_> {
     /// How many there are of these projects, and what they cost.
     fn count(&self, of: &dyn Fn(&Path) -> bool) -> (usize, u64) {
-        let waiting = self.waiting.iter().map(|entry| (&entry.project, entry.cost));
+        self.count_where(of, |_| true)
+    }
+
+    /// The same, of those that wait only these.
+    fn count_where(
+        &self,
+        of: &dyn Fn(&Path) -> bool,
+        counts: impl Fn(&Entry) -> bool,
+    ) -> (usize, u64) {
+        let waiting = self.waiting.iter().filter(|entry| counts(entry));
+        let waiting = waiting.map(|entry| (&entry.project, entry.cost));
         let making = self.making.iter().map(|trace| (&trace.project, trace.cost));
         let counted = waiting.chain(making).filter(|(project, _)| of(project));
         counted.fold((0, 0), |(count, cost), (_, one)| (count + 1, cost + one))
     }
 
     fn has_room(&self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> bool {
-        let (count, cost) = self.count(of);
+        self.fits(self.count(of), bounds)
+    }
+
+    /// Whether there would be room if nothing of another key waited. If not, nobody makes room in vain.
+    fn can_fit(&self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> bool {
+        self.fits(self.count_where(of, |entry| entry.key == self.order.key), bounds)
+    }
+
+    fn fits(&self, (count, cost): (usize, u64), bounds: &config::Pool) -> bool {
         count < bounds.size && cost + self.cost <= bounds.memory
     }
 
-    /// Gives up what is too much, of other keys first, and then what stands in the way of one more.
-    fn shrink(&mut self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> Vec<Entry> {
+    /// Gives up what is too much, of other keys first, and then what stands in the way of one more, if that can fit.
+    fn shrink(
+        &mut self,
+        of: &dyn Fn(&Path) -> bool,
+        bounds: &config::Pool,
+        can_fit: bool,
+    ) -> Vec<Entry> {
         let mut leaving = Vec::new();
         loop {
             let (count, cost) = self.count(of);
             let too_much = count > bounds.size || cost > bounds.memory;
-            if !too_much && self.has_room(of, bounds) {
+            if !too_much && (!can_fit || self.has_room(of, bounds)) {
                 return leaving;
             }
             let oldest = |own_key: bool| {

@@ -56,7 +56,7 @@ impl Case {
     }
 
     fn reserve(&self, order: &Order) -> Reserved {
-        self.pool.reserve(order, trace(order)).unwrap()
+        self.pool.reserve_on(&Machine(String::new()), order, trace(order)).unwrap()
     }
 
     /// One more waits; what was given up for it.
@@ -232,6 +232,45 @@ fn what_the_dead_had_in_their_hands_is_found_and_the_living_keep_theirs() {
     assert!(
         case.pool.left_over().unwrap().iter().all(|held| !labels.contains(&held.trace().label))
     );
+}
+
+/// Its maker died when all was done but its own file.
+#[test]
+fn what_is_claimed_is_nothing_that_the_dead_left() {
+    let case = case();
+    let order = case.order(&Asked { project: "/w", digest: "d", own: 8, whole: 8 });
+    for claims_first in [false, true] {
+        let place = case.reserve(&order).place.unwrap();
+        let trace = place.held.trace().clone();
+        case.pool.put(&entry(&order, &trace)).unwrap();
+        drop(place);
+        let making = case.state.join("pool").join(format!("{}.making", trace.label));
+        assert!(making.exists(), "the control");
+        if !claims_first {
+            assert!(case.pool.left_over().unwrap().is_empty() && !making.exists(), "it waits");
+        }
+        let claimed = order.claim(Duration::from_secs(10)).unwrap();
+        assert!(case.pool.left_over().unwrap().is_empty(), "it is claimed");
+        claimed.held.over();
+        assert!(case.pool.left_over().unwrap().is_empty(), "its call runs");
+    }
+}
+
+#[test]
+fn nothing_is_given_up_for_one_that_cannot_fit_anyway() {
+    let case = case();
+    let asked = |project| Asked { project, digest: "d", own: 8, whole: 8 };
+    case.add(&case.order(&asked("/other")));
+    let mut large = case.order(&asked("/w"));
+    large.bounds.whole.memory = large.cost();
+    let mut trace = trace(&large);
+    trace.cost += 1;
+    let machine = Machine(String::new());
+    let reserved = case.pool.reserve_on(&machine, &large, trace.clone()).unwrap();
+    assert!(reserved.place.is_none() && reserved.given_up.is_empty());
+    trace.cost -= 1;
+    let reserved = case.pool.reserve_on(&machine, &large, trace).unwrap();
+    assert_eq!((reserved.place.is_some(), reserved.given_up.len()), (true, 1), "the control");
 }
 
 #[test]

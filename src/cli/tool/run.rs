@@ -24,10 +24,9 @@ use crate::cli::visible::{visible, visible_block, visible_inside};
 use crate::config;
 use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::{Choice, Places};
+use crate::policies::Choice;
 use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
-use crate::store::Store;
 use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, ToolName, builtin};
 
 /// The largest file of arguments.
@@ -85,7 +84,6 @@ pub struct Args {
 
 /// Runs it.
 pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
     // A tool of ours has no schema that must be looked at.
     if builtin::find(args.name.as_str()).is_none() {
         Schema::get_ready();
