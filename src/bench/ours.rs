@@ -22,9 +22,6 @@ pub const GVISOR: &str = "runsc";
 /// Clients of a crowd.
 const CLIENTS: usize = 20;
 
-/// Calls of `docker run` beside a crowd: each takes as long as many of ours.
-const CROWD_OF_DOCKER: usize = 40;
-
 /// Calls in one large workspace.
 const PER_TREE: usize = 7;
 
@@ -191,12 +188,12 @@ pub fn crowd(
 ) -> Result<(), BenchError> {
     const PEER: &str = "docker run, 20 clients";
     let folder = place.workspace();
-    tell(&format!("{} calls from {CLIENTS} clients", extent.crowd()));
+    tell(&format!("{} calls from {CLIENTS} clients, and as many of `docker run`", extent.crowd()));
     if peers::is_installed("docker") {
         let run = DockerRun::like(place, "readonly")?;
         quiet();
-        let rate = together(CROWD_OF_DOCKER, &|| timed(&mut run.command()).map(|_| ()))?;
-        report.add(Row::one(PEER, rate, Unit::PerSecond, CROWD_OF_DOCKER));
+        let rate = together(extent.crowd(), &|| timed(&mut run.command()).map(|_| ()))?;
+        report.add(Row::one(PEER, rate, Unit::PerSecond, extent.crowd()));
     }
     place.settle(Class::Read);
     quiet();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
@@ -72,13 +73,21 @@ pub(super) fn neighbours(places: &Places) -> Result<Neighbours, CallError> {
     Ok(Neighbours::of(state(places)?))
 }
 
+/// A plan, and what it took to look at the workspace and at this machine.
+pub(super) struct Planned {
+    /// The sandbox.
+    pub plan: SandboxPlan,
+    /// The time for it, whatever else happened meanwhile.
+    pub took: Duration,
+}
+
 /// Makes the plan, in a thread that helps or one of its own: engine and guest can be asked meanwhile.
 pub(super) async fn make_plan(
     setting: &Setting,
     engine: &dyn Engine,
     missing: Missing,
     helper: Option<Helper>,
-) -> Result<SandboxPlan, CallError> {
+) -> Result<Planned, CallError> {
     let policy = setting.policy.as_ref();
     let engines = policy.engines();
     if !engines.contains(&engine.name()) {
@@ -111,7 +120,11 @@ pub(super) async fn make_plan(
         UserNamespace::Remapped => UserMapping::Remapped,
     };
     let setting = setting.clone();
-    let look = move || look(&setting, Known { image, image_facts, runtime, mapping }, missing);
+    let look = move || {
+        let begun = Instant::now();
+        let plan = look(&setting, Known { image, image_facts, runtime, mapping }, missing)?;
+        Ok(Planned { plan, took: begun.elapsed() })
+    };
     let planned = match helper {
         Some(helper) => {
             let (sender, receiver) = oneshot::channel();

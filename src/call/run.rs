@@ -12,7 +12,7 @@ use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, deeds,
 use super::clock::Clock;
 use super::error::CallError;
 use super::place::place_of_command;
-use super::plan::{Setting, make_plan, neighbours};
+use super::plan::{Planned, Setting, make_plan, neighbours};
 use super::record::{End, Record, Starting, Unrecorded};
 use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
@@ -259,7 +259,7 @@ fn refused(
 pub fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
     in_event_loop(async {
         let engine = Docker::connect().await?;
-        let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?;
+        let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?.plan;
         let container = engine.describe(&plan).await?;
         Ok(DryRun { plan, container })
     })
@@ -313,13 +313,12 @@ async fn in_sandbox(
     let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
-    let (plan, ()) = tokio::join!(
+    let (planned, ()) = tokio::join!(
         make_plan(&setting, engine.as_ref(), Missing::Make, starting.take_helper()),
         ahead.rouse(engine.as_ref(), || supply::claim(&setting, engine.as_ref(), pool)),
     );
-    let plan = plan?;
+    let Planned { plan, took } = planned?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
-    let planned = begun.elapsed();
     let (streams, [keeps_out, keeps_err]) = match output {
         Output::Streamed(streams) => (streams, [false, false]),
         Output::Kept(stdin) => {
@@ -342,7 +341,7 @@ async fn in_sandbox(
         .map(|found| found.path.display().to_string())
         .collect();
     let mut outcome = outcome?;
-    (outcome.phases.plan, outcome.phases.total) = (planned, begun.elapsed());
+    (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
     let mut metadata = metadata(&plan, engine.name(), Some(&outcome));

@@ -36,7 +36,7 @@ pub fn warm(
         let engine = Docker::connect().await?;
         let setting = setting(decided);
         supply::keep(&setting, pool)?;
-        let plan = make_plan(&setting, &engine, Missing::Make, None).await?;
+        let plan = make_plan(&setting, &engine, Missing::Make, None).await?.plan;
         let supply = supply::supply(&setting, &plan, &engine, None, pool).await?;
         fill(&engine, &supply, count, made).await
     })

@@ -118,7 +118,7 @@ pub enum CancelCause {
 /// Time by phase. They follow each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// Reaching the engine, looking through the workspace, planning the sandbox.
+    /// Looking through the workspace and planning the sandbox; one that waited is woken beside it.
     pub plan: Duration,
     /// Image.
     pub prepare: Duration,

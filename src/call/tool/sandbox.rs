@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::Limits;
@@ -22,7 +22,7 @@ use super::within::{Ran, Within};
 use crate::approvals::Terms;
 use crate::broker::{self, Authority, Events, Job};
 use crate::call::CallError;
-use crate::call::plan::{Setting, make_plan, neighbours};
+use crate::call::plan::{Planned, Setting, make_plan, neighbours};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
@@ -100,12 +100,11 @@ pub(super) async fn run_job(
         ready(scene, engine.as_ref()),
         ahead.rouse(engine.as_ref(), || supply::claim(&setting, engine.as_ref(), pool)),
     );
-    let (plan, prestart, variables) = ready?;
+    let Ready { plan, prestart, variables, took } = ready?;
     job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
     let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
-    let planned = begun.elapsed();
     let Start { work, umask, .. } = prestart;
     let neighbours = neighbours(&scene.places)?;
     let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask, neighbours };
@@ -115,20 +114,30 @@ pub(super) async fn run_job(
     let broker = broker::serve(stream, job, authority, events, recorded.broken());
     let (outcome, served) = tokio::join!(sandbox, broker);
     let mut outcome = Box::new(outcome?);
-    (outcome.phases.plan, outcome.phases.total) = (planned, begun.elapsed());
+    (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let (plan, engine) = (Box::new(plan), engine.name());
     Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
 }
 
-/// A tool's sandbox: its plan, what is started in it before any tool is in, and the variables that travel with the job.
-pub(super) async fn ready(
-    scene: &Scene,
-    engine: &dyn Engine,
-) -> Result<(SandboxPlan, Start, BTreeMap<String, String>), CallError> {
-    let mut plan = make_plan(&setting(scene), engine, Missing::Make, None).await?;
+/// A tool's sandbox.
+pub(super) struct Ready {
+    /// Its plan.
+    pub plan: SandboxPlan,
+    /// What is started in it before any tool is in.
+    pub prestart: Start,
+    /// The variables that travel with the job.
+    pub variables: BTreeMap<String, String>,
+    /// What the plan took.
+    pub took: Duration,
+}
+
+/// Makes a tool's sandbox ready.
+pub(super) async fn ready(scene: &Scene, engine: &dyn Engine) -> Result<Ready, CallError> {
+    let Planned { mut plan, took } =
+        make_plan(&setting(scene), engine, Missing::Make, None).await?;
     let variables = variables::take(&mut plan, &scene.policy);
     let prestart = tool_order(&plan);
-    Ok((plan, prestart, variables))
+    Ok(Ready { plan, prestart, variables, took })
 }
 
 /// What runs in a tool's sandbox, before any tool is in it: the same for every tool of the same plan, whether

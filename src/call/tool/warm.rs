@@ -2,7 +2,7 @@
 
 use super::prepare::ToolRequest;
 use super::program::Program;
-use super::sandbox::{ready, setting};
+use super::sandbox::{Ready, ready, setting};
 use crate::call::run::in_event_loop;
 use crate::call::warm::fill;
 use crate::call::{CallError, Warmed, supply};
@@ -27,7 +27,7 @@ pub fn warm(
     let scene = &tool.scene;
     in_event_loop(async {
         let engine = Docker::connect().await?;
-        let (plan, prestart, _) = ready(scene, &engine).await?;
+        let Ready { plan, prestart, .. } = ready(scene, &engine).await?;
         let pool = supply::pool(scene.warmth, &scene.config);
         let supply = supply::supply(&setting(scene), &plan, &engine, Some(&prestart), pool).await?;
         fill(&engine, &supply, count, made).await
