@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
+use crate::sys::Processors;
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// One that was started before anybody had something for it to do.
@@ -36,8 +38,22 @@ impl Helper {
 
     fn start_now() -> Option<Self> {
         let (sender, receiver) = channel::<Work>();
-        let thread = move || receiver.into_iter().for_each(|work| work());
-        Builder::new().spawn(thread).ok().map(|_| Self(sender))
+        let processors = Processors::several();
+        let thread = move || {
+            let mut bound = processors;
+            for work in receiver {
+                // Whoever has something for it to do has also said where it begins.
+                if let Some(processors) = bound.take() {
+                    processors.use_all();
+                }
+                work();
+            }
+        };
+        let thread = Builder::new().spawn(thread).ok()?;
+        if let Some(processors) = processors {
+            processors.begin_elsewhere(&thread);
+        }
+        Some(Self(sender))
     }
 
     /// Has it do something when it is done with what came before. One that has died drops it: who waits for its result

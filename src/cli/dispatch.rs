@@ -42,7 +42,10 @@ pub fn run(words: &[OsString]) -> ExitCode {
 fn promise_a_call(words: &[OsString]) -> bool {
     let words = words.iter().skip(1).map_while(|word| word.to_str());
     let mut words = words.filter(|word| !word.starts_with('-'));
-    matches!((words.next(), words.next()), (Some("exec"), _) | (Some("tool" | "tools"), Some("run")))
+    matches!(
+        (words.next(), words.next()),
+        (Some("exec"), _) | (Some("tool" | "tools"), Some("run"))
+    )
 }
 
 /// Reports an error that happened before there were arguments.
