@@ -18,6 +18,20 @@ const BATCH: u32 = 200;
 /// Samples of decisions.
 const BATCHES: usize = 30;
 
+/// Commands about which is decided.
+const COMMANDS: [&str; 4] = [
+    "cat README.md",
+    "git log --oneline -n 5 -- src",
+    "timeout 5 nice wc -l src/main.rs",
+    "find . -name x -exec grep -n y {} +",
+];
+
+/// A line about which is decided.
+const LINE: &str = "cd src && grep -rn TODO . | sort -u | head -n 20";
+
+/// Rules of a large policy.
+const RULES: usize = 1_000;
+
 /// A module with three imports.
 const MODULE: &str = "import { z } from 'zod';\nimport { join } from 'node:path';\nimport { plural } from './lib/words';\n\nenum Kind { Todo = 'TODO', Fixme = 'FIXME' }\n\nexport const tool = {\n  name: 'small',\n  parameters: z.object({ folder: z.string().default('.') }),\n  async execute(args: { folder: string }, context: any): Promise<string> {\n    const text: string = await context.platform.fs.readFile(join(args.folder, 'f0'));\n    return plural(Object.values(Kind).filter((kind) => text.includes(kind)).length, 'note');\n  },\n};\n";
 
@@ -25,29 +39,61 @@ const MODULE: &str = "import { z } from 'zod';\nimport { join } from 'node:path'
 const WORDS: &str =
     "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
 
-/// How long a policy takes to decide about a command.
-pub fn decision(place: &Place, report: &mut Report) -> Result<(), BenchError> {
-    let words = ["git", "log", "--oneline", "-n", "5", "--", "src"].map(Into::into);
-    let request = Request {
-        command: Command::Argv(words.to_vec()),
+/// How long a policy takes to decide, about commands of several kinds and with many rules; and how long from nothing.
+pub fn decisions(place: &Place, report: &mut Report) -> Result<(), BenchError> {
+    let argv = |line: &str| Command::Argv(line.split(' ').map(Into::into).collect());
+    let mut asked: Vec<_> = COMMANDS
+        .iter()
+        .map(|line| (format!("decide: {line}"), argv(line), Choice::default()))
+        .collect();
+    let line = Command::Line(LINE.to_owned());
+    asked.push(("decide: a line of four commands".to_owned(), line, Choice::default()));
+    let many = place.workspace().with_file_name("many.yml");
+    std::fs::write(&many, many_rules())
+        .map_err(|error| BenchError::Local("write a policy to decide by", error))?;
+    let name = format!("decide: {}, {RULES} further rules", COMMANDS[0]);
+    asked.push((name, argv(COMMANDS[0]), Choice::File(many)));
+    let request = |command: Command, policy: Choice| Request {
+        command,
         cwd: Some(place.workspace()),
-        policy: Choice::default(),
+        policy,
         image: None,
         tighten: Vec::new(),
         warmth: Warmth::Cold,
         variables: Variables::Told,
     };
-    let decided = request.decide()?;
+    for (name, command, policy) in asked {
+        let decided = request(command, policy).decide()?;
+        let mut samples = Samples::default();
+        for _ in 0..BATCHES {
+            let begun = Instant::now();
+            for _ in 0..BATCH {
+                std::hint::black_box(decided.decide_again()?);
+            }
+            samples.push(begun.elapsed() / BATCH);
+        }
+        report.add(Row::times(&name, &samples));
+    }
+    let request = request(argv(COMMANDS[0]), Choice::default());
     let mut samples = Samples::default();
     for _ in 0..BATCHES {
+        let request = request.clone();
         let begun = Instant::now();
-        for _ in 0..BATCH {
-            std::hint::black_box(decided.decide_again()?);
-        }
-        samples.push(begun.elapsed() / BATCH);
+        std::hint::black_box(request.decide()?);
+        samples.push(begun.elapsed());
     }
-    report.add(Row::times("policy decision (git log)", &samples));
+    report.add(Row::times("find workspace and policies, decide once", &samples));
     Ok(())
+}
+
+/// A policy with many rules, none of which is about a command that is measured.
+fn many_rules() -> String {
+    let rules = (0..RULES).map(|at| {
+        let verb = ["allow", "ask", "deny"][at % 3];
+        format!("  - {{ id: r{at}, {verb}: \"tool{at} {{build,test}} -x * ...\" }}\n")
+    });
+    let head = "policy: 1\nname: many\nextends: [readonly]\ncommands:\n".to_owned();
+    std::iter::once(head).chain(rules).collect()
 }
 
 /// How long a small tool takes to compile, in the compiler's process and with it.

@@ -20,7 +20,6 @@ pub use error::BenchError;
 pub use report::{Report, Row, Unit};
 
 use crate::engine::{Docker, Engine};
-use crate::pool::Class;
 use place::Place;
 
 /// How much is measured.
@@ -77,11 +76,10 @@ pub fn run(extent: Extent, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchEr
         report.left_out("gVisor: the engine does not know `runsc`");
     }
     ours::broker(&place, &mut report, tell)?;
+    ours::listing(&place, extent, &mut report, tell)?;
     tell("decisions of a policy, compiling");
-    // What the tool's call ordered behind its back is made first.
-    place.settle(Class::Tool);
     quiet::quiet();
-    inside::decision(&place, &mut report)?;
+    inside::decisions(&place, &mut report)?;
     inside::compile(&place, extent, &mut report)?;
     memory::waiting(&place, &mut report, tell)?;
     ours::crowd(&place, extent, &mut report, tell)?;

@@ -22,6 +22,9 @@ pub const GVISOR: &str = "runsc";
 /// Clients of a crowd.
 const CLIENTS: usize = 20;
 
+/// Tools of a long list.
+const LISTED: usize = 200;
+
 /// Calls in one large workspace.
 const PER_TREE: usize = 7;
 
@@ -67,6 +70,7 @@ pub fn calls(
     }
     let mut ours = [(&cold, SLOW_ROUNDS), (&warm, rounds), (&tool, rounds)]
         .map(|(call, rounds)| (call, rounds, Calls::default()));
+    let mut read = Samples::default();
     for round in 0..rounds {
         if round % 10 == 0 {
             tell(&format!("calls, in turn with their peers: round {round} of {rounds}"));
@@ -79,6 +83,7 @@ pub fn calls(
         // What the calls ordered behind their backs is made first: nobody pays for another.
         place.settle(Class::Read);
         place.settle(Class::Tool);
+        read.push(measured(&mut place.runner(&folder, READ))?);
         for (_, command, rounds, samples) in &mut all {
             if round < *rounds {
                 samples.push(measured(&mut command())?);
@@ -88,6 +93,7 @@ pub fn calls(
     for (name, _, _, samples) in &all {
         report.add(Row::times(name, samples));
     }
+    report.add(Row::times("runner tool run file_operations", &read).beside(BWRAP));
     let [(_, _, cold), (_, _, warm), (_, _, tool)] = &ours;
     add(report, "runner exec --cold", cold, &[DOCKER_RUN]);
     add(report, WARM, warm, &[BWRAP, DOCKER_RUN, DOCKER_EXEC]);
@@ -100,6 +106,10 @@ const EXEC: &[&str] = &["exec", "--json", "--", "true"];
 
 /// Those of a tool's.
 const TOOL: &[&str] = &["--json", "tool", "run", "once", "--yes"];
+
+/// Those of a built-in tool's, which reads a file and needs no sandbox.
+const READ: &[&str] =
+    &["--json", "tool", "run", "file_operations", "--arg", "operation=read", "--arg", "path=f0"];
 
 /// Names of rows that others refer to.
 const BWRAP: &str = "bwrap --unshare-all";
@@ -176,6 +186,27 @@ pub fn broker(
         samples.push(Duration::from_nanos(nanos));
     }
     report.add(Row::times("broker round trip (exists)", &samples));
+    // What the call ordered behind its back is made before anything else is measured.
+    place.settle(Class::Tool);
+    Ok(())
+}
+
+/// How long a list of many tools takes, once they are known.
+pub fn listing(
+    place: &Place,
+    extent: Extent,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), BenchError> {
+    tell(&format!("a list of {LISTED} tools"));
+    let folder = place.tools(LISTED)?;
+    let list = || place.runner(&folder, &["tool", "list"]);
+    timed(&mut list())?;
+    let mut samples = Samples::default();
+    for _ in 0..extent.rounds().min(SLOW_ROUNDS) {
+        samples.push(measured(&mut list())?);
+    }
+    report.add(Row::times(&format!("runner tool list, {LISTED} tools"), &samples));
     Ok(())
 }
 

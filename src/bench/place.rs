@@ -86,6 +86,21 @@ impl Place {
         Ok(root)
     }
 
+    /// Another workspace, with this many tools.
+    pub fn tools(&self, count: usize) -> Result<PathBuf, BenchError> {
+        let root = self.root.join(format!("tools-{count}"));
+        let folder = root.join(".runner/tools");
+        let make = || {
+            fs::create_dir_all(&folder)?;
+            (0..count).try_for_each(|at| {
+                let text = ONCE.replace("name: once", &format!("name: tool_{at}"));
+                fs::write(folder.join(format!("tool_{at}.yml")), text)
+            })
+        };
+        make().map_err(|error| BenchError::Local("make tools to measure with", error))?;
+        Ok(root)
+    }
+
     /// This program, as a user would call it from a folder.
     pub fn runner(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(this_program());

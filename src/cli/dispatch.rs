@@ -24,7 +24,9 @@ use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, too
 pub fn run(words: &[OsString]) -> ExitCode {
     if promise_a_call(words) {
         Helper::start_ahead();
-        Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
+        if !name_a_descriptor(words) {
+            Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
+        }
     }
     match Cli::try_parse_from(words) {
         Ok(Cli { global, command }) => in_context(&global, |printer| dispatch(command, printer)),
@@ -46,6 +48,12 @@ fn promise_a_call(words: &[OsString]) -> bool {
         (words.next(), words.next()),
         (Some("exec"), _) | (Some("tool" | "tools"), Some("run"))
     )
+}
+
+/// Whether a descriptor may be named that the caller has opened. It is taken before anything of ours is open: a number that
+/// nobody opened would be that of our records otherwise, and the status would be written into them.
+fn name_a_descriptor(words: &[OsString]) -> bool {
+    words.iter().any(|word| word.as_encoded_bytes().starts_with(b"--status-fd"))
 }
 
 /// Reports an error that happened before there were arguments.
