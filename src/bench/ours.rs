@@ -26,7 +26,7 @@ const CLIENTS: usize = 20;
 const LISTED: usize = 200;
 
 /// Calls in one large workspace.
-const PER_TREE: usize = 7;
+const PER_TREE: usize = 15;
 
 /// Rounds of what takes longest.
 const SLOW_ROUNDS: usize = 10;
