@@ -226,6 +226,9 @@ pub fn crowd(
         let rate = together(extent.crowd(), &|| timed(&mut run.command()).map(|_| ()))?;
         report.add(Row::one(PEER, rate, Unit::PerSecond, extent.crowd()));
     }
+    // What waits is this workspace's.
+    place.drain();
+    timed(&mut place.runner(&folder, EXEC))?;
     place.settle(Class::Read);
     quiet();
     let call = || timed(&mut place.runner(&folder, &["exec", "--", "true"])).map(|_| ());

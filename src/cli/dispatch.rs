@@ -22,14 +22,22 @@ use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, too
 /// Does what the command line says and reports how it went.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
-    if promise_a_call(words) {
+    let (promised, descriptor) = (promise_a_call(words), name_a_descriptor(words));
+    let open_records =
+        || Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
+    if promised {
         Helper::start_ahead();
-        if !name_a_descriptor(words) {
-            Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
+        if !descriptor {
+            open_records();
         }
     }
     match Cli::try_parse_from(words) {
-        Ok(Cli { global, command }) => in_context(&global, |printer| dispatch(command, printer)),
+        Ok(Cli { global, command }) => in_context(&global, |printer| {
+            if promised && descriptor {
+                open_records();
+            }
+            dispatch(command, printer)
+        }),
         Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                 printer.data(error.render().ansi())?;

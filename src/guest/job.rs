@@ -4,7 +4,7 @@
 //! tells it what ended. A single program is a line of one command whose failures go to the host.
 
 use crate::program::{Failure, Said};
-use crate::stage::{self, Launched, Orders, Voice, What};
+use crate::stage::{self, Launched, Orders, Telling, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
     Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Programs, Ran, Simple, Start,
@@ -290,8 +290,14 @@ impl Job {
 
 impl Process {
     fn new(launched: Launched) -> Self {
-        let Launched { pid, report } = launched;
-        Self { pid, report: Some(report), told: Vec::new(), ended: None }
+        let Launched { pid, report, telling } = launched;
+        let mut process = Self { pid, report: Some(report), told: Vec::new(), ended: None };
+        if telling == Telling::Over {
+            // Its own end may still be open for a moment: nobody waits for that.
+            process.read_report();
+            process.report = None;
+        }
+        process
     }
 
     /// One that never was.

@@ -89,6 +89,17 @@ pub struct Launched {
     pub pid: u32,
     /// What it says of itself, each in a line (see [`program::Said`]). Ends when the command runs, or has failed.
     pub report: File,
+    /// Whether there is more to come.
+    pub telling: Telling,
+}
+
+/// Whether a process still tells of itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// It will.
+    Still,
+    /// It is a program, and has told everything before.
+    Over,
 }
 
 /// Starts a program without a stage, and returns when it runs. Only for the first command of a sandbox, when no other
@@ -109,7 +120,7 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
         execute(program.clone(), argv.clone(), &env, &limits, &mut teller)
     };
     let pid = oom::start(|| sys::start(&streams, become_it))?;
-    Ok(Launched { pid, report: reading(report)? })
+    Ok(Launched { pid, report: reading(report)?, telling: Telling::Over })
 }
 
 /// Starts a stage with these standard streams, and what becomes [`PORT`].
@@ -139,7 +150,7 @@ pub fn launch(
         .stderr(Stdio::from(stderr))
         .process_group(0);
     let child = oom::start(|| command.spawn())?;
-    Ok(Launched { pid: child.id(), report: reading(report)? })
+    Ok(Launched { pid: child.id(), report: reading(report)?, telling: Telling::Still })
 }
 
 /// The guest's end of a report.

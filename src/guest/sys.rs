@@ -320,7 +320,7 @@ pub fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
 pub fn start<F: FnMut() -> io::Error>(streams: &[OwnedFd; 3], become_it: F) -> io::Result<u32> {
     // Enough for the longest path and the names of its links; pages that are not touched cost nothing.
     const STACK: usize = 256 * 1024;
-    let mut stack = vec![std::mem::MaybeUninit::<u128>::uninit(); STACK / 16];
+    let mut stack = Box::<[u128]>::new_uninit_slice(STACK / size_of::<u128>());
     let streams = streams.each_ref().map(AsRawFd::as_raw_fd);
     let mut child = Child { streams, become_it, failed: None };
     let shared = &raw mut child;

@@ -115,7 +115,7 @@ pub enum CancelCause {
     BrokerEnded,
 }
 
-/// Time by phase. They follow each other.
+/// Time by phase, one after the other unless said. What the engine is asked before the first is in `total` alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
     /// Looking through the workspace and planning the sandbox; one that waited is woken beside it.
@@ -136,7 +136,7 @@ pub struct Phases {
     pub run: Duration,
     /// Writing the last output.
     pub end: Duration,
-    /// From the beginning of the first to now, by the clock: also what lies between them, such as waiting sandboxes
+    /// From the first word with the engine to now, by the clock: also what lies between them, such as waiting sandboxes
     /// that were tried and discarded.
     pub total: Duration,
 }

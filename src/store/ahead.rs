@@ -25,11 +25,12 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Begins to; `None` if there is nobody to help.
+    /// Begins to; `None` if there is nobody to help. What has to be brought up to date first is not opened: the words of the
+    /// call may turn out to be a question for help.
     fn begin(folder: PathBuf) -> Option<Self> {
         let helper = Helper::start()?;
         let opening = folder.clone();
-        let opened = helper.ask(move || Some(Store::open_now(&opening)));
+        let opened = helper.ask(move || Store::open_if_ready(&opening));
         Some(Self { folder, helper, opened })
     }
 
@@ -59,8 +60,9 @@ impl Store {
             return (Beside::done(work(Err(StoreError::NoFolder))), None);
         };
         match Ahead::take(folder).or_else(|| Ahead::begin(folder.to_owned())) {
-            Some(Ahead { helper, opened, .. }) => {
-                (helper.ask(|| opened.join().map(work)), Some(helper))
+            Some(Ahead { folder, helper, opened }) => {
+                let open = move || opened.join().unwrap_or_else(|| Self::open_now(&folder));
+                (helper.ask(|| Some(work(open()))), Some(helper))
             }
             // There are no more threads: then it takes a moment longer.
             None => (Beside::done(work(Self::open_now(folder))), None),

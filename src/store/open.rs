@@ -96,6 +96,23 @@ impl Store {
     }
 
     pub(super) fn open_now(folder: &Path) -> Result<Self, StoreError> {
+        let (mut connection, path) = Self::connect(folder)?;
+        migrate(&mut connection, &path)?;
+        Ok(Self { connection, path })
+    }
+
+    /// The one in this folder if it is as this version needs it; `None` if somebody has to bring it up to date, which is for
+    /// who really wants to use it.
+    pub(super) fn open_if_ready(folder: &Path) -> Option<Result<Self, StoreError>> {
+        let open = || {
+            let (connection, path) = Self::connect(folder)?;
+            let ready = Self::state(&connection, &path)? == (newest(), true);
+            Ok(ready.then(|| Self { connection, path }))
+        };
+        open().transpose()
+    }
+
+    fn connect(folder: &Path) -> Result<(Connection, PathBuf), StoreError> {
         own_folder(folder)?;
         let path = folder.join(FILE);
         own_file(&path)
@@ -114,9 +131,18 @@ impl Store {
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(fail("set up"))?;
-        let mut store = Self { connection, path };
-        store.migrate()?;
-        Ok(store)
+        Ok((connection, path))
+    }
+
+    /// What the database is like: how many of the [`STEPS`] it has taken, and whether its log is on.
+    fn state(connection: &Connection, path: &Path) -> Result<(u32, bool), StoreError> {
+        let state = || Ok((user_version(connection)?, has_log(connection)?));
+        let (found, logs) =
+            state().map_err(|error| StoreError::Database("read", path.to_owned(), error))?;
+        if found > newest() {
+            return Err(StoreError::Newer(path.to_owned(), found));
+        }
+        Ok((found, logs))
     }
 
     /// The one in this folder, for who only looks: where nothing was ever recorded, nothing is made.
@@ -169,7 +195,14 @@ impl Store {
             if pages < SETTLED_PAGES {
                 return Ok(());
             }
-            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+                let (busy, pages, back): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(busy == 0 && pages == back)
+            })?;
+            if !done {
+                // Others read it, or write it back: one more page would only make it longer.
+                return Ok(());
+            }
             // Whoever writes first after that waits for the log's new head: it is us. A newer program may be changing
             // the schema: what is read stays true until it is written.
             let transaction = self.writing()?;
@@ -178,37 +211,6 @@ impl Store {
             transaction.commit()
         };
         settle().map_err(|error| self.failed("write back the log of", error))
-    }
-
-    fn migrate(&mut self) -> Result<(), StoreError> {
-        let newest = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
-        let state = || Ok((user_version(&self.connection)?, has_log(&self.connection)?));
-        let (found, logs) = state().map_err(|error| self.failed("read", error))?;
-        if found > newest {
-            return Err(StoreError::Newer(self.path.clone(), found));
-        }
-        if !logs {
-            turn_log_on(&self.connection).map_err(|error| self.failed("set up", error))?;
-        }
-        if found == newest {
-            return Ok(());
-        }
-        let path = self.path.clone();
-        let fail = move |error| StoreError::Database("bring up to date", path.clone(), error);
-        // Two processes may find an old schema at once: look again inside the transaction.
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&fail)?;
-        let found = user_version(&transaction).map_err(&fail)?;
-        if found > newest {
-            return Err(StoreError::Newer(self.path.clone(), found));
-        }
-        for step in &STEPS[found as usize..] {
-            transaction.execute_batch(step).map_err(&fail)?;
-        }
-        transaction.pragma_update(None, "user_version", newest).map_err(&fail)?;
-        transaction.commit().map_err(&fail)
     }
 }
 
@@ -220,10 +222,40 @@ impl Drop for Store {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
         if std::fs::metadata(log).is_ok_and(|log| log.len() > LONG_LOG) {
-            // Who comes next will try again.
-            let _ = self.settle();
+            // Nobody waits for it: where others are busy with the database, who comes next will try again.
+            let _ = self.connection.busy_timeout(Duration::ZERO).map(|()| self.settle());
         }
     }
+}
+
+/// The version of the schema that this program uses.
+fn newest() -> u32 {
+    u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
+}
+
+/// Brings a database up to date.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = |what| move |error| StoreError::Database(what, path.to_owned(), error);
+    let (found, logs) = Store::state(connection, path)?;
+    if !logs {
+        turn_log_on(connection).map_err(fail("set up"))?;
+    }
+    if found == newest() {
+        return Ok(());
+    }
+    let fail = fail("bring up to date");
+    // Two processes may find an old schema at once: look again inside the transaction.
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+    let found = user_version(&transaction).map_err(fail)?;
+    if found > newest() {
+        return Err(StoreError::Newer(path.to_owned(), found));
+    }
+    for step in &STEPS[found as usize..] {
+        transaction.execute_batch(step).map_err(fail)?;
+    }
+    transaction.pragma_update(None, "user_version", newest()).map_err(fail)?;
+    transaction.commit().map_err(fail)
 }
 
 /// Whether the write-ahead log is on.
@@ -515,6 +547,28 @@ mod tests {
         let count = "SELECT count(*) FROM descriptions";
         let rows: u32 = store.connection().query_row(count, [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 2);
+    }
+
+    #[test]
+    fn an_older_schema_is_brought_up_to_date_by_who_uses_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("runner");
+        let ready = || Store::open_if_ready(&state).map(Result::unwrap).is_some();
+        drop(Store::open(Some(&state)).unwrap());
+        assert!(ready(), "the control");
+        for older in ["PRAGMA user_version = 1", "PRAGMA journal_mode = DELETE"] {
+            let bare = || Connection::open(state.join(FILE)).unwrap();
+            let (version, log) = {
+                bare().execute_batch(older).unwrap();
+                (user_version(&bare()).unwrap(), has_log(&bare()).unwrap())
+            };
+            assert!(!ready(), "{older}");
+            assert_eq!((user_version(&bare()).unwrap(), has_log(&bare()).unwrap()), (version, log));
+            // Nobody could bring up to date what is only half there.
+            bare().pragma_update(None, "user_version", newest()).unwrap();
+        }
+        drop(Store::open(Some(&state)).unwrap());
+        assert!(ready(), "now somebody has used it");
     }
 
     #[test]
