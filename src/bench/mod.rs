@@ -25,7 +25,7 @@ use place::Place;
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// A minute or two: fewer rounds, no large workspaces.
+    /// Two or three minutes: fewer rounds, no large workspaces.
     Quick,
     /// Everything.
     Full,

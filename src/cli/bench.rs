@@ -14,7 +14,7 @@ use crate::exit::Ending;
     after_help = "Measures with a state, a configuration and a pool of its own, which are gone afterwards. Run it on a machine that does nothing else: ratios say more than times."
 )]
 pub struct Args {
-    /// Fewer rounds and no large workspaces: a minute or two instead of ten
+    /// Fewer rounds and no large workspaces: two or three minutes instead of twelve
     #[arg(long)]
     quick: bool,
 }

@@ -92,15 +92,25 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -
         }
     }
     let runtime = event_loop()?;
-    if heard.ended {
-        make(&runtime, endpoint, &mut heard);
-    }
+    let records = heard.records.take();
+    std::thread::scope(|scope| {
+        // Now, and not when all is over: while a sandbox is made, no call finds one that waits, so none that could be fast
+        // meets us at the records.
+        scope.spawn(|| settle(records.as_deref()));
+        if heard.ended {
+            make(&runtime, endpoint, &mut heard);
+        }
+    });
     bury(&runtime, endpoint, &heard, ledger);
-    // What is not written back now is by the next one. A folder that is gone by now is not made anew.
-    if let Ok(Some(store)) = Store::existing(heard.records.as_deref()) {
+    ledger.map_or(Ok(()), claims::clean)
+}
+
+/// Writes the log of the records back. What is not written now is by the next one; a folder that is gone by now is not made
+/// anew.
+fn settle(records: Option<&Path>) {
+    if let Ok(Some(store)) = Store::existing(records) {
         let _ = store.settle();
     }
-    ledger.map_or(Ok(()), claims::clean)
 }
 
 fn event_loop() -> io::Result<tokio::runtime::Runtime> {
