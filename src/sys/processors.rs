@@ -3,7 +3,7 @@
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processors that a process may use.
 #[derive(Clone, Copy)]
@@ -20,8 +20,14 @@ impl Processors {
     /// the one that has started it, which works on for longer than the new one has to do, while another processor idles.
     /// Best effort. It stays bound until it lets go by [`use_all`](Self::use_all).
     pub fn begin_elsewhere<T>(self, thread: &JoinHandle<T>) {
+        #[expect(
+            unsafe_code,
+            reason = "reading the kernel's own page, the safe call fails under valgrind"
+        )]
+        // SAFETY: no pointers; where it cannot be told it is -1.
+        let Ok(here) = usize::try_from(unsafe { libc::sched_getcpu() }) else { return };
         let mut others = self.0;
-        others.unset(sched_getcpu());
+        others.unset(here);
         let size = size_of::<CpuSet>();
         #[expect(unsafe_code, reason = "a thread of the C library has no safe setting")]
         // SAFETY: the thread was not joined, so its handle is good; the set is as large as is said, and only read.
