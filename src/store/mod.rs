@@ -8,6 +8,7 @@ mod ahead;
 mod approvals;
 mod changes;
 mod descriptions;
+mod log;
 mod offers;
 mod open;
 mod tool_calls;

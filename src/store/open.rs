@@ -4,13 +4,14 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 
+use super::log::{has_log, turn_log_on};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
@@ -19,14 +20,7 @@ pub(super) const FILE: &str = "store.db";
 
 /// How long a writer waits for others. Transactions here take microseconds, but a hundred processes that come at once on
 /// a busy machine are served in no order.
-const BUSY: Duration = Duration::from_secs(60);
-
-/// How many pages of the log are worth writing back: those of one call. Reading a page costs some ten microseconds of the
-/// next call, writing them back makes a call that comes at the same moment wait.
-const SETTLED_PAGES: i64 = 10;
-
-/// A log of this many bytes is long: 256 pages. Reading it takes a millisecond, which every call would pay.
-const LONG_LOG: u64 = 256 * 4096;
+pub(super) const BUSY: Duration = Duration::from_secs(60);
 
 /// Steps from one version of the schema to the next; never changed, only added to.
 const STEPS: &[&str] = &["
@@ -66,8 +60,8 @@ const STEPS: &[&str] = &["
 /// An open database.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
 }
 
 /// Why the database cannot be used.
@@ -181,51 +175,6 @@ impl Store {
     pub fn failed(&self, what: &'static str, error: rusqlite::Error) -> StoreError {
         StoreError::Database(what, self.path.clone(), error)
     }
-
-    /// Writes the log back and begins it anew once it has grown, so that no call has to wait for the disk, and none has to
-    /// read a long log: whoever opens the database alone reads all of it. For processes that nobody waits for. What
-    /// others still read stays for the next time.
-    ///
-    /// # Errors
-    /// SQLite refused.
-    pub fn settle(&self) -> Result<(), StoreError> {
-        let settle = || {
-            let pages: i64 =
-                self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-            if pages < SETTLED_PAGES {
-                return Ok(());
-            }
-            let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-                let (busy, pages, back): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(busy == 0 && pages == back)
-            })?;
-            if !done {
-                // Others read it, or write it back: one more page would only make it longer.
-                return Ok(());
-            }
-            // Whoever writes first after that waits for the log's new head: it is us. A newer program may be changing
-            // the schema: what is read stays true until it is written.
-            let transaction = self.writing()?;
-            let version = user_version(&transaction)?;
-            transaction.pragma_update(None, "user_version", version)?;
-            transaction.commit()
-        };
-        settle().map_err(|error| self.failed("write back the log of", error))
-    }
-}
-
-impl Drop for Store {
-    /// Begins a long log anew. Most calls have somebody who does that behind their backs, at a shorter length; but what is
-    /// refused, or needs no sandbox, has nobody. SQLite by itself writes a long log back, but where no other process has the
-    /// database open, the next one does not know that, and goes on at its end.
-    fn drop(&mut self) {
-        let mut log = self.path.clone().into_os_string();
-        log.push("-wal");
-        if std::fs::metadata(log).is_ok_and(|log| log.len() > LONG_LOG) {
-            // Nobody waits for it: where others are busy with the database, who comes next will try again.
-            let _ = self.connection.busy_timeout(Duration::ZERO).map(|()| self.settle());
-        }
-    }
 }
 
 /// The version of the schema that this program uses.
@@ -258,36 +207,8 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     transaction.commit().map_err(fail)
 }
 
-/// Whether the write-ahead log is on.
-fn has_log(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("PRAGMA journal_mode", [], |row| Ok(row.get_ref(0)?.as_str()? == "wal"))
-}
-
-/// Turns the write-ahead log on, which a database remembers until somebody changes it. How it is used is built into the
-/// library by `.cargo/config.toml`, so that no process has to say it: a commit survives the death of any process, and only a
-/// power cut can lose the last rows (`synchronous = NORMAL`); whoever makes the log longer than 256 pages writes them back,
-/// which waits for the disk twice; a log that is begun anew gives its file's room back. A call adds about ten, and reading
-/// what was left of these many takes a fraction of a millisecond. Where a file system cannot have a log, calls are recorded without one, and wait longer for each other.
-fn turn_log_on(connection: &Connection) -> rusqlite::Result<()> {
-    let begun = Instant::now();
-    loop {
-        // A connection that was opened without a log keeps waiting for the disk, unless it is told.
-        match connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") {
-            // SQLite waits for other writers by itself, but not for one that turns the log on at the same moment.
-            Err(error) if is_busy(&error) && begun.elapsed() < BUSY => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            done => return done,
-        }
-    }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-}
-
 /// How many of the [`STEPS`] a database has taken.
-fn user_version(connection: &Connection) -> rusqlite::Result<u32> {
+pub(super) fn user_version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
@@ -420,164 +341,5 @@ impl Failure for StoreError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_opens_twice_and_keeps_others_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("state/runner");
-        let _one = Store::open(Some(&state)).unwrap();
-        let _two = Store::open(Some(&state)).unwrap();
-        let mode = std::fs::metadata(&state).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-    }
-
-    #[test]
-    fn every_process_finds_the_settings_of_the_records() {
-        let folder = tempfile::tempdir().unwrap();
-        // A new one, one that was left as it was, and one that somebody has changed to copy one file.
-        for leave in ["", "PRAGMA journal_mode = DELETE", ""] {
-            let store = Store::open(Some(folder.path())).unwrap();
-            let asked = |pragma: &str| {
-                let row = |row: &rusqlite::Row<'_>| row.get::<_, rusqlite::types::Value>(0);
-                format!("{:?}", store.connection().query_row(pragma, [], row).unwrap())
-            };
-            let settings = [
-                "journal_mode",
-                "synchronous",
-                "wal_autocheckpoint",
-                "busy_timeout",
-                "foreign_keys",
-            ];
-            assert_eq!(
-                settings.map(|name| asked(&format!("PRAGMA {name}"))),
-                [r#"Text("wal")"#, "Integer(1)", "Integer(256)", "Integer(60000)", "Integer(1)"]
-            );
-            store.connection().execute_batch(leave).unwrap();
-        }
-    }
-
-    #[test]
-    fn what_was_written_stays_in_the_log_until_it_is_settled() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("runner");
-        let log = || std::fs::metadata(state.join("store.db-wal")).unwrap().len();
-        let put = "INSERT INTO descriptions VALUES (?1, '{}')";
-        let store = Store::open(Some(&state)).unwrap();
-        store.connection().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-        drop(store);
-        let calls = SETTLED_PAGES + 1;
-        for digest in 0..calls {
-            let store = Store::open(Some(&state)).unwrap();
-            store.connection().execute(put, [digest.to_string()]).unwrap();
-            // A short log is left alone.
-            if digest == 0 {
-                let before = std::fs::read(state.join(FILE)).unwrap();
-                store.settle().unwrap();
-                assert_eq!(std::fs::read(state.join(FILE)).unwrap(), before);
-            }
-        }
-        assert!(log() > 0);
-        let before = std::fs::read(state.join("store.db")).unwrap();
-        let store = Store::open(Some(&state)).unwrap();
-        store.settle().unwrap();
-        assert_ne!(std::fs::read(state.join("store.db")).unwrap(), before);
-        let count = "SELECT count(*) FROM descriptions";
-        let rows = |store: &Store| -> i64 {
-            store.connection().query_row(count, [], |row| row.get(0)).unwrap()
-        };
-        assert_eq!(rows(&store), calls);
-        drop(store);
-        assert_eq!(rows(&Store::open(Some(&state)).unwrap()), calls);
-    }
-
-    #[test]
-    fn a_log_does_not_grow_where_nobody_settles_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("runner");
-        let log = || std::fs::metadata(state.join("store.db-wal")).unwrap().len();
-        let put = "INSERT INTO descriptions VALUES (?1, '{}')";
-        let mut longest = 0;
-        for digest in 0..400 {
-            let store = Store::open(Some(&state)).unwrap();
-            store.connection().execute(put, [digest.to_string()]).unwrap();
-            drop(store);
-            longest = longest.max(log());
-        }
-        assert!(longest > LONG_LOG / 2, "the control: it was written to");
-        assert!(longest < LONG_LOG + 64 * 1024, "{longest}");
-        assert!(log() < LONG_LOG);
-        let count = "SELECT count(*) FROM descriptions";
-        let store = Store::open(Some(&state)).unwrap();
-        let rows: i64 = store.connection().query_row(count, [], |row| row.get(0)).unwrap();
-        assert_eq!(rows, 400);
-    }
-
-    #[test]
-    fn a_folder_that_others_can_write_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(Store::open(Some(folder.path())), Err(StoreError::Folder(..))));
-        assert!(matches!(Store::open(None), Err(StoreError::NoFolder)));
-    }
-
-    #[test]
-    fn nobody_else_reads_it_also_where_they_could() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("runner");
-        let files = ["store.db", "store.db-wal", "store.db-shm"].map(|name| state.join(name));
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let set = |path: &Path, mode| {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-        };
-        let put = "INSERT INTO descriptions VALUES (?1, '{}')";
-        for digest in ["a", "b"] {
-            let store = Store::open(Some(&state)).unwrap();
-            store.connection().execute(put, [digest]).unwrap();
-            assert_eq!(mode(&state), 0o700);
-            assert!(files.iter().all(|file| mode(file) == 0o600));
-            drop(store);
-            // As an older version left it.
-            set(&state, 0o755);
-            files.iter().filter(|file| file.exists()).for_each(|file| set(file, 0o644));
-        }
-        let store = Store::open(Some(&state)).unwrap();
-        assert!(mode(&state) == 0o700 && files.iter().all(|file| mode(file) == 0o600));
-        let count = "SELECT count(*) FROM descriptions";
-        let rows: u32 = store.connection().query_row(count, [], |row| row.get(0)).unwrap();
-        assert_eq!(rows, 2);
-    }
-
-    #[test]
-    fn an_older_schema_is_brought_up_to_date_by_who_uses_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("runner");
-        let ready = || Store::open_if_ready(&state).map(Result::unwrap).is_some();
-        drop(Store::open(Some(&state)).unwrap());
-        assert!(ready(), "the control");
-        for older in ["PRAGMA user_version = 1", "PRAGMA journal_mode = DELETE"] {
-            let bare = || Connection::open(state.join(FILE)).unwrap();
-            let (version, log) = {
-                bare().execute_batch(older).unwrap();
-                (user_version(&bare()).unwrap(), has_log(&bare()).unwrap())
-            };
-            assert!(!ready(), "{older}");
-            assert_eq!((user_version(&bare()).unwrap(), has_log(&bare()).unwrap()), (version, log));
-            // Nobody could bring up to date what is only half there.
-            bare().pragma_update(None, "user_version", newest()).unwrap();
-        }
-        drop(Store::open(Some(&state)).unwrap());
-        assert!(ready(), "now somebody has used it");
-    }
-
-    #[test]
-    fn a_newer_schema_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("runner");
-        let store = Store::open(Some(&state)).unwrap();
-        store.connection().pragma_update(None, "user_version", 99).unwrap();
-        drop(store);
-        assert!(matches!(Store::open(Some(&state)), Err(StoreError::Newer(_, 99))));
-    }
-}
+#[path = "open_tests.rs"]
+mod tests;

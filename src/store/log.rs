@@ -1,0 +1,89 @@
+//! The database's write-ahead log: turned on, written back, and begun anew before it is long.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::open::{BUSY, Store, StoreError, user_version};
+
+/// How many pages of the log are worth writing back: those of one call. Reading a page costs some ten microseconds of the
+/// next call, writing them back makes a call that comes at the same moment wait.
+pub(super) const SETTLED_PAGES: i64 = 10;
+
+/// A log of this many bytes is long: 256 pages. Reading it takes a millisecond, which every call would pay.
+pub(super) const LONG_LOG: u64 = 256 * 4096;
+
+impl Store {
+    /// Writes the log back and begins it anew once it has grown, so that no call has to wait for the disk, and none has to
+    /// read a long log: whoever opens the database alone reads all of it. For processes that nobody waits for. What
+    /// others still read stays for the next time.
+    ///
+    /// # Errors
+    /// SQLite refused.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        let settle = || {
+            let pages: i64 =
+                self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+            if pages < SETTLED_PAGES {
+                return Ok(());
+            }
+            let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+                let (busy, pages, back): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(busy == 0 && pages == back)
+            })?;
+            if !done {
+                // Others read it, or write it back: one more page would only make it longer.
+                return Ok(());
+            }
+            // Whoever writes first after that waits for the log's new head: it is us. A newer program may be changing
+            // the schema: what is read stays true until it is written.
+            let transaction = self.writing()?;
+            let version = user_version(&transaction)?;
+            transaction.pragma_update(None, "user_version", version)?;
+            transaction.commit()
+        };
+        settle().map_err(|error| self.failed("write back the log of", error))
+    }
+}
+
+impl Drop for Store {
+    /// Begins a long log anew. Most calls have somebody who does that behind their backs, at a shorter length; but what is
+    /// refused, or needs no sandbox, has nobody. SQLite by itself writes a long log back, but where no other process has the
+    /// database open, the next one does not know that, and goes on at its end.
+    fn drop(&mut self) {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|log| log.len() > LONG_LOG) {
+            // Nobody waits for it: where others are busy with the database, who comes next will try again.
+            let _ = self.connection.busy_timeout(Duration::ZERO).map(|()| self.settle());
+        }
+    }
+}
+
+/// Whether the write-ahead log is on.
+pub(super) fn has_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA journal_mode", [], |row| Ok(row.get_ref(0)?.as_str()? == "wal"))
+}
+
+/// Turns the write-ahead log on, which a database remembers until somebody changes it. How it is used is built into the
+/// library by `.cargo/config.toml`, so that no process has to say it: a commit survives the death of any process, and only a
+/// power cut can lose the last rows (`synchronous = NORMAL`); whoever makes the log longer than 256 pages writes them back,
+/// which waits for the disk twice; a log that is begun anew gives its file's room back. A call adds about ten, and reading
+/// what was left of these many takes a fraction of a millisecond. Where a file system cannot have a log, calls are recorded without one, and wait longer for each other.
+pub(super) fn turn_log_on(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        // A connection that was opened without a log keeps waiting for the disk, unless it is told.
+        match connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL") {
+            // SQLite waits for other writers by itself, but not for one that turns the log on at the same moment.
+            Err(error) if is_busy(&error) && begun.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
