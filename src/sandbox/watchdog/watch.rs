@@ -100,8 +100,9 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -
         if heard.ended {
             make(&runtime, endpoint, &mut heard);
         }
+        // It waits for nobody who holds the records.
+        bury(&runtime, endpoint, &heard, ledger);
     });
-    bury(&runtime, endpoint, &heard, ledger);
     ledger.map_or(Ok(()), claims::clean)
 }
 
