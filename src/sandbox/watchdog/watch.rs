@@ -94,8 +94,8 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -
     let runtime = event_loop()?;
     let records = heard.records.take();
     std::thread::scope(|scope| {
-        // Now, and not when all is over: while a sandbox is made, no call finds one that waits, so none that could be fast
-        // meets us at the records.
+        // Now, and not when all is over: while a sandbox is made, the next call like this one finds none that waits, so it
+        // is not one of the fast ones that meets us at the records.
         scope.spawn(|| settle(records.as_deref()));
         if heard.ended {
             make(&runtime, endpoint, &mut heard);
