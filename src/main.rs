@@ -7,7 +7,6 @@ use runner::sandbox::{survey, watchdog};
 use runner::{cli, sys};
 
 fn main() -> ExitCode {
-    sys::share_heap();
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match sys::harden() {
         Ok(()) => match watchdog::main(&words) {

@@ -119,6 +119,7 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        crate::sys::keep_log_index();
         let connection = Connection::open_with_flags(&path, flags).map_err(fail("open"))?;
         connection.busy_timeout(BUSY).map_err(fail("set up"))?;
         // The last process to leave would write everything back, and wait for the disk four times a call.

@@ -155,3 +155,41 @@ fn a_newer_schema_is_left_alone() {
     drop(store);
     assert!(matches!(Store::open(Some(&state)), Err(StoreError::Newer(_, 99))));
 }
+
+#[test]
+fn an_index_of_the_log_that_was_left_behind_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("store.db-shm");
+    let put = |digest: &str| {
+        let store = Store::open(Some(folder.path())).unwrap();
+        let text = "INSERT INTO descriptions VALUES (?1, '{}')";
+        store.connection().execute(text, [digest]).unwrap();
+    };
+    let digests = || {
+        let store = Store::open(Some(folder.path())).unwrap();
+        let text = "SELECT group_concat(digest, ' ' ORDER BY digest) FROM descriptions";
+        store.connection().query_row(text, [], |row| row.get::<_, String>(0)).unwrap()
+    };
+    put("a");
+    let early = std::fs::read(&index).unwrap();
+    put("b");
+    let late = std::fs::read(&index).unwrap();
+    let damaged: Vec<u8> = (0..late.len()).map(|at| (at % 251) as u8).collect();
+    let longer = [late.as_slice(), &damaged].concat();
+    for left in [early.as_slice(), &[], &late[..3], &late[..100], &damaged, &longer] {
+        std::fs::write(&index, left).unwrap();
+        assert_eq!(digests(), "a b");
+    }
+    // Of a log that was begun anew since.
+    Store::open(Some(folder.path()))
+        .unwrap()
+        .connection()
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
+    for left in [early.as_slice(), &late] {
+        std::fs::write(&index, left).unwrap();
+        assert_eq!(digests(), "a b");
+    }
+    put("c");
+    assert_eq!(digests(), "a b c");
+}
