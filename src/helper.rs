@@ -81,14 +81,6 @@ impl Helper {
 pub struct Beside<T>(Receiver<T>);
 
 impl<T> Beside<T> {
-    /// What is known already.
-    #[must_use]
-    pub fn done(found: T) -> Self {
-        let (sender, receiver) = channel();
-        let _ = sender.send(found);
-        Self(receiver)
-    }
-
     /// Waits for it; `None` if the thread has died.
     #[must_use]
     pub fn join(self) -> Option<T> {

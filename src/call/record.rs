@@ -10,9 +10,9 @@ use crate::audit::{Ended, Event, Ledger, Requested, Started};
 use crate::engine::{CallId, Owner};
 use crate::error::Failure;
 use crate::exit::Ending;
-use crate::helper::{Beside, Helper};
+use crate::helper::Helper;
 use crate::policies::Places;
-use crate::store::{Store, StoreError};
+use crate::store::{Opening, Store, StoreError};
 
 /// The records of one call.
 pub(crate) struct Record {
@@ -28,13 +28,15 @@ pub(crate) struct Unrecorded {
     state: Option<PathBuf>,
 }
 
-/// A call whose start is being written, by another thread: the store takes a moment to open, and a plan takes one to
-/// make. Nothing may run before [`written`](Self::written).
+/// A call whose start is to be written: in a moment when something else is waited for, as soon as another thread has
+/// opened the store. Nothing may run before [`written`](Self::written), and nobody waits for long before
+/// [`write`](Self::write).
 pub(crate) struct Starting {
     id: CallId,
-    writing: Option<Beside<Result<Record, CallError>>>,
+    begun: Instant,
+    unwritten: Option<(Unrecorded, Started, Opening)>,
     helper: Option<Helper>,
-    record: Option<Record>,
+    written: Result<Option<Record>, CallError>,
 }
 
 /// How a call ended.
@@ -95,13 +97,10 @@ impl Unrecorded {
 
     /// It starts now, unless that cannot be recorded.
     pub fn start(self, started: Started) -> Starting {
+        let (opening, helper) = Store::open_beside(self.state.as_deref());
         let id = self.id.clone();
-        let (writing, helper) = Store::open_beside(self.state.clone().as_deref(), move |opened| {
-            let mut record = self.open_in(opened)?;
-            record.start(&started)?;
-            Ok(record)
-        });
-        Starting { id, writing: Some(writing), helper, record: None }
+        let (begun, unwritten) = (Instant::now(), Some((self, started, opening)));
+        Starting { id, begun, unwritten, helper, written: Ok(None) }
     }
 }
 
@@ -111,24 +110,36 @@ impl Starting {
         &self.id
     }
 
-    /// The thread that writes it, for what comes next.
+    /// The thread that opens the store, for what comes next.
     pub fn take_helper(&mut self) -> Option<Helper> {
         self.helper.take()
     }
 
-    /// Waits until the start is written. An error is told once.
+    /// Writes the start, if it is not written yet. What goes wrong is told by [`written`](Self::written).
+    pub fn write(&mut self) {
+        if let Some((call, started, opening)) = self.unwritten.take() {
+            let opened = call.open_in(opening.join());
+            let written = opened.and_then(|mut record| {
+                record.start(&started)?;
+                record.begun = self.begun;
+                Ok(record)
+            });
+            self.written = written.map(Some);
+        }
+    }
+
+    /// Sees to it that the start is written. An error is told once.
     pub fn written(&mut self) -> Result<(), CallError> {
-        let Some(writing) = self.writing.take() else { return Ok(()) };
-        let broken = || std::io::Error::other("the thread that writes it has died");
-        let record = writing.join().ok_or_else(|| CallError::Local("record the call", broken()))?;
-        self.record = Some(record?);
+        self.write();
+        let record = std::mem::replace(&mut self.written, Ok(None))?;
+        self.written = Ok(record);
         Ok(())
     }
 
     /// The records, for the end; `None` if the start could not be written, which was told.
     pub fn finish(mut self) -> Result<Option<Record>, CallError> {
         self.written()?;
-        Ok(self.record)
+        self.written
     }
 }
 

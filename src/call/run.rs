@@ -30,6 +30,7 @@ use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
 use crate::sandbox::quarantine;
 use crate::sandbox::run::{self, Keep, Streams};
+use crate::sandbox::soon::unless_soon;
 use crate::sandbox::streams::Source;
 
 /// Where a call's output goes.
@@ -297,7 +298,9 @@ async fn in_turn(
     mut output: Output,
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
-    let place = place_of_command(decided, &mut output, cancel).await?;
+    // Who has to wait for long is in the records meanwhile, as all are that have started.
+    let place = place_of_command(decided, &mut output, cancel);
+    let place = unless_soon(place, || starting.write()).await?;
     let mut result = in_sandbox(starting, decided, output, cancel).await?;
     place.tell(&mut result.metadata);
     Ok(result)
@@ -310,12 +313,15 @@ async fn in_sandbox(
     cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
     let (id, begun) = (starting.id().clone(), Instant::now());
-    let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
+    let engine = unless_soon(Docker::connect(), || starting.write()).await?;
+    let engine: Arc<dyn Engine> = Arc::new(engine);
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
+    let helper = starting.take_helper();
+    let claim = || supply::claim(&setting, engine.as_ref(), pool);
     let (planned, ()) = tokio::join!(
-        make_plan(&setting, engine.as_ref(), Missing::Make, starting.take_helper()),
-        ahead.rouse(engine.as_ref(), || supply::claim(&setting, engine.as_ref(), pool)),
+        make_plan(&setting, engine.as_ref(), Missing::Make, helper),
+        ahead.rouse(engine.as_ref(), claim, || starting.write()),
     );
     let Planned { plan, took } = planned?;
     let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;

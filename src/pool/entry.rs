@@ -277,7 +277,7 @@ impl Pool {
 pub struct Claimed {
     /// What it is.
     pub entry: Entry,
-    /// Over, once its guest has answered: it ends with its call then.
+    /// Over, once its guest is given its order: it ends with its call then.
     pub held: Held,
 }
 

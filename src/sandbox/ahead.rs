@@ -1,6 +1,7 @@
 //! What a call has before its plan: somebody who watches it, and perhaps a sandbox that was taken on a guess.
 
-use super::wake::{Roused, Unwoken, rouse};
+use super::soon::unless_soon;
+use super::wake::{Roused, Unwoken, call};
 use super::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::pool::Claimed;
@@ -18,11 +19,27 @@ impl Ahead {
         Self { watchdog, roused: None }
     }
 
-    /// Takes a sandbox that may be the right one, if there is one, and wakes it; meanwhile a plan can be made.
-    pub async fn rouse(&mut self, engine: &dyn Engine, claim: impl FnOnce() -> Option<Claimed>) {
-        if let Some(claimed) = claim() {
-            self.roused = Some(rouse(engine, claimed, &mut self.watchdog).await);
-        }
+    /// Takes a sandbox that may be the right one, if there is one, and wakes it. `meanwhile` is done while its guest finds
+    /// its answer, at once if there is none, and before that if the engine takes long.
+    pub async fn rouse(
+        &mut self,
+        engine: &dyn Engine,
+        claim: impl FnOnce() -> Option<Claimed>,
+        mut meanwhile: impl FnMut(),
+    ) {
+        let called = match claim() {
+            Some(claimed) => {
+                let called = call(engine, claimed, &mut self.watchdog);
+                Some(unless_soon(called, &mut meanwhile).await)
+            }
+            None => None,
+        };
+        meanwhile();
+        self.roused = match called {
+            Some(Ok(called)) => Some(called.answer().await),
+            Some(Err(why)) => Some(Err(why)),
+            None => None,
+        };
     }
 
     /// What came of it.

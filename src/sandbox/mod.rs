@@ -38,6 +38,7 @@ pub mod protection;
 pub mod pump;
 pub mod quarantine;
 pub mod run;
+pub mod soon;
 pub mod streams;
 pub mod survey;
 pub mod synthetic;

@@ -323,7 +323,8 @@ impl Created {
         match checked {
             Ok(seen) => {
                 let (image_digest, waited, discarded) = (prepared.digest, None, 0);
-                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded };
+                let held = None;
+                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded, held };
                 Ok(Proved::new(engine, call, watchdog, woken))
             }
             Err(error) => {
@@ -355,11 +356,16 @@ impl Proved {
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
         let Self { engine, call, mut watchdog, woken, refill } = self;
-        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded } = woken;
+        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded, held } = woken;
         let limits = call.plan.limits;
         let _running = match call.neighbours.running(&call.id, &call.plan).await {
             Ok(running) => running,
-            Err(error) => return Err(abandon(engine.as_ref(), &id, error).await),
+            Err(error) => {
+                if let Some(held) = held {
+                    held.over();
+                }
+                return Err(abandon(engine.as_ref(), &id, error).await);
+            }
         };
         let sent_at = Instant::now();
         let wall = Duration::from_millis(limits.get(Limit::Wall));
@@ -388,6 +394,10 @@ impl Proved {
             }
             Err(error) => Err(RunError::from(error)),
         };
+        // What follows is done while the guest works.
+        if let Some(held) = held {
+            held.over();
+        }
         if let Some(order) = refill {
             watchdog.refill(&order);
         }

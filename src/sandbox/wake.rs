@@ -17,8 +17,8 @@ use super::watchdog::{Vigil, Watchdog};
 use crate::engine::{Attached, Engine, Labels, SandboxId, now};
 use crate::pool::{Claimed, Entry, Held, Order, discard};
 
-/// How long engine and guest may take to answer for a sandbox that waits. It is there already and needs some milliseconds;
-/// a new one is made in less time than this.
+/// How long the engine, and then the guest, may take to answer for a sandbox that waits. It is there already and needs some
+/// milliseconds; a new one is made in less time than this.
 const WAKE_WAIT: Duration = Duration::from_secs(2);
 
 /// A sandbox whose guest has answered, and is as planned.
@@ -37,6 +37,8 @@ pub(super) struct Woken {
     pub waited: Option<Duration>,
     /// How many that waited were tried before, and given up.
     pub discarded: usize,
+    /// The claim on one that waited, until an order for its guest is on the way. It ends with us.
+    pub held: Option<Held>,
 }
 
 /// Why a sandbox that waited is not used. It is never handed out again, and on its way out.
@@ -66,6 +68,16 @@ pub(super) async fn greet(attached: Attached, targets: Vec<Bytes>) -> Result<Wir
     Ok(wire)
 }
 
+/// A sandbox that was claimed, and whose guest was asked.
+pub(super) struct Called {
+    entry: Entry,
+    held: Held,
+    id: SandboxId,
+    wire: Wire,
+    phases: Phases,
+    at: Instant,
+}
+
 /// A sandbox that was claimed, and whose guest has answered. Whether it is what a call has planned is still to be seen.
 pub(super) struct Roused {
     entry: Entry,
@@ -85,6 +97,18 @@ pub(super) async fn rouse(
     claimed: Claimed,
     watchdog: &mut Watchdog,
 ) -> Result<Roused, Unwoken> {
+    call(engine, claimed, watchdog).await?.answer().await
+}
+
+/// Asks the guest of a sandbox that was claimed. It takes a moment to answer.
+///
+/// # Errors
+/// As [`rouse`].
+pub(super) async fn call(
+    engine: &dyn Engine,
+    claimed: Claimed,
+    watchdog: &mut Watchdog,
+) -> Result<Called, Unwoken> {
     let Claimed { entry, held } = claimed;
     // By its name, which its label makes: whatever id the file says, no container of somebody else is reached.
     let Some(label) = entry.id() else { return Err(Unwoken::Unfit) };
@@ -92,15 +116,51 @@ pub(super) async fn rouse(
     // From here on it is this call's to end. If nobody can watch it, the call finds out before it goes on.
     watchdog.took(&entry.label);
     let _ = watchdog.awake(Vigil::Patient);
-    let why = match timeout(WAKE_WAIT, answer(engine, &entry, &id)).await {
-        Ok(Ok((wire, ready, phases))) => {
-            return Ok(Roused { entry, held, id, wire, ready, phases });
-        }
-        Ok(Err(_)) => Unwoken::Unfit,
-        Err(_) => Unwoken::Silent,
+    let begun = Instant::now();
+    let greeted = async {
+        let attached = engine.attach(&id).await?;
+        let attach = begun.elapsed();
+        Ok((greet(attached, entry.targets.clone()).await?, attach))
     };
-    give_up(held);
-    Err(why)
+    match in_time(greeted).await {
+        Ok((wire, attach)) => {
+            let phases = Phases { attach, ..Phases::default() };
+            Ok(Called { entry, held, id, wire, phases, at: Instant::now() })
+        }
+        Err(why) => {
+            give_up(held);
+            Err(why)
+        }
+    }
+}
+
+/// What engine or guest say, if they say it in time.
+async fn in_time<T>(said: impl Future<Output = Result<T, RunError>>) -> Result<T, Unwoken> {
+    match timeout(WAKE_WAIT, said).await {
+        Ok(Ok(said)) => Ok(said),
+        Ok(Err(_)) => Err(Unwoken::Unfit),
+        Err(_) => Err(Unwoken::Silent),
+    }
+}
+
+impl Called {
+    /// Waits for the guest's answer.
+    ///
+    /// # Errors
+    /// As [`rouse`].
+    pub(super) async fn answer(self) -> Result<Roused, Unwoken> {
+        let Self { entry, held, id, mut wire, mut phases, at } = self;
+        match in_time(wire.ready()).await {
+            Ok(ready) => {
+                phases.start = at.elapsed();
+                Ok(Roused { entry, held, id, wire, ready, phases })
+            }
+            Err(why) => {
+                give_up(held);
+                Err(why)
+            }
+        }
+    }
 }
 
 impl Roused {
@@ -115,12 +175,11 @@ impl Roused {
             give_up(held);
             return Err(Unwoken::Unfit);
         }
-        // Its guest ends with us from here on, or with the watchdog's help.
-        held.over();
         phases.check = begun.elapsed();
         let waited = Some(now().saturating_sub(entry.made));
         let image_digest = entry.image_digest;
-        Ok(Woken { id, wire, seen: ready.seen, phases, image_digest, waited, discarded: 0 })
+        let (seen, held) = (ready.seen, Some(held));
+        Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0, held })
     }
 
     /// Ends it.
@@ -132,18 +191,4 @@ impl Roused {
 /// The call does not wait for its end; if we end before, the watchdog sees to it.
 fn give_up(held: Held) {
     tokio::spawn(discard(held));
-}
-
-async fn answer(
-    engine: &dyn Engine,
-    entry: &Entry,
-    id: &SandboxId,
-) -> Result<(Wire, Ready, Phases), RunError> {
-    let begun = Instant::now();
-    let attached = engine.attach(id).await?;
-    let attached_at = Instant::now();
-    let mut wire = greet(attached, entry.targets.clone()).await?;
-    let ready = wire.ready().await?;
-    let (attach, start) = (attached_at - begun, attached_at.elapsed());
-    Ok((wire, ready, Phases { attach, start, ..Phases::default() }))
 }

@@ -1,7 +1,6 @@
 //! Opening the database beside something else.
 //!
-//! Duty: a thread that opens it before anybody asked, and then does the first thing that is to be done with it: a call's
-//! start is written while its sandbox is found. What comes later is done by who has the database then.
+//! Duty: a thread that opens it before anybody asked. What is written is written by who has the database then.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,28 +49,37 @@ impl Store {
         }
     }
 
-    /// Opens the database in `folder` in another thread, and does there what is to be done with it. The thread can be
-    /// told more.
-    pub fn open_beside<T: Send + 'static>(
-        folder: Option<&Path>,
-        work: impl FnOnce(Result<Self, StoreError>) -> T + Send + 'static,
-    ) -> (Beside<T>, Option<Helper>) {
-        let Some(folder) = folder else {
-            return (Beside::done(work(Err(StoreError::NoFolder))), None);
-        };
-        match Ahead::take(folder).or_else(|| Ahead::begin(folder.to_owned())) {
-            Some(Ahead { folder, helper, opened }) => {
-                let open = move || opened.join().unwrap_or_else(|| Self::open_now(&folder));
-                (helper.ask(|| Some(work(open()))), Some(helper))
-            }
-            // There are no more threads: then it takes a moment longer.
-            None => (Beside::done(work(Self::open_now(folder))), None),
-        }
+    /// Opens the database in `folder` in another thread, which can be told more.
+    #[must_use]
+    pub fn open_beside(folder: Option<&Path>) -> (Opening, Option<Helper>) {
+        let begun = folder
+            .and_then(|folder| Ahead::take(folder).or_else(|| Ahead::begin(folder.to_owned())));
+        let (opened, helper) = begun.map(|begun| (begun.opened, begun.helper)).unzip();
+        (Opening { folder: folder.map(Path::to_owned), opened }, helper)
     }
 
     /// The one in this folder that was opened ahead.
     pub(super) fn taken(folder: &Path) -> Option<Result<Self, StoreError>> {
         Ahead::take(folder)?.opened.join()
+    }
+}
+
+/// A database that somebody will want, and that a thread is opening meanwhile.
+#[derive(Debug)]
+pub struct Opening {
+    folder: Option<PathBuf>,
+    opened: Option<Beside<Result<Store, StoreError>>>,
+}
+
+impl Opening {
+    /// The database, once it is open. Where no thread could open it, or it has to be made or brought up to date first, that
+    /// is done here.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn join(self) -> Result<Store, StoreError> {
+        let folder = self.folder.ok_or(StoreError::NoFolder)?;
+        self.opened.and_then(Beside::join).unwrap_or_else(|| Store::open_now(&folder))
     }
 }
 
@@ -95,12 +103,10 @@ mod tests {
         assert!(Store::taken(&one).is_none());
         // Where nothing was opened ahead it is opened now, as where there is none.
         for folder in [&one, &other] {
-            let (opened, helper) = Store::open_beside(Some(folder), |opened| opened.map(|_| 7));
-            assert!(opened.join().unwrap().unwrap() == 7 && helper.is_some());
+            let (opening, helper) = Store::open_beside(Some(folder));
+            assert!(opening.join().unwrap().folder() == folder && helper.is_some());
         }
-        let (none, helper) = Store::open_beside(None, |opened| opened.map(drop));
-        assert!(matches!(none.join(), Some(Err(StoreError::NoFolder))) && helper.is_none());
-        let (dead, _) = Store::open_beside(Some(&one), |_| -> u8 { panic!("as a bug would") });
-        assert_eq!(dead.join(), None);
+        let (none, helper) = Store::open_beside(None);
+        assert!(matches!(none.join(), Err(StoreError::NoFolder)) && helper.is_none());
     }
 }

@@ -13,6 +13,7 @@ mod offers;
 mod open;
 mod tool_calls;
 
+pub use ahead::Opening;
 pub use approvals::{ApprovalRow, ApprovalRows};
 pub use descriptions::Descriptions;
 pub use offers::Offers;

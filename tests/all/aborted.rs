@@ -220,6 +220,33 @@ fn what_the_engine_makes_long_after_the_death_goes_as_soon_as_it_is_there() {
 }
 
 #[test]
+fn who_waits_for_a_silent_engine_is_in_the_records() {
+    if !containers() {
+        return;
+    }
+    let engine = SlowEngine::new(|request| {
+        request.starts_with("GET /_ping ").then_some(Duration::from_secs(3600))
+    });
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project("project", &[("a.txt", ""), (".runner/.keep", "")]);
+    let mut command = caller.runner(&project);
+    command.args(["exec", "--", "cat", "a.txt"]).env("DOCKER_HOST", engine.endpoint());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    engine.wait_for(1);
+    let listed = || caller.run(&project, &["--json", "ps"]).json()["calls"][0]["pid"].as_u64();
+    while listed() != Some(child.id().into()) {
+        assert_eq!(child.try_wait().expect("a child"), None, "it was over before it was recorded");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    assert_eq!(listed(), None);
+    let all = calls(&caller);
+    let [(_, end)] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(end, "aborted");
+}
+
+#[test]
 fn a_killed_container_is_an_error_of_the_engine() {
     if !containers() {
         return;

@@ -93,6 +93,14 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
     assert_eq!((refused.len(), children.len()), (CALLS - RUNNING - WAITING, RUNNING + WAITING));
     assert_eq!((held(&caller, "running"), held(&caller, "waiting")), (RUNNING, WAITING));
 
+    // Also those who wait can be seen, and found if they die.
+    until(|| {
+        let listed = caller.run(&project, &["--json", "ps"]).json();
+        let listed = listed["calls"].as_array().expect("a list").len();
+        assert!(listed <= RUNNING + WAITING, "those who were refused are not among them");
+        listed == RUNNING + WAITING
+    });
+
     // The kernel frees what the killed held, and those who wait move up.
     let killed = 8;
     for mut child in children.drain(..killed) {
