@@ -10,6 +10,7 @@ mod error;
 mod inside;
 mod memory;
 mod ours;
+mod overdue;
 mod peers;
 mod place;
 mod quiet;

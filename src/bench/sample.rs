@@ -4,7 +4,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::BenchError;
+use super::overdue::Deadline;
 use super::quiet::quiet;
+
+/// The longest that one command may take. All that are measured take seconds at the most.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// Times of one thing.
 #[derive(Debug, Clone, Default)]
@@ -53,9 +57,19 @@ pub fn measured(command: &mut Command) -> Result<Duration, BenchError> {
 /// # Errors
 /// It did not go well.
 pub fn timed(command: &mut Command) -> Result<(Duration, Vec<u8>), BenchError> {
+    timed_within(command, LONGEST)
+}
+
+fn timed_within(
+    command: &mut Command,
+    longest: Duration,
+) -> Result<(Duration, Vec<u8>), BenchError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let begun = Instant::now();
-    let output = command.output();
+    let output = command.spawn().and_then(|child| {
+        let deadline = Deadline::of(&child, longest);
+        Ok((child.wait_with_output()?, deadline))
+    });
     let took = begun.elapsed();
     let failed = |how: String| {
         let words: Vec<String> = std::iter::once(command.get_program())
@@ -64,7 +78,11 @@ pub fn timed(command: &mut Command) -> Result<(Duration, Vec<u8>), BenchError> {
             .collect();
         BenchError::Command { line: words.join(" ").chars().take(400).collect(), how }
     };
-    let output = output.map_err(|error| failed(format!("cannot be run: {error}")))?;
+    let (output, deadline) = output.map_err(|error| failed(format!("cannot be run: {error}")))?;
+    if deadline.over() {
+        let how = format!("did not end within {} s; is the engine stuck?", longest.as_secs());
+        return Err(failed(how));
+    }
     if output.status.success() {
         return Ok((took, output.stdout));
     }
@@ -86,6 +104,15 @@ mod tests {
         assert_eq!(samples.median(), Duration::from_millis(51));
         assert_eq!(samples.p95(), Duration::from_millis(96));
         assert_eq!(Samples::default().median(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended_and_says_so() {
+        let mut endless = Command::new("sleep");
+        let error = timed_within(endless.arg("3600"), Duration::from_millis(1)).unwrap_err();
+        assert!(error.to_string().contains("did not end within 0 s"), "{error}");
+        let (_, text) = timed_within(Command::new("echo").arg("x"), LONGEST).unwrap();
+        assert_eq!(text, b"x\n", "the control");
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(super) async fn run_job(
     let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
     let (ready, ()) =
-        tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()),);
+        tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()));
     let Ready { plan, prestart, variables, took } = ready?;
     job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
