@@ -154,7 +154,7 @@ mod tests {
             flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
             Held::new(trace.clone(), path.clone(), back, file)
         };
-        // The guest has answered: the call goes on without the file.
+        // The guest was given its order: the call goes on without the file.
         let (held, opened) = (hold(None), open(&path).unwrap());
         held.over();
         assert!(look_at(&path, opened).is_none());
