@@ -262,17 +262,18 @@ fn embed_guest(root: &Path, out: &Path) -> Result<blake3::Hash, Box<dyn Error>> 
 
 /// Builds the compiler of tools and leaves it, and its digest, where `src/tool/compile/program.rs` includes them.
 ///
-/// It takes minutes the first time. So all profiles of the host share one, which is built like a release: a debug
-/// build compiles tools with the very program that is shipped.
+/// It takes minutes the first time, so a debug build has one that is hardly optimised.
 fn embed_compiler(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/compiler");
+    println!("cargo::rerun-if-changed=src/finding");
     // OUT_DIR is TARGET/PROFILE/build/PACKAGE/out.
     let target = out.ancestors().nth(4).ok_or("OUT_DIR is in no target folder")?;
     let folder = target.join("compiler");
-    let mut cargo = inner_cargo(root, "runner-compiler", "compiler", &folder)?;
+    let profile = if variable("PROFILE")? == "release" { "compiler" } else { "compiler-dev" };
+    let mut cargo = inner_cargo(root, "runner-compiler", profile, &folder)?;
     cargo.args(["--features", "bundler"]);
     run(cargo, "the compiler of tools")?;
-    let compiler = fs::read(folder.join("compiler").join("runner-compiler"))?;
+    let compiler = fs::read(folder.join(profile).join("runner-compiler"))?;
     fs::write(out.join("runner-compiler"), &compiler)?;
     println!("cargo::rustc-env=RUNNER_COMPILER_DIGEST={}", blake3::hash(&compiler).to_hex());
     Ok(())

@@ -88,7 +88,7 @@ fn every_code_of_a_finding_is_listed() {
     let mut added = BTreeSet::new();
     let mut spelled = BTreeSet::new();
     let calls = ["report.add(", "self.add(", "report.add_hidden(", "code: "];
-    for folder in ["policy", "policies", "config", "tool", "compiler", "mcp"] {
+    for folder in ["policy", "policy_files", "config", "tool", "compiler", "mcp"] {
         for path in files(&root.join(folder), "rs") {
             let part = |word| path.components().any(|part| part.as_os_str() == word);
             if part("tests") || part("benches") || part("builtin") {

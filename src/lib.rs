@@ -19,13 +19,17 @@
 //! # Parts, in the order in which a call meets them
 //!
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
-//! - [`policies`]: finds and opens policy files, knows which are trusted.
+//! - [`policy_files`]: finds and opens policy files, knows which are trusted.
 //! - [`config`]: what applies to every call: three files, settled to one value a key.
-//! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record.
-//! - [`approvals`]: questions that wait for a person, and answers that hold.
-//! - [`limits`]: a place among the calls that run at once, or a wait for it.
+//! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record. Its `launch` claims or makes the
+//!   sandbox, runs it and lets it go; `undo` is a call that takes another back; `running` and `gc` are about calls
+//!   that run and what is left of those that do not.
+//! - [`approvals`]: questions that wait for a person, and answers that hold; the ledger records them.
+//! - [`queue`]: a place among the calls that run at once, or a wait for it.
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
-//! - [`sandbox`]: from decision to container: mounts, covers, limits, user; and the run itself.
+//! - [`workspace`]: the caller's tree: found, walked, surveyed; protected names, git folders, links; files that get
+//!   their name when they are complete.
+//! - [`sandbox`]: from decision to container: mounts, covers, limits, user; its streams, and how it ended.
 //! - [`engine`]: what makes sandboxes; Docker now.
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
@@ -39,6 +43,8 @@
 //! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
+//! - [`json`]: strict JSON: bounded, and no key twice.
+//! - [`ids`]: ids and names that every part uses: of calls, tools, processes and files.
 //! - [`helper`]: a thread that does the small things of a call beside its main one.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
@@ -66,6 +72,7 @@
 //! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
+//! | `$RUSTUP_HOME/settings.toml` | the caller's default toolchain, read for calls that run no code |
 //! | `/proc/self/exe` | which build of this program a memory is of |
 //! | `/proc/self/mountinfo` | what the host has mounted below what a sandbox sees |
 //! | `/proc/stat` | whether the machine is idle, for `bench` |
@@ -91,13 +98,16 @@ pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod helper;
-pub mod limits;
+pub mod ids;
+pub mod json;
 pub mod mcp;
-pub mod policies;
+pub mod policy_files;
 pub mod pool;
+pub mod queue;
 pub mod sandbox;
 pub mod store;
 pub mod sys;
 pub mod text;
 pub mod tool;
 pub mod undo;
+pub mod workspace;

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use runner::sandbox::{survey, watchdog};
+use runner::call::launch::watchdog;
+use runner::workspace::survey;
 use runner::{cli, sys};
 
 fn main() -> ExitCode {

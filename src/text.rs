@@ -7,20 +7,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-/// Whether a terminal would obey this character, or a reader not see what it does.
-#[must_use]
-pub fn is_deceptive(c: char) -> bool {
-    c.is_control() // C0, DEL, C1
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
-            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // fillers: letters without a shape
-            | '\u{200b}'..='\u{200f}'   // zero width, direction marks
-            | '\u{2028}'..='\u{202e}'   // separators, direction embedding and override
-            | '\u{2060}'..='\u{206f}'   // invisible operators, direction isolates
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{1d173}'..='\u{1d17a}' // invisible musical controls
-            | '\u{e0000}'..='\u{e0fff}') // tags, variation selectors: text inside text
-}
+pub use runner_policy::written::is_deceptive;
 
 /// A number of things: `1 finding`, `2 findings`, `2 sandboxes`.
 #[must_use]

@@ -52,7 +52,7 @@ interface ToolPlatform {
   readonly http: ToolHttp;
 }
 
-/** Log lines. Text that looks like a secret is masked. */
+/** Log lines. Text that looks like a secret is masked, as in prints (`console`) and in what the tool returns. */
 interface ToolLogger {
   /** Details for the author. */
   debug(message: unknown, ...fields: unknown[]): void;
@@ -305,9 +305,9 @@ interface ToolHttpHeaders extends Iterable<[string, string]> {
 
 /** What went wrong, in a word. */
 type RunnerErrorCode =
-  | "access_denied" | "approval_needed" | "approval_denied" | "approval_over" | "approval_differs" | "approval_unknown" | "tool_digest_mismatch" | "path_escape" | "protected_path" | "special_file" | "not_found" | "already_exists"
+  | "access_denied" | "approval_needed" | "approval_denied" | "approval_over" | "approval_differs" | "approval_unknown" | "approval_failed" | "tool_digest_mismatch" | "path_escape" | "protected_path" | "special_file" | "not_found" | "already_exists"
   | "not_a_directory" | "is_a_directory" | "not_empty" | "not_text" | "too_large" | "limit_reached" | "busy" | "invalid_argument" | "no_space"
-  | "io_error" | "timeout" | "cancelled" | "program_not_found" | "engine_error" | "host_not_offered" | "channel_closed"
+  | "io_error" | "timeout" | "cancelled" | "program_not_found" | "engine_error" | "channel_closed"
   | "net_denied" | "net_address" | "net_dns" | "net_connect" | "net_tls" | "net_protocol" | "net_redirect";
 
 /** What `platform` throws: a real Error, whose stack is that of the call. */
@@ -333,6 +333,10 @@ interface RunnerError extends Error {
  *
  * A run is initialize, validate, execute, then cleanup, which runs in any case. What `execute` throws goes through
  * `handleError` and `retry`. Every function is called on the tool itself: `this` works.
+ *
+ * A member that is not listed here refuses the tool: nothing would read it. Helper functions are free, unless their name
+ * is close to that of a hook: `Tool<Args, Result> & { fetchAll(): Promise<void> }`. State belongs into variables of the
+ * module, into `#private` fields, or into what `initialize` sets.
  */
 interface Tool<Args = any, Result = unknown> {
   /** Its name: that of the file. */
@@ -389,9 +393,6 @@ interface Tool<Args = any, Result = unknown> {
   cleanup?(context: ToolContext): void | Promise<void>;
   /** Tells whether it could work now; for `runner tool check`. */
   healthCheck?(context: ToolContext): ToolHealth | boolean | Promise<ToolHealth | boolean>;
-
-  /** Members of the tool's own. */
-  [member: string]: any;
 }
 
 type ToolCategory =
@@ -427,6 +428,8 @@ interface ToolAuth {
    */
   configKey: string;
   setupUrl?: string;
+  /** Tells whether the credential works; for `runner tool check --health`. */
+  testMethod?(context: ToolContext): boolean | Promise<boolean>;
 }
 
 interface ToolCost {
@@ -441,7 +444,8 @@ interface ToolResult<Data = unknown> {
   success: boolean;
   data?: Data;
   error?: ToolError | string;
-  metadata?: Record<string, unknown>;
+  /** `cost` is in US dollars; the larger of it and the estimate is booked. */
+  metadata?: { cost?: number; [key: string]: unknown };
 }
 
 /** An error that a caller can act on. */
@@ -493,7 +497,7 @@ interface ToolSchema<Output = unknown> {
 /** The type that a schema object describes: `ToolArgs<typeof parameters>`. */
 type ToolArgs<Schema> = Schema extends { readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined } } ? Output : any;
 
-/** JSON Schema 2020-12. */
+/** JSON Schema 2020-12. `format` is only noted, unless the root has `"x-assert-format": true`. */
 interface ToolJsonSchema {
   type?: string | string[];
   description?: string;

@@ -8,7 +8,7 @@
 
 import * as safe from "./intrinsics.mjs";
 import * as form from "./frames.mjs";
-import { RunnerError, trace } from "./errors.mjs";
+import { RunnerError, ofRequest, trace } from "./errors.mjs";
 
 /** What one write joins: many small frames cost one system call. */
 const WRITE_BATCH = 256 * 1024;
@@ -96,7 +96,7 @@ export function open(events, transport) {
     // The rest of a body that nobody wants is not sent, but the body does end.
     if (request.body !== undefined) push(form.frame(form.END, id));
     request.body = undefined;
-    if (safe.hasOwn(reply, "error")) request.reject(refusal(reply.error, request.trace));
+    if (safe.hasOwn(reply, "error")) request.reject(ofRequest(refusal(reply.error, request.trace), id));
     else request.resolve({ __proto__: null, ok: reply.ok, bytes: request.isDropped ? undefined : joined(request.parts, request.size) });
     next();
     holdOpen();

@@ -26,6 +26,15 @@ export class RunnerError extends safe.Fault {
   }
 }
 
+/** Errors that the host answered a request with, and the number of that request. */
+const refusals = new safe.WeakTable();
+
+/** Remembers that an error is the host's answer to a request. */
+export function ofRequest(error, id) {
+  safe.weakSet(refusals, error, id);
+  return error;
+}
+
 const own = (object, key, value) =>
   safe.define(object, key, { __proto__: null, value, enumerable: false, configurable: true, writable: true });
 
@@ -106,12 +115,13 @@ export function cut(string, limit = MAX_TEXT) {
 }
 
 /**
- * Any thrown value as the `error` of a result: `{name, message, code, stack?, data?, recoverable?}`. Whether trying again
- * can help is said only if the value says it: the host knows it of the codes that are in its list.
+ * Any thrown value as the `error` of a result: `{name, message, code, stack?, data?, recoverable?, refused?}`. Whether trying
+ * again can help is said only if the value says it: the host knows it of the codes that are in its list. `refused` is the
+ * number of the request that the host refused with this very error.
  * Never throws, whatever the value does when it is looked at.
  */
 export function describe(thrown, code = "tool_failed") {
-  const out = { __proto__: null, name: "Error", message: "", code, stack: undefined, data: undefined, recoverable: undefined };
+  const out = { __proto__: null, name: "Error", message: "", code, stack: undefined, data: undefined, recoverable: undefined, refused: undefined };
   try {
     if (!isObject(thrown)) {
       out.message = cut(`the tool threw ${thrown === undefined ? "undefined" : `${typeof thrown === "string" ? "" : `a ${typeof thrown}: `}${display(thrown)}`}`);
@@ -130,6 +140,7 @@ export function describe(thrown, code = "tool_failed") {
     if (typeof stack === "string") out.stack = cut(readable(stack) + causes(thrown));
     const recoverable = peek(thrown, "recoverable");
     if (typeof recoverable === "boolean") out.recoverable = recoverable;
+    out.refused = safe.weakGet(refusals, thrown);
     out.data = details(thrown);
   } catch {
     // A value that breaks even this gets the text below: silence would be worse.

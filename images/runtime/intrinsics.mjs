@@ -14,6 +14,10 @@ export const uncurry = (method) => Function.prototype.call.bind(method);
 export const apply = Reflect.apply;
 export const construct = Reflect.construct;
 export const ownKeys = Object.keys;
+export const allKeys = Reflect.ownKeys;
+export const parentOf = Reflect.getPrototypeOf;
+export const memberOf = Reflect.getOwnPropertyDescriptor;
+export const rootObject = Object.prototype;
 export const hasOwn = uncurry(Object.prototype.hasOwnProperty);
 export const freeze = Object.freeze;
 export const define = Object.defineProperty;
@@ -33,11 +37,14 @@ export const Bytes = Uint8Array;
 export const Later = Promise;
 export const Table = Map;
 export const Fault = Error;
+export const WeakTable = WeakMap;
 export const Memory = ArrayBuffer;
 
 export const tableGet = uncurry(Map.prototype.get);
 export const tableSet = uncurry(Map.prototype.set);
 export const tableDelete = uncurry(Map.prototype.delete);
+export const weakGet = uncurry(WeakMap.prototype.get);
+export const weakSet = uncurry(WeakMap.prototype.set);
 export const tableForEach = uncurry(Map.prototype.forEach);
 
 export const slice = uncurry(String.prototype.slice);

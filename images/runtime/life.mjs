@@ -5,7 +5,7 @@
 //   check     describe, then initialize -> healthCheck -> cleanup
 
 import * as safe from "./intrinsics.mjs";
-import { RunnerError, codeIsBelow, describe, display, peek } from "./errors.mjs";
+import { RunnerError, codeIsBelow, cut, describe, display, peek } from "./errors.mjs";
 
 /** How long `cleanup` may take: the result is known by then and somebody waits for it. */
 const CLEANUP_MS = 5_000;
@@ -103,7 +103,7 @@ async function attempts(tool, job, context, state) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       state.phase = "execute";
-      return await valid(tool, unwrapped(await safe.apply(tool.execute, tool, [args, context]), job.form));
+      return await valid(tool, unwrapped(await safe.apply(tool.execute, tool, [args, context]), job.form, state));
     } catch (thrown) {
       const error = thrown instanceof Settled ? thrown : await handled(tool, thrown, context, state);
       if (attempt >= policy.attempts || !mayRetry(policy, error) || safe.isAborted(context.signal)) throw error;
@@ -114,10 +114,11 @@ async function attempts(tool, job, context, state) {
   }
 }
 
-/** An error in its final form: what the result will say. */
+/** An error in its final form: what the result will say. `issues` are those of a value that does not fit `returnType`. */
 export class Settled {
-  constructor(error) {
+  constructor(error, issues) {
     this.error = error;
+    this.issues = issues;
   }
 }
 
@@ -154,23 +155,31 @@ async function validated(tool, given, context, state) {
 const invalid = (message, errors) => new Settled(describe(new RunnerError("invalid_arguments", message, { __proto__: null, data: { errors } })));
 
 /** A result that says itself whether it is one: `{success, data}` or `{success: false, error}`. */
-function unwrapped(value, form) {
+function unwrapped(value, form, state) {
   if (form !== "module" || typeof value !== "object" || value === null || typeof peek(value, "success") !== "boolean") return value;
   const keys = safe.ownKeys(value);
   for (let i = 0; i < keys.length; i += 1) {
     if (keys[i] !== "success" && keys[i] !== "data" && keys[i] !== "error" && keys[i] !== "metadata") return value;
   }
+  bill(value, state);
   if (value.success && safe.hasOwn(value, "data")) return value.data;
   if (!value.success && safe.hasOwn(value, "error")) throw new Settled(describe(value.error));
   return value;
 }
 
+/** Adds up `metadata.cost` of all attempts. What is no price is kept as text, which the host refuses. */
+function bill(value, state) {
+  const cost = peek(peek(value, "metadata") ?? {}, "cost");
+  if (cost === undefined || typeof state.cost === "string") return;
+  const isPrice = typeof cost === "number" && safe.isFinite(cost) && cost >= 0;
+  state.cost = isPrice ? (state.cost ?? 0) + cost : cut(display(cost), 64);
+}
+
 async function valid(tool, value) {
   const checked = await check(tool.returnType, value);
   if (checked.issues === undefined) return checked.value;
-  throw new Settled(
-    describe(new RunnerError("invalid_result", `the result does not fit returnType: ${sentence(checked.issues)}`, { __proto__: null, data: { errors: checked.issues } })),
-  );
+  const error = new RunnerError("invalid_result", `the result does not fit returnType: ${sentence(checked.issues)}`);
+  throw new Settled(describe(error), checked.issues);
 }
 
 /** What the tool's own `handleError` makes of an error. */
@@ -179,10 +188,13 @@ async function handled(tool, thrown, context, state) {
   try {
     const made = await hook(tool, "handleError", [thrown, context], state);
     if (typeof made === "object" && made !== null) {
-      const better = describe(made, error.code);
+      const before = error.code;
+      const better = describe(made, before);
       error.code = better.code;
       if (typeof peek(made, "message") === "string") error.message = better.message;
       error.recoverable = better.recoverable;
+      // Under another code it is no refusal of the host any more.
+      if (better.code !== before) error.refused = undefined;
       error.data = better.data ?? error.data;
     }
   } catch (second) {
@@ -214,10 +226,16 @@ function mayRetry(policy, { error }) {
 
 async function examine(tool, job, context, state) {
   const about = await metadata(tool, job);
-  if (typeof tool.healthCheck !== "function") return about;
+  const auth = tool.requiredAuth;
+  const testMethod = peek(auth ?? {}, "testMethod");
+  if (typeof tool.healthCheck !== "function" && typeof testMethod !== "function") return about;
   try {
     await hook(tool, "initialize", [context], state);
-    const health = await hook(tool, "healthCheck", [context], state);
+    if (typeof testMethod === "function") {
+      state.phase = "testMethod";
+      if ((await safe.apply(testMethod, auth, [context])) !== true) throw new RunnerError("authentication_required", "the credentials do not work");
+    }
+    const health = typeof tool.healthCheck === "function" ? await hook(tool, "healthCheck", [context], state) : true;
     about.health = typeof health === "boolean" ? { healthy: health } : { ...health, healthy: peek(health ?? {}, "healthy") === true };
   } catch (error) {
     about.health = { healthy: false, message: `${state.phase}: ${describe(error).message}` };

@@ -2,7 +2,7 @@
 
 import * as safe from "./intrinsics.mjs";
 import { MAX_DEPTH, MAX_RESULT, depth, wellFormed } from "./frames.mjs";
-import { RunnerError, display, errorJson, peek } from "./errors.mjs";
+import { RunnerError, cut, display, errorJson, peek } from "./errors.mjs";
 
 /** What JSON would silently turn into `{}`: an author who returns one means something else. */
 const LOST = [
@@ -14,9 +14,13 @@ const LOST = [
   [ArrayBuffer, "bytes", "text, such as base64"],
 ];
 
-/** JSON of a successful result; throws a RunnerError if there is none. */
-export function valueJson(value) {
-  if (value === undefined) return '{"value":null}';
+/** What is told of a value that does not fit `returnType`. */
+const MAX_ISSUES = 100;
+const MAX_ISSUE = 1024;
+
+/** JSON of a successful result; throws a RunnerError if there is none. `cost` is what the tool says that it cost. */
+export function valueJson(value, cost) {
+  if (value === undefined) return `{"value":null${costJson(cost)}}`;
   let json;
   try {
     json = safe.stringify(value, replacer());
@@ -27,14 +31,24 @@ export function valueJson(value) {
   if (json === undefined) throw notJson(`the result is not JSON: it is a ${typeof value}`);
   if (json.length > MAX_RESULT) throw tooLarge(json.length);
   if (depth(json) > MAX_DEPTH) throw notJson(`the result is nested deeper than ${MAX_DEPTH} levels`);
-  const whole = `{"value":${wellFormed(json)}}`;
+  const whole = `{"value":${wellFormed(json)}${costJson(cost)}}`;
   const size = safe.utf8(whole).length;
   if (size > MAX_RESULT) throw tooLarge(size);
   return whole;
 }
 
 /** JSON of a failed one. */
-export const failureJson = (error) => `{"error":${errorJson(error)}}`;
+export function failureJson({ error, issues }, cost) {
+  if (issues === undefined) return `{"error":${errorJson(error)}${costJson(cost)}}`;
+  const told = [];
+  for (let i = 0; i < issues.length && i < MAX_ISSUES; i += 1) {
+    told[i] = { __proto__: null, pointer: cut(issues[i].pointer, MAX_ISSUE), message: cut(issues[i].message, MAX_ISSUE) };
+  }
+  return `{"invalid":${errorJson(told)}${costJson(cost)}}`;
+}
+
+/** The price beside a value or an error. */
+const costJson = (cost) => (cost === undefined ? "" : `,"cost":${errorJson(cost)}`);
 
 /** Refuses what JSON would lose, and stops as soon as the result is known to be too large. */
 function replacer() {

@@ -9,6 +9,8 @@ import { RunnerError } from "./errors.mjs";
 const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 const standard = (schema) => (isObject(schema) && isObject(schema["~standard"]) ? schema["~standard"] : undefined);
 const isZod = (schema) => isObject(schema) && isObject(schema._zod);
+/** Whether it is the schema object of a library. */
+export const isSchemaObject = (schema) => isZod(schema) || standard(schema) !== undefined;
 
 /** JSON Schema of any schema. `direction` is `input` for arguments, `output` for results. */
 export async function jsonSchema(schema, direction, what) {

@@ -26,7 +26,7 @@ function setVariables(variables) {
 export function serve(transport, exit) {
   const controller = new AbortController();
   const abort = controller.abort.bind(controller);
-  const state = { __proto__: null, phase: "start", isEnding: false, isCleaned: false, cleanUp: undefined, warn: undefined };
+  const state = { __proto__: null, phase: "start", isEnding: false, isCleaned: false, cleanUp: undefined, warn: undefined, cost: undefined };
 
   const channel = open(
     {
@@ -54,7 +54,7 @@ export function serve(transport, exit) {
     }
     if (state.isEnding) return undefined;
     try {
-      return tell(valueJson(value));
+      return tell(valueJson(value, state.cost));
     } catch (error) {
       return end(failure(error));
     }
@@ -72,7 +72,7 @@ export function serve(transport, exit) {
     try {
       await state.cleanUp?.();
     } finally {
-      tell(failureJson(settled.error));
+      tell(failureJson(settled, state.cost));
     }
   }
 
@@ -88,7 +88,7 @@ export function serve(transport, exit) {
     if (state.phase === "start") return;
     const what = state.phase === "load" ? "loading the module" : `${state.phase}()`;
     const error = new RunnerError("never_settled", `${what} waits for something that never comes: its promise was not settled and nothing is left to do`);
-    if (state.isEnding) tell(failureJson(failure(error).error));
+    if (state.isEnding) tell(failureJson(failure(error), state.cost));
     else end(failure(error));
   }
 

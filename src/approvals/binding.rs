@@ -20,6 +20,8 @@ pub struct Asked {
     pub arguments: Map<String, Value>,
     /// What it would do, as far as that is known before it does it.
     pub deeds: Vec<Deed>,
+    /// Files of the workspace that its code comes from, as far as they are known, each with its content's digest.
+    pub files: Vec<(String, String)>,
     /// The workspace.
     pub workspace: String,
 }
@@ -27,10 +29,23 @@ pub struct Asked {
 /// Something that a call would do, spelled in one way whoever does it: a command, a removal, a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deed {
-    /// What, as `run git commit -m done`, `remove a.txt` or `reach GET https://…`.
+    /// What, as `run git commit`, `remove a.txt` or `reach GET https://…`.
     pub what: String,
+    /// Which part of it.
+    pub part: Part,
     /// Whether it is what the call is about.
     pub weight: Weight,
+}
+
+/// Which part of a deed. A command is kept item by item: with further ones it is still that command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// One option, operand or redirection of a command.
+    Item(String),
+    /// An argument of a command that can be anything.
+    Unknown,
 }
 
 /// Whether a deed is what a call is about.
@@ -71,6 +86,9 @@ pub struct Binding {
     /// What the call is about, by digests, as far as it was known.
     #[serde(default)]
     pub deeds: Vec<String>,
+    /// Files of the workspace that its code comes from, with their digests.
+    #[serde(default)]
+    pub files: Vec<(String, String)>,
     /// The workspace.
     pub workspace: String,
 }
@@ -97,6 +115,11 @@ pub enum Covers {
         /// The file that differs, as the tool's folder has it.
         file: String,
     },
+    /// It would, but the code that the command runs is not what was approved.
+    Stale {
+        /// The file of the workspace that differs.
+        file: String,
+    },
 }
 
 impl Asked {
@@ -117,16 +140,37 @@ impl Asked {
                 .filter(|deed| deed.weight == Weight::Itself)
                 .map(Deed::digest)
                 .collect(),
+            files: self.files.clone(),
             workspace: self.workspace.clone(),
         }
     }
 }
 
 impl Deed {
+    /// Something that has no parts.
+    #[must_use]
+    pub fn whole(what: String, weight: Weight) -> Self {
+        Self { what, part: Part::Whole, weight }
+    }
+
     /// Values can be secrets, and are not kept.
     fn digest(&self) -> String {
-        digest(&Value::from(self.what.as_str()))
+        let what = digest(&Value::from(self.what.as_str()));
+        match &self.part {
+            Part::Whole => what,
+            Part::Item(item) => format!("{what}.{}", digest(&Value::from(item.as_str()))),
+            Part::Unknown => format!("{what}{UNKNOWN}"),
+        }
     }
+}
+
+/// What stands for an argument that can be anything, behind the digest of its command.
+const UNKNOWN: &str = ".?";
+
+/// Whether one of the digests of what a call does is this one, or could be.
+fn is_among(deed: &str, done: &[String]) -> bool {
+    let doubted = deed.split_once('.').map(|(what, _)| format!("{what}{UNKNOWN}"));
+    done.iter().any(|it| it == deed || doubted.as_ref() == Some(it))
 }
 
 impl Bound {
@@ -155,7 +199,13 @@ impl Binding {
             return self.changed(asked).map_or(Covers::No, |file| Covers::Changed { file });
         }
         // Under another policy it is another question.
-        if self.terms == asked.terms { Covers::Yes } else { Covers::No }
+        if self.terms != asked.terms {
+            return Covers::No;
+        }
+        match first_difference(&self.files, &asked.files) {
+            Some(file) => Covers::Stale { file },
+            None => Covers::Yes,
+        }
     }
 
     /// Whether a never that was said to this is one to a call. Where a yes needs proof, a no needs only doubt: another
@@ -163,7 +213,8 @@ impl Binding {
     /// another way to do the same.
     #[must_use]
     pub fn forbids(&self, asked: &Asked) -> bool {
-        let does = |deed: &String| asked.deeds.iter().any(|it| it.digest() == *deed);
+        let done: Vec<String> = asked.deeds.iter().map(Deed::digest).collect();
+        let does = |deed: &String| is_among(deed, &done);
         let same = self.subject == asked.subject && self.fits(asked);
         let likewise = !self.deeds.is_empty() && self.deeds.iter().all(does);
         self.workspace == asked.workspace && (same || likewise)
@@ -187,6 +238,17 @@ impl Binding {
         let own = asked.inputs.first().map(|(path, _)| path);
         stayed.chain(before.keys()).chain(now.keys()).find(differs).or(own).cloned()
     }
+}
+
+/// The first file whose content is not what it was, or which is known on one side only.
+pub(crate) fn first_difference(
+    before: &[(String, String)],
+    now: &[(String, String)],
+) -> Option<String> {
+    let missing = |from: &[(String, String)], of: &[(String, String)]| {
+        of.iter().find(|it| !from.contains(it)).map(|(path, _)| path.clone())
+    };
+    missing(now, before).or_else(|| missing(before, now))
 }
 
 /// The digest of a value, however its keys are ordered.
@@ -244,17 +306,67 @@ mod tests {
             terms: Terms { policy: "p".to_owned(), image: None, cwd: "/w".to_owned() },
             arguments: arguments.as_object().unwrap().clone(),
             deeds: Vec::new(),
+            files: Vec::new(),
             workspace: "/w".to_owned(),
         }
     }
 
     #[test]
+    fn a_never_to_a_command_is_kept_item_by_item() {
+        let run = |program: &str, items: &[Option<&str>]| -> Vec<Deed> {
+            let what = format!("run {program}");
+            let part = |item: &Option<&str>| match item {
+                Some(text) => Part::Item((*text).to_owned()),
+                None => Part::Unknown,
+            };
+            let deed = |item| Deed { what: what.clone(), part: part(item), weight: Weight::Itself };
+            let whole = Deed::whole(what.clone(), Weight::Around);
+            items.iter().map(deed).chain([whole]).collect()
+        };
+        let with = |deeds: Vec<Deed>, words: &str| Asked {
+            deeds,
+            ..asked(json!({ "words": words }), "", &[])
+        };
+        let never = with(run("touch", &[Some("/w/out/n")]), "1").exactly();
+        for same in [
+            run("touch", &[Some("/w/out/n")]),
+            run("touch", &[Some("/w/a"), Some("/w/out/n")]),
+            run("touch", &[None]),
+        ] {
+            assert!(never.forbids(&with(same.clone(), "2")), "{same:?}");
+        }
+        for other in
+            [run("touch", &[Some("/w/a")]), run("rm", &[Some("/w/out/n")]), run("rm", &[None])]
+        {
+            assert!(!never.forbids(&with(other.clone(), "2")), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_holds_for_the_files_of_the_code_as_they_were() {
+        let file = |path: &str, digest: &str| (path.to_owned(), digest.to_owned());
+        let with = |files: &[(String, String)]| Asked {
+            files: files.to_vec(),
+            ..asked(json!({}), "", &[])
+        };
+        let binding = with(&[file("GNUmakefile", ""), file("Makefile", "1")]).exactly();
+        assert_eq!(
+            binding.covers(&with(&[file("GNUmakefile", ""), file("Makefile", "1")])),
+            Covers::Yes
+        );
+        for (now, differs) in [
+            ([file("GNUmakefile", ""), file("Makefile", "2")], "Makefile"),
+            ([file("GNUmakefile", "3"), file("Makefile", "1")], "GNUmakefile"),
+        ] {
+            assert_eq!(binding.covers(&with(&now)), Covers::Stale { file: differs.to_owned() });
+        }
+        assert_eq!(binding.covers(&with(&[])), Covers::Stale { file: "GNUmakefile".to_owned() });
+    }
+
+    #[test]
     fn a_never_needs_only_doubt() {
         let does = |what: &[(&str, Weight)]| {
-            let deed = |(what, weight): &(&str, Weight)| Deed {
-                what: (*what).to_owned(),
-                weight: *weight,
-            };
+            let deed = |(what, weight): &(&str, Weight)| Deed::whole((*what).to_owned(), *weight);
             what.iter().map(deed).collect::<Vec<_>>()
         };
         let first = Asked {

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::binding::{Asked, Binding, Bound, Covers};
 use super::error::ApprovalError;
 use super::id::ApprovalId;
+use super::recorder::{Note, Recorder};
 use super::session::session;
-use crate::audit::{Actor, Answered, Event, Ledger, Row};
 use crate::config::Approvals as Times;
-use crate::engine::{CallId, Owner};
-use crate::store::{ApprovalRow, ApprovalRows, Store};
+use crate::ids::CallId;
+use crate::store::{ApprovalRow, ApprovalRows};
 use crate::text::harmless_json;
 
 /// How long an answer holds.
@@ -156,17 +156,17 @@ impl Waiting {
 
 /// The book in a store.
 pub struct Book {
-    ledger: Ledger,
+    recorder: Box<dyn Recorder>,
     times: Times,
     /// The session of whoever asks or answers here; `None` if it cannot be told from another.
     session: Option<String>,
 }
 
 impl Book {
-    /// The book of a store, under these times.
+    /// The book in a recorder's store, under these times.
     #[must_use]
-    pub fn new(store: Store, times: Times) -> Self {
-        Self { ledger: Ledger::new(store), times, session: session() }
+    pub fn new(recorder: impl Recorder + 'static, times: Times) -> Self {
+        Self { recorder: Box::new(recorder), times, session: session() }
     }
 
     /// Looks for an answer that covers a call. `only` names the one that the caller means.
@@ -201,6 +201,13 @@ impl Book {
                     self.become_(&it, State::Void, call)?;
                     changed.get_or_insert(file);
                 }
+                // People change what a command runs all day: the answer is over, and the question is put anew.
+                Covers::Stale { file } => {
+                    self.become_(&it, State::Void, call)?;
+                    if named {
+                        return Err(ApprovalError::Stale { file });
+                    }
+                }
                 Covers::Yes | Covers::No => {}
             }
         }
@@ -212,7 +219,7 @@ impl Book {
 
     /// The never that stands against a call, whatever it was said to.
     fn never(&self, asked: &Asked) -> Result<Option<Never>, ApprovalError> {
-        let rows = ApprovalRows::new(self.ledger.store()).nevers(&asked.workspace)?;
+        let rows = ApprovalRows::new(self.recorder.store()).nevers(&asked.workspace)?;
         let stands = |it: &Waiting| it.state == State::Denied && it.binding.forbids(asked);
         match rows.into_iter().filter_map(waiting).find(stands) {
             Some(it) => Ok(Some(self.when(&it)?)),
@@ -220,12 +227,10 @@ impl Book {
         }
     }
 
-    /// When a never was said, as the ledger has it.
+    /// When a never was said, as it was recorded.
     fn when(&self, it: &Waiting) -> Result<Never, ApprovalError> {
-        let events = self.ledger.show(it.asker.as_str())?;
-        let says = |event: &&Row| event.body["id"] == json!(it.id) && event.body["answer"] == NEVER;
-        let said = events.iter().rev().find(says).map_or(it.asked, |event| event.at);
-        Ok(Never { id: it.id.clone(), said })
+        let said = self.recorder.last(&it.asker, &it.id, NEVER)?;
+        Ok(Never { id: it.id.clone(), said: said.unwrap_or(it.asked) })
     }
 
     /// Gives a yes for one call back that a call took and had no use for.
@@ -235,7 +240,7 @@ impl Book {
     pub fn give_back(&self, id: &ApprovalId, call: &CallId) -> Result<(), ApprovalError> {
         let it = self.find(id)?;
         let row = ApprovalRow { state: State::Granted.word().to_owned(), ..it.row };
-        if ApprovalRows::new(self.ledger.store()).replace(State::Used.word(), &row)? {
+        if ApprovalRows::new(self.recorder.store()).replace(State::Used.word(), &row)? {
             self.record(call, &row, "given back")?;
         }
         Ok(())
@@ -250,7 +255,7 @@ impl Book {
         Ok(match it.binding.covers(asked) {
             _ if it.subject != asked.subject => Fits::Nothing,
             Covers::Yes => Fits::Call,
-            Covers::Changed { .. } | Covers::No => Fits::Subject,
+            Covers::Changed { .. } | Covers::Stale { .. } | Covers::No => Fits::Subject,
         })
     }
 
@@ -265,7 +270,7 @@ impl Book {
         workspace: &str,
         call: &CallId,
     ) -> Result<Vec<Binding>, ApprovalError> {
-        let rows = ApprovalRows::new(self.ledger.store()).list(Some((subject, workspace)))?;
+        let rows = ApprovalRows::new(self.recorder.store()).list(Some((subject, workspace)))?;
         let mut voided = Vec::new();
         for it in rows.into_iter().filter_map(waiting).filter(|it| self.holds(it)) {
             if self.become_(&it, State::Void, call)? {
@@ -379,7 +384,7 @@ impl Book {
     /// # Errors
     /// There is none.
     pub fn find(&self, id: &ApprovalId) -> Result<Waiting, ApprovalError> {
-        let row = ApprovalRows::new(self.ledger.store()).get(id.as_str())?;
+        let row = ApprovalRows::new(self.recorder.store()).get(id.as_str())?;
         row.and_then(waiting).ok_or_else(|| ApprovalError::Unknown(id.clone()))
     }
 
@@ -388,7 +393,7 @@ impl Book {
     /// # Errors
     /// The store refused.
     pub fn list(&self, over: bool) -> Result<Vec<Waiting>, ApprovalError> {
-        let rows = ApprovalRows::new(self.ledger.store()).list(None)?;
+        let rows = ApprovalRows::new(self.recorder.store()).list(None)?;
         let open = |it: &Waiting| {
             it.ends > now()
                 && (matches!(it.state, State::Pending | State::Granted) || it.scope == Scope::Never)
@@ -398,7 +403,7 @@ impl Book {
 
     fn about(&self, asked: &Asked) -> Result<Vec<Waiting>, ApprovalError> {
         let about = (asked.subject.as_str(), asked.workspace.as_str());
-        let rows = ApprovalRows::new(self.ledger.store()).list(Some(about))?;
+        let rows = ApprovalRows::new(self.recorder.store()).list(Some(about))?;
         Ok(rows.into_iter().filter_map(waiting).collect())
     }
 
@@ -452,7 +457,7 @@ impl Book {
     /// A row that takes another state, unless another process was faster; whether it did.
     fn become_(&self, it: &Waiting, state: State, call: &CallId) -> Result<bool, ApprovalError> {
         let row = ApprovalRow { state: state.word().to_owned(), ..it.row.clone() };
-        let done = ApprovalRows::new(self.ledger.store()).replace(it.state.word(), &row)?;
+        let done = ApprovalRows::new(self.recorder.store()).replace(it.state.word(), &row)?;
         if done {
             self.record(call, &row, state.word())?;
         }
@@ -470,7 +475,7 @@ impl Book {
         it.row.ends = it.ends;
         it.row.binding = json!(it.binding).to_string();
         it.row.session = self.session_for(it.scope)?;
-        if !ApprovalRows::new(self.ledger.store()).replace(seen.word(), &it.row)? {
+        if !ApprovalRows::new(self.recorder.store()).replace(seen.word(), &it.row)? {
             return Err(ApprovalError::Over {
                 id: it.id.clone(),
                 state: "another answer came first",
@@ -485,32 +490,30 @@ impl Book {
         answer: &'static str,
         call: &CallId,
     ) -> Result<Waiting, ApprovalError> {
-        ApprovalRows::new(self.ledger.store()).add(&row)?;
+        ApprovalRows::new(self.recorder.store()).add(&row)?;
         self.record(call, &row, answer)?;
         let id = row.id.clone();
         waiting(row)
             .ok_or_else(|| ApprovalError::BadOption(format!("the question {id} cannot be kept")))
     }
 
-    /// Every question and answer is in the ledger too.
+    /// Every question and answer is recorded too.
     fn record(
         &self,
         call: &CallId,
         row: &ApprovalRow,
         answer: &'static str,
     ) -> Result<(), ApprovalError> {
-        let answered = Answered {
+        let note = Note {
             id: row.id.clone(),
             answer,
             scope: row.scope.clone(),
             until: row.ends,
             subject: row.subject.clone(),
             workspace: row.workspace.clone(),
-            actor: Actor::this(),
             question: serde_json::from_str(&row.question).unwrap_or(Value::Null),
         };
-        let owner = Owner::this().map_err(ApprovalError::NoId)?;
-        Ok(self.ledger.append(call, &[Event::Approval(&answered)], &owner)?)
+        self.recorder.record(call, note)
     }
 }
 
@@ -519,7 +522,8 @@ fn check_named(it: &Waiting, covers: &Covers) -> Result<(), ApprovalError> {
     let id = it.id.clone();
     match (covers, it.state) {
         (Covers::No, _) => Err(ApprovalError::Differs(id)),
-        (Covers::Changed { .. }, State::Granted) => Ok(()),
+        (Covers::Changed { .. } | Covers::Stale { .. }, State::Granted) => Ok(()),
+        (Covers::Stale { file }, _) => Err(ApprovalError::Stale { file: file.clone() }),
         (Covers::Changed { file }, _) => {
             Err(ApprovalError::Changed { subject: it.subject.clone(), file: file.clone() })
         }
@@ -613,7 +617,7 @@ fn waiting(row: ApprovalRow) -> Option<Waiting> {
 }
 
 fn now() -> i64 {
-    millis(crate::engine::now())
+    millis(crate::sys::now())
 }
 
 fn millis(time: Duration) -> i64 {

@@ -1,14 +1,19 @@
 //! Questions and answers in a real store.
 
 use super::*;
-use crate::audit::{Filter, Kind};
+use crate::audit::{Filter, Kind, Ledger};
+use crate::store::Store;
 use serde_json::json;
 
 fn book(folder: &std::path::Path) -> Book {
     let times = crate::config::Config::default().approvals();
-    let book = Book::new(Store::open(Some(folder)).unwrap(), times);
+    let book = Book::new(ledger(folder), times);
     // The tests' own session may have its leader outside of their process namespace.
     Book { session: Some("this".to_owned()), ..book }
+}
+
+fn ledger(folder: &std::path::Path) -> Ledger {
+    Ledger::new(Store::open(Some(folder)).unwrap())
 }
 
 fn asked(digest: &str, arguments: Value) -> Asked {
@@ -19,6 +24,7 @@ fn asked(digest: &str, arguments: Value) -> Asked {
         terms: terms("p"),
         arguments: arguments.as_object().unwrap().clone(),
         deeds: Vec::new(),
+        files: Vec::new(),
         workspace: "/w".to_owned(),
     }
 }
@@ -91,13 +97,13 @@ fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
     assert_eq!(granted(&book, &it, None), Some(session.id.clone()));
     let mut elsewhere = session.row.clone();
     elsewhere.session = Some("another".to_owned());
-    ApprovalRows::new(book.ledger.store()).replace("granted", &elsewhere).unwrap();
+    ApprovalRows::new(book.recorder.store()).replace("granted", &elsewhere).unwrap();
     assert_eq!(granted(&book, &it, None), None);
     // Where no session can be told from another, nothing is granted for one and nothing is covered by one.
     let nowhere = Book { session: None, ..book };
     assert!(nowhere.answered(&it, json!([]), &call, &given(Scope::Session)).is_err());
     elsewhere.session = None;
-    ApprovalRows::new(nowhere.ledger.store()).replace("granted", &elsewhere).unwrap();
+    ApprovalRows::new(nowhere.recorder.store()).replace("granted", &elsewhere).unwrap();
     assert_eq!(granted(&nowhere, &it, None), None);
 }
 
@@ -132,7 +138,7 @@ fn a_never_stands_above_every_yes_and_each_use_is_recorded() {
     for _ in 0..2 {
         let user = CallId::fresh().unwrap();
         assert!(matches!(book.look(&other, None, &user).unwrap(), Found::Granted(_)));
-        let rows = book.ledger.show(user.as_str()).unwrap();
+        let rows = ledger(folder.path()).show(user.as_str()).unwrap();
         let used: Vec<_> = rows.iter().map(|row| (&row.body["answer"], &row.body["id"])).collect();
         assert_eq!(used, [(&json!("used"), &json!(yes))]);
     }
@@ -168,7 +174,7 @@ fn what_waited_too_long_is_over_and_everything_is_in_the_ledger() {
     let it = asked("d", json!({}));
     let waiting = book.wait(&it, json!([["tool", "t"]]), &call).unwrap();
     let late = ApprovalRow { ends: waiting.asked - 1, ..waiting.row.clone() };
-    ApprovalRows::new(book.ledger.store()).replace("pending", &late).unwrap();
+    ApprovalRows::new(book.recorder.store()).replace("pending", &late).unwrap();
     assert!(book.answer(&waiting.id, &given(Scope::Once)).is_err());
     assert!(book.list(false).unwrap().is_empty());
     let fresh = book.wait(&it, json!([]), &call).unwrap();
@@ -176,7 +182,7 @@ fn what_waited_too_long_is_over_and_everything_is_in_the_ledger() {
     book.deny(&fresh.id).unwrap();
     assert!(book.deny(&fresh.id).is_err());
     assert_eq!(book.list(true).unwrap().len(), 2);
-    let ledger = &book.ledger;
+    let ledger = ledger(folder.path());
     let rows = ledger.show(call.as_str()).unwrap();
     assert!(rows.iter().all(|row| row.kind == Kind::Approval), "{rows:?}");
     let answers: Vec<_> = rows.iter().map(|row| row.body["answer"].clone()).collect();

@@ -36,6 +36,11 @@ pub enum ApprovalError {
         /// The file that differs.
         file: String,
     },
+    /// The code that an approved command runs is not the same any more.
+    Stale {
+        /// The file of the workspace that differs.
+        file: String,
+    },
     /// Only a person at a terminal can answer.
     NoTerminal,
     /// `--yes` is an answer too.
@@ -62,6 +67,7 @@ impl ApprovalError {
             | Self::Differs(id)
             | Self::Declined(id) => Some(id),
             Self::Changed { .. }
+            | Self::Stale { .. }
             | Self::NoTerminal
             | Self::NoTerminalForYes
             | Self::BadOption(_)
@@ -97,6 +103,12 @@ impl fmt::Display for ApprovalError {
                 let tool = subject.strip_prefix("tool:").unwrap_or(subject);
                 write!(f, "the tool {tool} is not what was approved: {file} has changed")
             }
+            Self::Stale { file } => {
+                write!(
+                    f,
+                    "the approval does not hold any more: {file} has changed since the question"
+                )
+            }
             Self::NoTerminal => f.write_str("answering needs a person at a terminal"),
             Self::NoTerminalForYes => f.write_str(
                 "`--yes` answers in a person's place, and there is no terminal; nothing was run",
@@ -118,7 +130,7 @@ impl Failure for ApprovalError {
             Self::Over { .. } => "approval_over",
             Self::NotYet(_) => "approval_needed",
             Self::NotWhole(_) => "approval_not_whole",
-            Self::Differs(_) => "approval_differs",
+            Self::Differs(_) | Self::Stale { .. } => "approval_differs",
             Self::Changed { .. } => "tool_digest_mismatch",
             Self::NoTerminal | Self::NoTerminalForYes => "approval_needs_terminal",
             Self::Declined(_) => "approval_declined",
@@ -137,7 +149,7 @@ impl Failure for ApprovalError {
             | Self::NoTerminalForYes
             | Self::Declined(_)
             | Self::Over { .. } => Kind::ApprovalNeeded,
-            Self::Differs(_) | Self::Changed { .. } => Kind::Denied,
+            Self::Differs(_) | Self::Changed { .. } | Self::Stale { .. } => Kind::Denied,
             Self::Store(error) => error.kind(),
             Self::NoId(_) => Kind::Broken,
         }
@@ -147,7 +159,7 @@ impl Failure for ApprovalError {
         match self {
             Self::Store(error) => error.fault(),
             Self::NoId(_) => Fault::Engine,
-            Self::Changed { .. } => Fault::Command,
+            Self::Changed { .. } | Self::Stale { .. } => Fault::Command,
             _ => Fault::Usage,
         }
     }
@@ -167,7 +179,7 @@ impl Failure for ApprovalError {
             }
             Self::NotYet(id) => format!("a person can answer: runner approve {id}"),
             Self::NotWhole(_) => ANSWERED_THERE.to_owned(),
-            Self::Changed { .. } => {
+            Self::Changed { .. } | Self::Stale { .. } => {
                 "look at what changed, then call it again: it is asked about anew".to_owned()
             }
             Self::NoTerminal => "ask a person to run this command".to_owned(),

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! Duty: what an answer is about, how long it holds, and that it is kept: each question and each answer is a row of
-//! its own and a record in the ledger. An answer is bound ([`Binding`]) to who is called, to the very content of that
-//! tool with all that it imports, to its arguments (exactly, or by a pattern that the person gave), to the
-//! workspace and to the terms: policy, image, folder. A tool that has changed since voids the answer, and the call says which file it was.
+//! its own and a record ([`Recorder`], which the ledger implements). An answer is bound ([`Binding`]) to who is
+//! called, to the very content of that tool with all that it imports, to its arguments (exactly, or by a pattern that
+//! the person gave), to the workspace and to the terms: policy, image, folder. A tool that has changed since voids the
+//! answer, and the call says which file it was. An answer about a command holds for the files of the workspace that
+//! its code is known to come from, as they were.
 //! A never is the other way round: any doubt keeps it ([`Binding::forbids`]).
 //!
 //! Non-goals: deciding whether a question is needed (the policy and the tool's tier do), and putting it to a person
@@ -21,11 +23,14 @@ mod binding;
 mod book;
 mod error;
 mod id;
+mod recorder;
 mod session;
 
-pub use binding::{Asked, Binding, Bound, Covers, Deed, Terms, Weight};
+pub(crate) use binding::first_difference;
+pub use binding::{Asked, Binding, Bound, Covers, Deed, Part, Terms, Weight};
 pub use book::{Book, Fits, Found, Given, HIDDEN, Never, Scope, State, Waiting};
 pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::ApprovalId;
+pub use recorder::{Note, Recorder};
 pub use session::session;

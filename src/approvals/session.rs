@@ -1,6 +1,6 @@
 //! Which session a call belongs to: the terminal's, as the kernel has it.
 
-use crate::engine::Owner;
+use crate::ids::Owner;
 
 /// Names the session of this process: its leader, told apart from any later process with the same number. `None`
 /// if the leader cannot be seen (it lives outside of this process namespace, or is gone); no answer is then given

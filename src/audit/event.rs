@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Redactor;
 use super::actor::Actor;
 
-use crate::engine::CallId;
 use crate::exit::{Ending, ExitCode, Status};
+use crate::ids::CallId;
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,11 +138,13 @@ impl Started {
         parent: Option<&CallId>,
     ) -> Self {
         let redactor = Redactor::new();
-        let hidden = |text: &str| redactor.line(text);
+        // An effect may name the value of an option without the option.
+        let secrets = redactor.secrets(&command);
+        let hidden = |text: &str| redactor.line_about(text, &secrets);
         Self {
             kind: "exec",
             parent: parent.map(ToString::to_string),
-            command: hidden(&command),
+            command: redactor.line(&command),
             argv: argv.map(|argv| redactor.argv(&argv)),
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
@@ -222,6 +224,12 @@ impl Started {
             status: None,
             exit: None,
         }
+    }
+
+    /// Whether the policy wants somebody to be asked about it.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.decision == Verdict::Ask.word()
     }
 
     /// The same call, refused.

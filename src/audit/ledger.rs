@@ -9,7 +9,7 @@ use super::chain::{Columns, Line, Link, Stretch, hex};
 use super::event::{Event, Kind};
 use super::seal::{Head, Known, Recorded, Seal, vouches};
 use super::verify::LAG;
-use crate::engine::{CallId, Owner};
+use crate::ids::{CallId, Owner};
 use crate::store::{Store, StoreError};
 use crate::text::harmless_json;
 
@@ -179,15 +179,16 @@ fn extend(
     let last = last(transaction)?;
     let (mut seq, mut link, first) = match last {
         None => (0, Link::FIRST, 1),
-        Some(Last { seq, link }) => (seq, link.unwrap_or(Link::FIRST), seq + 1),
+        // After the largest number there is no other: the insertion fails, and nothing runs.
+        Some(Last { seq, link }) => (seq, link.unwrap_or(Link::FIRST), seq.saturating_add(1)),
     };
     let gap = gap(transaction, seal, head, last)?;
     let known = if gap.is_some() { Known::Replaced } else { Known::Follows };
-    let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+    let at = i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX);
     let mut rows = Vec::with_capacity(lines.len() + 1);
     for line in gap.iter().chain(lines) {
         let Line { call, kind, body } = line;
-        seq += 1;
+        seq = seq.saturating_add(1);
         link = link.then(Columns { seq, at, call, kind: kind.word(), body });
         rows.push((seq, line, link));
     }
@@ -208,7 +209,7 @@ fn extend(
 
 fn last(transaction: &Transaction<'_>) -> rusqlite::Result<Option<Last>> {
     transaction
-        .prepare_cached("SELECT seq, link FROM events ORDER BY seq DESC LIMIT 1")?
+        .prepare_cached("SELECT seq, link FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT 1")?
         .query_row([], |row| Ok(Last { seq: row.get(0)?, link: link_of(row.get_ref(1)?) }))
         .optional()
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::audit::{Ended, Event, Started, ToolRef};
-use crate::engine::{CallId, Owner};
+use crate::ids::{CallId, Owner};
 use crate::store::Store;
 use runner_policy::model::Verdict;
 
@@ -12,7 +12,7 @@ const REFUSED: &[Outcome] = &[Outcome::Denied, Outcome::NeedsApproval];
 
 /// A tool's call, which started.
 fn started() -> Started {
-    let policy = crate::policies::shipped().into_iter().next().unwrap();
+    let policy = crate::policy_files::shipped().into_iter().next().unwrap();
     let tool = ToolRef { name: "t".to_owned(), digest: "d".to_owned() };
     Started::of_tool("run", tool, json!({}), ("/w", "/w"), &policy)
 }

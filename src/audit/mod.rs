@@ -11,6 +11,7 @@
 //! cannot be, the call fails. What looks like a secret is masked ([`Redactor`]) before it is written. Text in a record is JSON, so one event is one line whatever it holds.
 
 mod actor;
+mod answers;
 mod chain;
 mod event;
 mod ledger;
@@ -24,6 +25,6 @@ pub use actor::Actor;
 pub use event::{Answered, Ended, Event, Kind, Requested, Started, ToolRef};
 pub use ledger::Ledger;
 pub use read::{Filter, Outcome, Row, Sealed, Summary};
-pub use redact::{MASK, Redactor, SHORTEST, Scrubber};
+pub use redact::{MASK, Prints, Redactor, SHORTEST, Scrubber};
 pub use stats::{Stats, Times};
 pub use verify::{Expected, Finding, Problem, Report};

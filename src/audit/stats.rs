@@ -150,7 +150,8 @@ impl Counted {
         }
         if let (Some(cost), Ok(at)) = (call.cost_microdollars, Timestamp::from_millisecond(call.at))
         {
-            *self.costs.entry(at.strftime("%Y-%m-%d").to_string()).or_default() += cost;
+            let day = self.costs.entry(at.strftime("%Y-%m-%d").to_string()).or_default();
+            *day = day.saturating_add(cost);
         }
         self.ids.insert(call.call);
     }

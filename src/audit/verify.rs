@@ -5,7 +5,7 @@
 //! | `changed` | the bytes of a record are not those that were recorded |
 //! | `removed` | records are missing between two others |
 //! | `reordered` | a record stands in another's place |
-//! | `added` | nobody with the key vouches for a record |
+//! | `added` | nobody with the key vouches for a record, or its number is below 1, which is never given |
 //! | `truncated` | the head names records that are not there |
 //! | `head` | the head is missing, broken, of another key, or was put back |
 //! | `unended` | a call neither ended, nor runs, nor was found aborted |
@@ -158,7 +158,8 @@ struct Called {
 }
 
 impl Ledger {
-    /// Looks at every record after `after`; 0 is all of them. `expected` is what one of them must be.
+    /// Looks at every record after `after`; 0 is all of them. Records with numbers below 1 are always looked at: lists
+    /// show them, and their numbers do not say when they were added. `expected` is what one of them must be.
     ///
     /// # Errors
     /// The store refused.
@@ -171,10 +172,18 @@ impl Ledger {
         let transaction = connection.unchecked_transaction().map_err(fail)?;
         let mut walk = Walk::new(after, public);
         let read = |walk: &mut Walk| {
-            let mut before = connection.prepare("SELECT seq, link FROM events WHERE seq = ?1")?;
+            let mut before =
+                connection.prepare("SELECT seq, link FROM events WHERE seq = ?1 AND seq > 0")?;
             let mut before = before.query([after])?;
             if let Some(row) = before.next()? {
                 walk.link = link_of(row.get_ref(1)?).unwrap_or(Link::FIRST);
+            }
+            let mut below = connection.prepare(
+                "SELECT seq, at, call, kind, body, link, vouches, signature FROM events WHERE seq < 1 ORDER BY seq",
+            )?;
+            let mut below = below.query([])?;
+            while let Some(row) = below.next()? {
+                walk.unnumbered(&stored(row)?);
             }
             let mut statement = connection.prepare(
                 "SELECT seq, at, call, kind, body, link, vouches, signature FROM events WHERE seq > ?1 ORDER BY seq",
@@ -267,6 +276,16 @@ impl Walk {
         self.findings.push(Finding { seq, call, problem, message });
     }
 
+    /// A record whose number is never given.
+    fn unnumbered(&mut self, row: &Stored) {
+        self.records += 1;
+        let message = format!(
+            "record {} was added by hand: numbers begin at 1, so it is in no chain",
+            row.seq
+        );
+        self.find(row.seq, &row.call, Problem::Added, message);
+    }
+
     fn record(
         &mut self,
         row: &Stored,
@@ -274,7 +293,7 @@ impl Walk {
         around: impl Fn(i64, i64) -> rusqlite::Result<Vec<Stored>>,
     ) -> rusqlite::Result<()> {
         self.records += 1;
-        let due = self.seq + 1;
+        let due = self.seq.saturating_add(1);
         if row.seq != due {
             let message = match row.seq - 1 {
                 last if last == due => format!("record {due} is missing"),
@@ -411,7 +430,7 @@ impl Walk {
 
     /// Holds the end of the chain to the head.
     fn hold_to(&mut self, head: &Head) {
-        let end = self.seq + 1;
+        let end = self.seq.saturating_add(1);
         let stretch = match head {
             // Nothing was ever recorded, or nothing since there is a chain.
             Head::Missing if self.public.is_none() && self.records == 0 => return,

@@ -9,7 +9,7 @@ use super::quiet::quiet;
 use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Request, Variables, Warmth};
-use crate::policies::Choice;
+use crate::policy_files::Choice;
 use crate::tool::compile::{Compiler, Origin, Source};
 
 /// Decisions in one sample.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::error::BenchError;
 use super::quiet::quiet;
 use super::sample::timed;
+use crate::call::launch::run::this_program;
 use crate::pool::{Class, Pool};
-use crate::sandbox::run::this_program;
 
 /// Files of the workspace in which calls are measured.
 const FILES: usize = 1_000;

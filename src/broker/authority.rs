@@ -7,8 +7,9 @@ use std::time::Duration;
 use runner_policy::Effective;
 use runner_policy::limits::{Limit, Limits};
 
-use super::{Exec, Keep, Net, Removals};
-use crate::sandbox::workspace::Workspace;
+use super::{Exec, Net, Removals};
+use crate::undo::Keep;
+use crate::workspace::Workspace;
 
 /// Authority is a value: who serves a talk is given this, and reaches nothing else.
 #[derive(Clone)]

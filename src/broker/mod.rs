@@ -23,7 +23,7 @@
 //! | part | duty |
 //! | --- | --- |
 //! | [`Refusal`], [`Code`] | what a tool gets instead of an answer |
-//! | [`Exec`], [`Net`], [`Keep`], [`Body`] | the powers that others implement, and streamed bytes |
+//! | [`Exec`], [`Net`], [`Keep`](crate::undo::Keep), [`Body`] | the powers that others implement, and streamed bytes |
 //! | [`Job`], [`Authority`], [`BrokerLimits`] | what a call is given |
 //! | [`Served`], [`ServeError`] | how it went |
 //! | [`serve`], `talk`, `answer` | the loop, its state, one request |
@@ -45,7 +45,6 @@ pub mod frame;
 mod golden_tests;
 mod incoming;
 mod job;
-mod keep;
 mod meter;
 mod net;
 mod outgoing;
@@ -68,15 +67,16 @@ pub use body::{Body, Source};
 pub use events::{Events, Level, Log, Progress, Silent};
 pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
-pub(crate) use files::{Files, Replace, Temp, give, proc_path, temp_name};
+pub(crate) use files::Files;
 pub use job::{Conversation, Form, Job, Mode};
-pub use keep::{Change, Keep, KeepNothing, NotKept, What};
 pub(crate) use net::spelled;
 pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
 pub use refusal::{Code, Refusal, Unanswered};
 pub use removals::{Destroys, FreeRemovals, Removals};
 pub use serve::serve;
-pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+pub use served::{
+    BrokerUsage, Brokered, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError,
+};
 
 /// A future behind a trait object.
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::tool::PERMISSIONS;
+use crate::ids::PERMISSIONS;
 
 macro_rules! codes {
     ($($name:ident $word:literal $about:literal)*) => {
@@ -43,6 +43,7 @@ codes! {
     ApprovalOver "approval_over" "The approval that was named was used up, taken back, or waited too long."
     ApprovalDiffers "approval_differs" "The approval that was named is about something else."
     ApprovalUnknown "approval_unknown" "There is no question with the id that was named."
+    ApprovalFailed "approval_failed" "It needs an approval, and the question could not be put."
     ToolChanged "tool_digest_mismatch" "The tool is not what was approved."
     PathEscape "path_escape" "The path leads out of the workspace, or its content may belong elsewhere."
     ProtectedPath "protected_path" "The path is never writable, whatever a policy says."
@@ -69,7 +70,6 @@ codes! {
     NetTls "net_tls" "There is no trusted connection to the peer."
     NetProtocol "net_protocol" "The peer does not speak HTTP as it should."
     NetRedirect "net_redirect" "The answer leads elsewhere, and that is not allowed."
-    HostNotOffered "host_not_offered" "The rule says `where: host`, which is not offered."
 }
 
 impl Code {
@@ -82,14 +82,14 @@ impl Code {
             | Self::ApprovalDenied
             | Self::ApprovalDiffers
             | Self::ApprovalUnknown
+            | Self::ApprovalFailed
             | Self::ToolChanged
             | Self::PathEscape
             | Self::ProtectedPath
             | Self::SpecialFile
             | Self::NetDenied
             | Self::NetAddress
-            | Self::NetRedirect
-            | Self::HostNotOffered => Verdict::Deny,
+            | Self::NetRedirect => Verdict::Deny,
             Self::NotFound
             | Self::AlreadyExists
             | Self::NotADirectory

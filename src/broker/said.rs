@@ -1,11 +1,11 @@
 //! Notes and results: what a tool says without asking for anything.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::request::why;
 use super::strict::{Object, Strict};
-use super::{Level, Log, Progress, ProtocolError, ToolEnd, ToolError};
+use super::{Issue, Level, Log, Progress, ProtocolError, ToolEnd, ToolError};
 
 /// A log line or progress.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,23 +60,42 @@ pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
     }
 }
 
+/// One of the first three, and perhaps what it cost.
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RawResult {
-    Value(Strict),
-    Error(Object<ToolError>),
+#[serde(deny_unknown_fields)]
+struct RawResult {
+    #[serde(default, deserialize_with = "present")]
+    value: Option<Strict>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<Object<ToolError>>,
+    #[serde(default, deserialize_with = "present")]
+    invalid: Option<Vec<Object<Issue>>>,
+    #[serde(default, deserialize_with = "present")]
+    cost: Option<Strict>,
 }
 
-/// Reads a result.
+/// A member that is there, also if it is `null`.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+/// Reads a result, and what the tool says that it cost.
 ///
 /// # Errors
 /// It is none.
-pub(super) fn result(payload: &[u8]) -> Result<ToolEnd, ProtocolError> {
-    match serde_json::from_slice(payload) {
-        Ok(RawResult::Value(Strict(value))) => Ok(ToolEnd::Value(value)),
-        Ok(RawResult::Error(Object(error))) => Ok(ToolEnd::Error(error)),
-        Err(error) => Err(ProtocolError::BadJson { kind: "result", why: why(&error) }),
-    }
+pub(super) fn result(payload: &[u8]) -> Result<(ToolEnd, Option<Value>), ProtocolError> {
+    let bad = |why: String| ProtocolError::BadJson { kind: "result", why };
+    let Object(raw) =
+        serde_json::from_slice::<Object<RawResult>>(payload).map_err(|error| bad(why(&error)))?;
+    let end = match (raw.value, raw.error, raw.invalid) {
+        (Some(Strict(value)), None, None) => ToolEnd::Value(value),
+        (None, Some(Object(error)), None) => ToolEnd::Error(error),
+        (None, None, Some(issues)) => {
+            ToolEnd::Invalid(issues.into_iter().map(|Object(issue)| issue).collect())
+        }
+        _ => return Err(bad("it is not one of value, error and invalid".to_owned())),
+    };
+    Ok((end, raw.cost.map(|Strict(cost)| cost)))
 }
 
 #[cfg(test)]
@@ -110,16 +129,27 @@ mod tests {
         }
         assert_eq!(
             result(br#"{"value":{"a":[1]}}"#),
-            Ok(ToolEnd::Value(serde_json::json!({"a": [1]})))
+            Ok((ToolEnd::Value(serde_json::json!({"a": [1]})), None))
         );
+        assert_eq!(result(br#"{"value":null}"#), Ok((ToolEnd::Value(Value::Null), None)));
+        let (_, cost) = result(br#"{"value":1,"cost":-0.5}"#).unwrap();
+        assert_eq!(cost, Some(serde_json::json!(-0.5)), "whoever books it looks at it");
+        let invalid = result(br#"{"invalid":[{"pointer":"/a","message":"m"}],"cost":"NaN"}"#);
+        assert!(matches!(invalid, Ok((ToolEnd::Invalid(_), Some(Value::String(_))))));
         assert!(
             result(
-                br#"{"error":{"name":"E","message":"m","code":"c","data":[1],"recoverable":true}}"#
+                br#"{"error":{"name":"E","message":"m","code":"c","data":[1],"recoverable":true,"refused":7}}"#
             )
             .is_ok()
         );
         for bad in [
             "{}",
+            r#"{"cost":1}"#,
+            r#"{"value":1,"cost":1,"cost":2}"#,
+            r#"{"value":1,"invalid":[]}"#,
+            r#"{"invalid":[["/a","m"]]}"#,
+            r#"{"invalid":null}"#,
+            r#"{"error":{"name":"E","message":"m","refused":-1}}"#,
             r#"{"value":1,"error":{"name":"E","message":"m"}}"#,
             r#"{"value":1,"value":2}"#,
             r#"{"value":{"a":1,"a":2}}"#,

@@ -43,8 +43,12 @@ pub async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let failed =
-        |end| Served { end: Err(end), usage: BrokerUsage::default(), requests: Vec::new() };
+    let failed = |end| Served {
+        end: Err(end),
+        cost: None,
+        usage: BrokerUsage::default(),
+        requests: Vec::new(),
+    };
     let opening = match opening(&job) {
         Ok(opening) => opening,
         Err(error) => return failed(error),

@@ -18,6 +18,8 @@ use crate::exit::Kind;
 pub struct Served {
     /// How it ended.
     pub end: Result<ToolEnd, ServeError>,
+    /// What the tool says that it cost, in US dollars. Not looked at yet: it may be anything.
+    pub cost: Option<Value>,
     /// What it used.
     pub usage: BrokerUsage,
     /// The requests, in order of completion; the first ones, if there were very many.
@@ -31,6 +33,18 @@ pub enum ToolEnd {
     Value(Value),
     /// An error that it threw.
     Error(ToolError),
+    /// Its value does not fit its own schema, which says more than JSON Schema can.
+    Invalid(Vec<Issue>),
+}
+
+/// One thing that does not fit, in the words of the tool's schema library.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Issue {
+    /// JSON pointer to the part of the value.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// An error that a tool threw. All text is the tool's: show it through `visible`, redact it.
@@ -53,6 +67,9 @@ pub struct ToolError {
     /// Whether the tool says that trying again can help.
     #[serde(default)]
     pub recoverable: Option<bool>,
+    /// The request whose refusal it passes on, by its number.
+    #[serde(default)]
+    pub refused: Option<u32>,
 }
 
 /// What a call used of the broker.
@@ -85,6 +102,8 @@ pub struct Brokered {
     pub object: String,
     /// Why it was not done, if it was not.
     pub refused: Option<Code>,
+    /// What the tool was told then.
+    pub message: Option<String>,
     /// The rule that decided, if one is known.
     pub rule: Option<RuleRef>,
     /// The next step that it was refused with.

@@ -75,6 +75,8 @@ pub(super) struct Talk {
     usage: BrokerUsage,
     note_bytes: u64,
     requests: Vec<Brokered>,
+    /// What the tool says that it cost.
+    cost: Option<serde_json::Value>,
 }
 
 impl Talk {
@@ -102,6 +104,7 @@ impl Talk {
             usage: BrokerUsage::default(),
             note_bytes: 0,
             requests: Vec::new(),
+            cost: None,
         }
     }
 
@@ -131,7 +134,11 @@ impl Talk {
                 }
             }
             Kind::Note => self.note(&payload)?,
-            Kind::Result => return Ok(Some(said::result(&payload)?)),
+            Kind::Result => {
+                let (end, cost) = said::result(&payload)?;
+                self.cost = cost;
+                return Ok(Some(end));
+            }
         }
         Ok(None)
     }
@@ -270,6 +277,7 @@ impl Talk {
             method,
             object: String::new(),
             refused: Some(Code::IoError),
+            message: None,
             rule: None,
             suggestion: None,
             approval: None,
@@ -312,6 +320,6 @@ impl Talk {
     pub(super) fn served(mut self, end: Result<ToolEnd, ServeError>) -> Served {
         self.usage.bytes_in = self.meter.bytes_in();
         self.usage.bytes_out = self.meter.bytes_out();
-        Served { end, usage: self.usage, requests: self.requests }
+        Served { end, cost: self.cost, usage: self.usage, requests: self.requests }
     }
 }

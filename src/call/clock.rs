@@ -1,13 +1,48 @@
-//! Which of several bounds ended a call that ran out of time, so that whoever reads of it knows what to raise.
+//! How long a call may take, and which of several bounds ended one that ran out of time, so that whoever reads of it knows
+//! what to raise.
 
 use std::fmt;
 use std::time::Duration;
 
-use runner_policy::limits::Limit;
+use runner_policy::limits::{Limit, Limits};
+use tokio::time::{Instant, sleep_until};
 
 use super::result::{CallResult, ErrorObject};
 use crate::config::Source;
 use crate::exit::{Ending, Kind, Status};
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::outcome::Verdict;
+
+/// When a call must be over. It begins once the call has its place among those that run, and covers all that follows:
+/// asking the engine, looking through the workspace, making the sandbox, sending the command, running it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// The `wall` limit, from now on.
+    pub fn of(limits: &Limits) -> Self {
+        Self(Instant::now() + Duration::from_millis(limits.get(Limit::Wall)))
+    }
+
+    /// The moment.
+    pub fn at(self) -> Instant {
+        self.0
+    }
+
+    /// What comes of `work`, or how the call ends if that takes too long or is cancelled; then `work` is dropped.
+    pub async fn hold<T>(
+        self,
+        cancel: &mut Cancel,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Verdict> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            cause = cancel.asked() => Err(Verdict::Cancelled(cause)),
+            () = sleep_until(self.0) => Err(Verdict::Timeout),
+        }
+    }
+}
 
 /// What set the time that a call had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +55,8 @@ pub(crate) enum Clock {
     Configuration(Source),
     /// The tool's own `timeout`.
     Tool,
+    /// `timeout` of the MCP server with this name, in the configuration.
+    Server(String),
     /// `limits.totalTime` of the configuration, over all attempts.
     Total(Duration),
 }
@@ -67,6 +104,9 @@ impl fmt::Display for Clock {
             Self::Tool => f.write_str(
                 "the tool's own `timeout` is that short: ask for less at once, or raise it there",
             ),
+            Self::Server(name) => {
+                write!(f, "raise `timeout` of `mcp.servers.{name}` in the configuration")
+            }
             Self::Total(_) => {
                 f.write_str("raise `limits.totalTime` of the configuration, or retry less")
             }

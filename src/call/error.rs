@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
 use crate::config::ConfigError;
-use crate::engine::{CallId, EngineError};
+use crate::engine::EngineError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
-use crate::limits::QueueError;
-use crate::policies::PolicyError;
+use crate::ids::CallId;
+use crate::policy_files::PolicyError;
+use crate::queue::QueueError;
 use crate::sandbox::outcome::RunError;
 use crate::sandbox::planner::PlanError;
-use crate::sandbox::workspace::WorkspaceError;
 use crate::store::StoreError;
+use crate::workspace::WorkspaceError;
 
 /// An error of one of the phases.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub enum CallError {
         /// What it allows.
         engines: Vec<String>,
     },
-    /// The decision is to run on the host.
-    HostNotOffered,
+    /// The decision holds nothing that may run.
+    NoPlan,
     /// There is no plan for a sandbox.
     Plan(PlanError),
     /// The engine.
@@ -70,10 +71,7 @@ impl CallError {
             Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::Started(_, error) => Some(error.as_ref()),
-            Self::PathNotText(_)
-            | Self::NoEngine { .. }
-            | Self::HostNotOffered
-            | Self::Local(..) => None,
+            Self::PathNotText(_) | Self::NoEngine { .. } | Self::NoPlan | Self::Local(..) => None,
         }
     }
 }
@@ -100,9 +98,9 @@ impl fmt::Display for CallError {
                 "the policy `{policy}` allows the engines [{}], and this is docker",
                 engines.join(", ")
             ),
-            Self::HostNotOffered => {
-                f.write_str("the rule says `where: host`, which this version does not offer")
-            }
+            Self::NoPlan => f.write_str(
+                "the decision holds nothing that may run; this is a mistake of ours, please report it",
+            ),
             Self::Local(what, error) => write!(f, "cannot {what}: {error}"),
         }
     }
@@ -116,7 +114,6 @@ impl Failure for CallError {
             (Some(inner), _) => inner.code(),
             (None, Self::PathNotText(_)) => "path_not_text",
             (None, Self::NoEngine { .. }) => "engine_not_allowed",
-            (None, Self::HostNotOffered) => "host_not_offered",
             (None, _) => "local_error",
         }
     }
@@ -128,8 +125,9 @@ impl Failure for CallError {
     fn fault(&self) -> Fault {
         match (self.inner(), self) {
             (Some(inner), _) => inner.fault(),
-            (None, Self::NoEngine { .. } | Self::HostNotOffered) => Fault::Policy,
+            (None, Self::NoEngine { .. }) => Fault::Policy,
             (None, Self::PathNotText(_)) => Fault::Usage,
+            (None, Self::NoPlan) => Fault::Runner,
             (None, _) => Fault::Engine,
         }
     }
@@ -150,9 +148,6 @@ impl Failure for CallError {
             }
             (None, Self::NoEngine { .. }) => {
                 Some("choose a policy whose `sandbox.engines` has docker".to_owned())
-            }
-            (None, Self::HostNotOffered) => {
-                Some("remove `where: host` from the rule: it then runs in a sandbox".to_owned())
             }
             (None, _) => None,
         }

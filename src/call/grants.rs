@@ -5,7 +5,7 @@ use std::path::Path;
 use runner_policy::Effective;
 use runner_policy::lists::FileList;
 
-use crate::sandbox::grants::{Code, Companion, FileGrants, PathSet, Writes};
+use crate::workspace::grants::{Code, Companion, FileGrants, PathSet, Writes};
 
 /// The lists of one policy.
 pub(super) struct Lists<'p> {

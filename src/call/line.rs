@@ -1,52 +1,67 @@
-//! From the line that was judged to the line that the guest executes.
-//!
-//! What cannot be carried over exactly is not carried over at all: the caller then has a shell run
-//! the text, which needs a rule that grants `code`.
+//! From what was judged to what the guest executes: each part of a plan has exactly one form on the wire.
 
-use runner_policy::shell::{self, ClassItem, Join, Part, RedirectTo, Script};
-use runner_wire::{self as wire, Bytes, Line};
+use runner_policy::plan::{Inner, Plan, PlannedLine};
+use runner_policy::shell::{self, ClassItem, Join, Part, RedirectTo};
+use runner_wire::{self as wire, Bytes, Line, Work};
 
-/// The same plan for the guest, whose environment has these names; `None` if it holds a form that the guest does not have.
+/// The order for the guest.
 #[must_use]
-pub fn for_guest(script: &Script, home: &str, environment: Vec<String>) -> Option<Line> {
-    let mut context = Context { home, exported: environment };
-    let lists = script.lists.iter().map(|list| context.list(list)).collect::<Option<_>>()?;
-    Some(Line { lists })
+pub fn for_guest(plan: &Plan, home: &str) -> Work {
+    let argv = plan.words().iter().cloned().map(Bytes);
+    match plan.line() {
+        None => Work::Argv { argv: argv.collect(), program: None },
+        Some(line) if plan.words().is_empty() => Work::Line(Context { home }.line(line)),
+        Some(line) => {
+            let words = argv.map(wire::Word::Text).collect();
+            let command = wire::Command::Line { words, line: Context { home }.line(line) };
+            let simple = wire::Simple { assignments: vec![], command, redirects: vec![] };
+            let first = wire::Pipeline { negated: false, commands: vec![simple] };
+            let lists = vec![wire::AndOr { first, rest: vec![] }];
+            Work::Line(Line { lists, ..Line::default() })
+        }
+    }
 }
 
+#[derive(Clone, Copy)]
 struct Context<'a> {
     home: &'a str,
-    /// Names in the environment, and those that `export` has set so far: an assignment alone
-    /// changes those.
-    exported: Vec<String>,
 }
 
 impl Context<'_> {
-    fn list(&mut self, list: &shell::AndOr) -> Option<wire::AndOr> {
-        let first = self.pipeline(&list.first)?;
-        let mut rest = Vec::with_capacity(list.rest.len());
-        for (join, pipeline) in &list.rest {
+    fn line(self, line: &PlannedLine) -> Line {
+        let mut inner = line.inner();
+        let lists = line.script().lists.iter().map(|list| self.list(list, &mut inner)).collect();
+        let options = line.options();
+        Line { lists, errexit: options.errexit, pipefail: options.pipefail }
+    }
+
+    /// `inner` has the inner lines of the commands from here on.
+    fn list<'p>(
+        self,
+        list: &shell::AndOr,
+        inner: &mut impl Iterator<Item = Option<&'p Inner>>,
+    ) -> wire::AndOr {
+        let first = self.pipeline(&list.first, inner);
+        let rest = list.rest.iter().map(|(join, pipeline)| {
             let joiner = match join {
                 Join::And => wire::Joiner::And,
                 Join::Or => wire::Joiner::Or,
             };
-            rest.push((joiner, self.pipeline(pipeline)?));
-        }
-        Some(wire::AndOr { first, rest })
+            (joiner, self.pipeline(pipeline, inner))
+        });
+        wire::AndOr { first, rest: rest.collect() }
     }
 
-    fn pipeline(&mut self, pipeline: &shell::Pipeline) -> Option<wire::Pipeline> {
-        let before = self.exported.len();
-        let commands: Vec<_> =
-            pipeline.commands.iter().map(|c| self.simple(c)).collect::<Option<_>>()?;
-        // Each of several commands runs in a process of its own: what it exports ends with it.
-        if commands.len() > 1 {
-            self.exported.truncate(before);
-        }
-        Some(wire::Pipeline { negated: pipeline.negated, commands })
+    fn pipeline<'p>(
+        self,
+        pipeline: &shell::Pipeline,
+        inner: &mut impl Iterator<Item = Option<&'p Inner>>,
+    ) -> wire::Pipeline {
+        let commands = pipeline.commands.iter().map(|c| self.simple(c, inner.next().flatten()));
+        wire::Pipeline { negated: pipeline.negated, commands: commands.collect() }
     }
 
-    fn simple(&mut self, simple: &shell::SimpleCommand) -> Option<wire::Simple> {
+    fn simple(self, simple: &shell::SimpleCommand, inner: Option<&Inner>) -> wire::Simple {
         let mut assignments: Vec<wire::Assignment> = simple
             .assignments
             .iter()
@@ -54,53 +69,45 @@ impl Context<'_> {
             .collect();
         let words: Vec<wire::Word> = simple.words.iter().map(|word| self.word(word)).collect();
         let name = simple.words.first().and_then(shell::Word::literal);
-        let command = match name {
-            None if words.is_empty() => {
-                // A variable that nothing exported is seen by no program.
-                assignments.retain(|set| {
-                    self.exported.iter().any(|known| known.as_bytes() == set.name.as_ref())
-                });
-                let set = std::mem::take(&mut assignments);
-                wire::Command::Builtin(if set.is_empty() {
-                    wire::Builtin::True
-                } else {
-                    wire::Builtin::Export(set)
-                })
-            }
-            Some("cd") => match words.len() {
-                1 => wire::Command::Builtin(wire::Builtin::Cd(None)),
-                2 if !simple.words[1].may_start_with_dash() => {
-                    wire::Command::Builtin(wire::Builtin::Cd(words.into_iter().nth(1)))
-                }
-                _ => return None,
+        let command = match (inner, name) {
+            (Some(inner), _) => wire::Command::Line {
+                words: words.into_iter().take(inner.words()).collect(),
+                line: self.line(inner.line()),
             },
-            Some("export") => {
-                let mut set = Vec::new();
-                for word in &simple.words[1..] {
-                    let text = word.text(self.home);
-                    let (name, value) = text.split_once('=')?;
-                    self.exported.push(name.to_owned());
-                    set.push(assignment(name, value));
-                }
-                wire::Command::Builtin(wire::Builtin::Export(set))
+            (None, None) if words.is_empty() => {
+                wire::Command::Builtin(wire::Builtin::Assign(std::mem::take(&mut assignments)))
             }
-            Some("true" | ":") => wire::Command::Builtin(wire::Builtin::True),
-            Some("false") => wire::Command::Builtin(wire::Builtin::False),
-            Some("test") => {
+            // The folder is the one that was judged, whatever HOME is.
+            (None, Some("cd")) => {
+                let home = || wire::Word::Text(Bytes::from(self.home));
+                let folder = words.into_iter().nth(1).unwrap_or_else(home);
+                wire::Command::Builtin(wire::Builtin::Cd(Some(folder)))
+            }
+            (None, Some("export")) => {
+                let pairs = simple.words[1..].iter().map(|word| {
+                    let text = word.text(self.home);
+                    let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+                    assignment(name, value)
+                });
+                wire::Command::Builtin(wire::Builtin::Export(pairs.collect()))
+            }
+            (None, Some("true" | ":")) => wire::Command::Builtin(wire::Builtin::True),
+            (None, Some("false")) => wire::Command::Builtin(wire::Builtin::False),
+            (None, Some("test")) => {
                 wire::Command::Builtin(wire::Builtin::Test(words.into_iter().skip(1).collect()))
             }
             // Without its closing bracket the program of that name complains as a shell would.
-            Some("[") if words.len() > 1 && is_closed(simple) => {
+            (None, Some("[")) if words.len() > 1 && is_closed(simple) => {
                 let inner = words[1..words.len() - 1].to_vec();
                 wire::Command::Builtin(wire::Builtin::Test(inner))
             }
-            _ => wire::Command::Run { words, program: None },
+            (None, _) => wire::Command::Run { words, program: None },
         };
         let redirects = simple.redirects.iter().map(|redirect| self.redirect(redirect)).collect();
-        Some(wire::Simple { assignments, command, redirects })
+        wire::Simple { assignments, command, redirects }
     }
 
-    fn redirect(&self, redirect: &shell::Redirect) -> wire::Redirect {
+    fn redirect(self, redirect: &shell::Redirect) -> wire::Redirect {
         let path = |word: &shell::Word| Bytes::from(word.text(self.home).as_str());
         let to = match &redirect.to {
             RedirectTo::Read(word) => wire::RedirectTo::Read(path(word)),
@@ -113,7 +120,7 @@ impl Context<'_> {
         wire::Redirect { fd: redirect.fd, to }
     }
 
-    fn word(&self, word: &shell::Word) -> wire::Word {
+    fn word(self, word: &shell::Word) -> wire::Word {
         if !word.is_glob() {
             return wire::Word::Text(Bytes::from(word.text(self.home).as_str()));
         }
@@ -151,3 +158,7 @@ fn ranges(item: ClassItem) -> Vec<(char, char)> {
         ClassItem::Space => vec![('\t', '\r'), (' ', ' ')],
     }
 }
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

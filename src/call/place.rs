@@ -8,8 +8,8 @@ use super::error::CallError;
 use super::request::Decided;
 use super::run::Output;
 use crate::config::Config;
-use crate::limits::{Figures, Place, Queue, Subject};
-use crate::policies::Places;
+use crate::policy_files::Places;
+use crate::queue::{Figures, Place, Queue, Subject};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::streams::Sink;
 

@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
-use runner_policy::model::RunPlace;
 use tokio::sync::oneshot;
 
 use super::error::CallError;
 use super::grants::Lists;
 use crate::config::{Config, Layer};
+use crate::engine::plan::ImageFacts;
+use crate::engine::plan::{Image, Runtime, SandboxPlan};
+use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::{Engine, UserNamespace};
 use crate::helper::Helper;
-use crate::policies::Places;
-use crate::sandbox::grants::{Code, Writes};
+use crate::policy_files::Places;
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::neighbours::Neighbours;
-use crate::sandbox::plan::{Image, Runtime, SandboxPlan};
-use crate::sandbox::planner::{ImageFacts, PlanRequest, View, plan};
-use crate::sandbox::protection::RuntimeKind;
-use crate::sandbox::survey::{Shown, Unscanned};
+use crate::sandbox::planner::{PlanRequest, View, plan};
 use crate::sandbox::user::UserMapping;
-use crate::sandbox::workspace::{Owner, Workspace};
+use crate::workspace::grants::{Code, Writes};
+use crate::workspace::survey::{Shown, Unscanned};
+use crate::workspace::{Owner, Workspace};
 
 /// What a plan is made for.
 #[derive(Clone)]
@@ -42,8 +42,6 @@ pub(super) struct Setting {
     pub image: Option<String>,
     /// The figures in force.
     pub limits: Limits,
-    /// Where the decision lets it run.
-    pub place: RunPlace,
     /// What it sees of the workspace.
     pub view: View,
     /// Whether it may write there.
@@ -95,9 +93,6 @@ pub(super) async fn make_plan(
             policy: policy.name().to_owned(),
             engines: engines.iter().map(ToString::to_string).collect(),
         });
-    }
-    if setting.place == RunPlace::Host {
-        return Err(CallError::HostNotOffered);
     }
     let mut facts = engine.probe().await?;
     let mut runtime = runtime(policy.runtime(), &facts.runtimes, policy.isolation());

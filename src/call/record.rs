@@ -1,4 +1,12 @@
-//! One call's records: nothing runs whose start was not written, and what ran has an end.
+//! One call's records, as types that consume each other: nothing runs whose start was not written, what was refused never
+//! starts, and what ran has one end.
+//!
+//! ```text
+//! Unrecorded --open--> Opened --refuse--> over
+//!     |                   |
+//!     |                   +----start----> Record --end--> over
+//!     +--start--> Starting --finish-------^
+//! ```
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,19 +15,24 @@ use serde_json::{Value, json};
 
 use super::error::CallError;
 use crate::audit::{Ended, Event, Ledger, Requested, Started};
-use crate::engine::{CallId, Owner};
 use crate::error::Failure;
 use crate::exit::Ending;
 use crate::helper::Helper;
-use crate::policies::Places;
+use crate::ids::{CallId, Owner};
+use crate::policy_files::Places;
 use crate::store::{Opening, Store, StoreError};
 
-/// The records of one call.
+/// The records of a call that has started.
 pub(crate) struct Record {
+    opened: Opened,
+    begun: Instant,
+}
+
+/// A call of which nothing is recorded yet, and the place for its records.
+pub(crate) struct Opened {
     ledger: Ledger,
     id: CallId,
     process: Owner,
-    begun: Instant,
 }
 
 /// A call of which nothing is recorded yet.
@@ -82,17 +95,17 @@ impl Unrecorded {
     }
 
     /// Opens its records. What died earlier is found on the way.
-    pub fn open(self) -> Result<Record, CallError> {
+    pub fn open(self) -> Result<Opened, CallError> {
         let opened = Store::open(self.state.as_deref());
         self.open_in(opened)
     }
 
-    fn open_in(self, store: Result<Store, StoreError>) -> Result<Record, CallError> {
+    fn open_in(self, store: Result<Store, StoreError>) -> Result<Opened, CallError> {
         let ledger = Ledger::new(store?);
         ledger.find_aborted()?;
         let process =
             Owner::this().map_err(|error| CallError::Local("look at this process", error))?;
-        Ok(Record { ledger, id: self.id, process, begun: Instant::now() })
+        Ok(Opened { ledger, id: self.id, process })
     }
 
     /// It starts now, unless that cannot be recorded.
@@ -119,12 +132,8 @@ impl Starting {
     pub fn write(&mut self) {
         if let Some((call, started, opening)) = self.unwritten.take() {
             let opened = call.open_in(opening.join());
-            let written = opened.and_then(|mut record| {
-                record.start(&started)?;
-                record.begun = self.begun;
-                Ok(record)
-            });
-            self.written = written.map(Some);
+            let written = opened.and_then(|opened| opened.start(&started));
+            self.written = written.map(|record| Some(Record { begun: self.begun, ..record }));
         }
     }
 
@@ -143,35 +152,52 @@ impl Starting {
     }
 }
 
-impl Record {
-    /// The records of a new call.
-    pub fn open(places: &Places) -> Result<Self, CallError> {
-        Unrecorded::new(places)?.open()
-    }
-
+impl Opened {
     /// The call's id.
     pub fn id(&self) -> &CallId {
         &self.id
     }
 
-    /// The store that it is kept in.
+    /// The store that its records are kept in.
     pub fn store(&self) -> &Store {
         self.ledger.store()
     }
 
     /// It may not run, and ends so for its caller.
-    pub fn refused(&mut self, started: Started, ending: &Ending) -> Result<(), CallError> {
+    pub fn refuse(self, started: Started, ending: &Ending) -> Result<(), CallError> {
         self.append(&[Event::Refused(&started.ending(ending))])
     }
 
     /// It starts now.
-    pub fn start(&mut self, started: &Started) -> Result<(), CallError> {
-        self.begun = Instant::now();
-        self.append(&[Event::Start(started)])
+    pub fn start(self, started: &Started) -> Result<Record, CallError> {
+        let begun = Instant::now();
+        self.append(&[Event::Start(started)])?;
+        Ok(Record { opened: self, begun })
+    }
+
+    fn append(&self, events: &[Event<'_>]) -> Result<(), CallError> {
+        Ok(self.ledger.append(&self.id, events, &self.process)?)
+    }
+}
+
+impl Record {
+    /// The call's id.
+    pub fn id(&self) -> &CallId {
+        &self.opened.id
+    }
+
+    /// The store that it is kept in.
+    pub fn store(&self) -> &Store {
+        self.opened.store()
+    }
+
+    /// Something happened on the way.
+    pub fn events(&self, events: &[Event<'_>]) -> Result<(), CallError> {
+        Ok(self.opened.ledger.append_all(self.id(), events)?)
     }
 
     /// It has ended.
-    pub fn end(&mut self, end: End) -> Result<(), CallError> {
+    pub fn end(self, end: End) -> Result<(), CallError> {
         let ended = Ended {
             status: json!(end.ending.status),
             exit: end.ending.exit.get(),
@@ -182,15 +208,6 @@ impl Record {
             detail: end.detail,
         };
         let requests = end.requests.iter().map(Event::Request);
-        self.append(&requests.chain([Event::End(&ended)]).collect::<Vec<_>>())
-    }
-
-    /// Something happened on the way.
-    pub fn events(&self, events: &[Event<'_>]) -> Result<(), CallError> {
-        Ok(self.ledger.append_all(&self.id, events)?)
-    }
-
-    fn append(&self, events: &[Event<'_>]) -> Result<(), CallError> {
-        Ok(self.ledger.append(&self.id, events, &self.process)?)
+        self.opened.append(&requests.chain([Event::End(&ended)]).collect::<Vec<_>>())
     }
 }

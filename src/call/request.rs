@@ -10,18 +10,17 @@ use runner_policy::Effective;
 use runner_policy::decide::{Decision, Explanation, Query, What, decide, explain};
 use runner_policy::limits::{Limit, Limits};
 use runner_policy::model::Verdict;
-use runner_policy::shell;
-use runner_policy::word::{Word, quoted};
-use runner_wire::{Bytes, Work};
+use runner_policy::word::quoted;
+use runner_wire::Work;
 use serde_json::{Value, json};
 
 use super::error::CallError;
 use super::line;
 use super::supply::Warmth;
 use crate::config::{self, Config};
-use crate::policies::{Choice, Places, Trust, load, shipped};
+use crate::policy_files::{Choice, Places, Trust, choosable, load};
 use crate::sandbox::synthetic::HOME;
-use crate::sandbox::workspace::Workspace;
+use crate::workspace::Workspace;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -140,18 +139,10 @@ impl Request {
         Ok(Decided { request: self, workspace, places, config, policy, decision, approval })
     }
 
-    /// The words of a command, as far as they are text. An argument that is not begins as far as it is.
-    fn words(&self) -> Vec<Word> {
+    /// The words of a command, which need not be text.
+    fn words(&self) -> Vec<Vec<u8>> {
         let Command::Argv(argv) = &self.command else { return Vec::new() };
-        argv.iter()
-            .map(|word| match std::str::from_utf8(word.as_bytes()) {
-                Ok(text) => Word::lit(text),
-                Err(error) => {
-                    let valid = &word.as_bytes()[..error.valid_up_to()];
-                    Word::Starts(String::from_utf8_lossy(valid).into_owned())
-                }
-            })
-            .collect()
+        argv.iter().map(|word| word.as_bytes().to_vec()).collect()
     }
 
     /// The command as one line, for records and messages.
@@ -203,11 +194,11 @@ impl Request {
 
 fn query<'a>(
     request: &'a Request,
-    words: &'a [Word],
+    words: &'a [Vec<u8>],
     workspace: &'a Workspace,
 ) -> Result<Query<'a>, CallError> {
     let what = match &request.command {
-        Command::Argv(_) => What::Words(words),
+        Command::Argv(_) => What::Bytes(words),
         Command::Line(line) => What::Line(line),
     };
     Ok(Query {
@@ -231,7 +222,20 @@ impl Decided {
     pub fn explain(&self) -> Result<Explanation, CallError> {
         let words = self.request.words();
         let query = query(&self.request, &words, &self.workspace)?;
-        Ok(explain(&self.policy, &query, &shipped()))
+        Ok(explain(&self.policy, &query, &choosable(&self.places)))
+    }
+
+    /// Reads the command in another way, as it was decided.
+    ///
+    /// # Errors
+    /// The workspace's path is not text.
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&Effective, &Query<'_>) -> T,
+    ) -> Result<T, CallError> {
+        let words = self.request.words();
+        let query = query(&self.request, &words, &self.workspace)?;
+        Ok(read(&self.policy, &query))
     }
 
     /// Whether somebody has to be asked first.
@@ -270,44 +274,13 @@ impl Decided {
         limits
     }
 
-    /// What the guest executes: a line that was read is executed as it was read, by the guest itself.
-    #[must_use]
-    pub fn work(&self) -> Work {
-        match &self.request.command {
-            Command::Line(text) => self.readable(text).unwrap_or_else(|| {
-                let argv = ["sh", "-c", text.as_str()].map(Bytes::from).to_vec();
-                Work::Argv { argv, program: None }
-            }),
-            Command::Argv(argv) => shell_line(argv)
-                .and_then(|line| self.readable(line))
-                .unwrap_or_else(|| Work::Argv {
-                    argv: argv.iter().map(|word| Bytes::from(word.as_os_str())).collect(),
-                    program: None,
-                }),
-        }
-    }
-
-    /// The work of a line that needs no shell.
-    fn readable(&self, text: &str) -> Option<Work> {
-        let shell::Line::Readable(script) = shell::parse(text) else { return None };
-        let passed =
-            self.policy.env_pass().into_iter().filter(|name| std::env::var_os(name).is_some());
-        let set = self.policy.env_set().into_iter().map(|(name, _)| name);
-        let names = passed.chain(set).map(str::to_owned).collect();
-        line::for_guest(&script, HOME, names).map(Work::Line)
-    }
-}
-
-/// `sh -c LINE` and `bash -lc LINE` are that line.
-fn shell_line(argv: &[OsString]) -> Option<&str> {
-    match argv {
-        [shell, option, line]
-            if ["sh", "bash", "dash"].iter().any(|name| shell == name)
-                && ["-c", "-lc"].iter().any(|name| option == name) =>
-        {
-            line.to_str()
-        }
-        _ => None,
+    /// What the guest executes: exactly the plan that was judged.
+    ///
+    /// # Errors
+    /// The decision has no plan: nothing may run.
+    pub fn work(&self) -> Result<Work, CallError> {
+        let plan = self.decision.plan.as_ref().filter(|_| self.is_allowed());
+        Ok(line::for_guest(plan.ok_or(CallError::NoPlan)?, HOME))
     }
 }
 

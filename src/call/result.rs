@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use runner_policy::decide::{Decision, Explanation, RuleRef};
+use runner_policy::decide::{Explanation, NO_NETWORK, RuleRef};
 use runner_policy::limits::Limits;
 use runner_wire::{Bytes, Ran};
 use serde::Serialize;
@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use super::run::DryRun;
 use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
-use crate::error::{Error, Failure, Retry};
+use crate::call::launch::farewell::Farewell;
+use crate::call::launch::outcome::Outcome;
+use crate::engine::plan::{Access, Image, Note, ProtectionStatus, SandboxPlan};
 use crate::exit::{Ending, Status};
-use crate::sandbox::farewell::Farewell;
 use crate::sandbox::kept::Kept;
-use crate::sandbox::outcome::{CancelCause, Outcome, Phases, Verdict};
-use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
+use crate::sandbox::outcome::{CancelCause, Phases, Verdict};
 
 /// What a call came to.
 #[derive(Debug, Serialize)]
@@ -45,6 +45,9 @@ pub struct CallResult {
     pub decision: Value,
     /// How it ran; `null` if it did not.
     pub metadata: Value,
+    /// What the sandbox could not give a command that failed; also among the notes of `metadata`.
+    #[serde(skip)]
+    pub shortfall: Vec<Note>,
     /// The ways out of a refusal, for people.
     #[serde(skip)]
     pub explanation: Option<Explanation>,
@@ -61,24 +64,44 @@ pub struct CallResult {
 pub struct Stream {
     name: &'static str,
     kept: Kept,
+    /// Hides secrets in what is shown of it.
+    redactor: Option<Redactor>,
 }
 
 impl Stream {
     /// What was kept of the stream with this name.
     #[must_use]
     pub fn new(name: &'static str, kept: Kept) -> Self {
-        Self { name, kept }
+        Self { name, kept, redactor: None }
+    }
+
+    /// The same without secrets: a tool's prints are shown as its log is.
+    #[must_use]
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        Self { redactor: Some(redactor.clone()), ..self }
+    }
+
+    /// What is shown of the beginning and of the end. They are one text where nothing was left out.
+    fn shown(&self) -> (Vec<u8>, Vec<u8>) {
+        let (head, tail) = (self.kept.head().to_vec(), self.kept.tail());
+        match &self.redactor {
+            None => (head, tail),
+            Some(redactor) if self.kept.dropped() == 0 => {
+                (redactor.bytes(&[head, tail].concat()), Vec::new())
+            }
+            Some(redactor) => (redactor.bytes(&head), redactor.bytes(&tail)),
+        }
     }
 
     /// What was kept, with a visible mark where something was left out; and whether something was.
     #[must_use]
     pub fn into_bytes(self) -> (Vec<u8>, bool) {
         let dropped = self.kept.dropped();
-        let mut bytes = self.kept.head().to_vec();
+        let (mut bytes, tail) = self.shown();
         if dropped > 0 {
             bytes.extend_from_slice(mark(dropped).as_bytes());
         }
-        bytes.extend_from_slice(&self.kept.tail());
+        bytes.extend_from_slice(&tail);
         (bytes, dropped > 0)
     }
 }
@@ -93,16 +116,16 @@ impl Serialize for Stream {
         let mut map = Map::new();
         let name = self.name;
         let dropped = self.kept.dropped();
-        let (head, tail) = (self.kept.head(), self.kept.tail());
-        let whole = [head, &tail].concat();
+        let (head, tail) = self.shown();
+        let whole = [head.as_slice(), &tail].concat();
         // Lossless: text as text, anything else as base64. A cut is visible in both.
         let (text, encoding) = match (String::from_utf8(whole), dropped) {
             (Ok(text), 0) => (text, "utf-8"),
-            (_, _) => match (cut_text(head, Cut::End), cut_text(&tail, Cut::Start)) {
+            (_, _) => match (cut_text(&head, Cut::End), cut_text(&tail, Cut::Start)) {
                 (Some(head), Some(tail)) if dropped > 0 => {
                     (format!("{head}{}{tail}", mark(dropped)), "utf-8")
                 }
-                _ => (BASE64_STANDARD.encode([head, &tail].concat()), "base64"),
+                _ => (BASE64_STANDARD.encode([head.as_slice(), &tail].concat()), "base64"),
             },
         };
         map.insert(name.to_owned(), Value::from(text));
@@ -152,13 +175,23 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
+    /// Whether a person said no, once or for good. A question that waits carries its id.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        self.code == "approval_denied" || (self.code == "approval_needed" && self.details.is_none())
+    }
+
     /// Of a refused call.
     #[must_use]
-    pub fn of_decision(decision: &Decision, nearest: &[String], allowed_by: &[String]) -> Self {
+    pub fn of_decision(told: &Explanation) -> Self {
+        let Explanation { decision, nearest, allowed_by, .. } = told;
         let suggestion = match (nearest.first(), allowed_by.first()) {
             _ if decision.approvable => Some("it can run once someone approves it".to_owned()),
             (Some(form), _) => Some(format!("this form is allowed: {form}")),
-            (None, Some(policy)) => Some(format!("the policy `{policy}` would allow it")),
+            _ if decision.reaches_out => Some(NO_NETWORK.to_owned()),
+            (None, Some(policy)) => {
+                Some(format!("the policy `{policy}` would allow it: --policy {policy}"))
+            }
             (None, None) => None,
         };
         Self {
@@ -167,21 +200,6 @@ impl ErrorObject {
             recoverable: decision.approvable,
             suggestion,
             rule: decision.rule.clone(),
-            stack: None,
-            details: None,
-        }
-    }
-
-    /// Of an error that ended the call.
-    #[must_use]
-    pub fn of_error(error: &Error) -> Self {
-        let failure: &dyn Failure = error.failure();
-        Self {
-            code: failure.code().to_owned(),
-            message: failure.to_string(),
-            recoverable: failure.retry() == Retry::CanHelp,
-            suggestion: failure.hint(),
-            rule: None,
             stack: None,
             details: None,
         }
@@ -313,15 +331,20 @@ pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> 
         "runtime": plan.runtime.as_ref().map(ToString::to_string),
         "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
         "isolation": plan.isolation,
-        "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": format!("{:?}", plan.user.why) },
+        "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": plan.user.why.words() },
         "programs": programs.map(|programs| programs.ran.iter().map(program).collect::<Vec<_>>()),
         "programs_left_out": programs.map(|programs| programs.left_out),
         "limits": plan.limits,
         "limits_met": outcome.map(|outcome| outcome.hits.iter().map(|hit| format!("{hit:?}").to_lowercase()).collect::<Vec<_>>()),
         "usage": usage,
         "protections": protections(plan),
-        "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
+        "notes": noted(&plan.notes),
     })
+}
+
+/// Notes for machines.
+pub(super) fn noted(notes: &[Note]) -> Vec<Value> {
+    notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect()
 }
 
 /// A program that ran. Both are words of the command, which may hold a secret, or come from them.
@@ -374,7 +397,7 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
             "image": match &plan.image { Image::Host => "host", Image::Reference(name) => name },
             "runtime": plan.runtime.as_ref().map(ToString::to_string),
             "isolation": plan.isolation,
-            "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": format!("{:?}", plan.user.why) },
+            "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": plan.user.why.words() },
             "workspace": text(&plan.workspace),
             "cwd": text(&plan.cwd),
             "mounts": plan.mounts.iter().map(|mount| json!({
@@ -389,7 +412,7 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
             "env": plan.env.iter().map(|(name, value)| (name.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))).collect::<Map<_, _>>(),
             "limits": plan.limits,
             "protections": protections(plan),
-            "notes": plan.notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect::<Vec<_>>(),
+            "notes": noted(&plan.notes),
         })
     });
     json!({ "decision": decision, "plan": plan, "container": container })
@@ -411,6 +434,20 @@ mod tests {
         let binary = stream(&[0xff, 0, 1], 100);
         assert_eq!(binary["stdout"], "/wAB");
         assert_eq!(binary["stdout_encoding"], "base64");
+    }
+
+    #[test]
+    fn prints_of_tools_are_shown_without_secrets_and_counted_as_they_were() {
+        let text = b"TOKEN=abcdef and on";
+        let mut kept = Kept::new(100);
+        kept.push(text);
+        let shown = |stream: Stream| serde_json::to_value(stream).unwrap();
+        let masked = Stream::new("stdout", kept.clone()).redacted(&Redactor::new());
+        let masked = shown(masked);
+        assert_eq!(masked["stdout"], "TOKEN=[redacted] and on");
+        assert_eq!(masked["stdout_bytes"], text.len());
+        // A command's output is the caller's, as it is.
+        assert_eq!(shown(Stream::new("stdout", kept))["stdout"], "TOKEN=abcdef and on");
     }
 
     #[test]

@@ -5,33 +5,33 @@ use std::time::Instant;
 
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
-use runner_policy::model::Verdict;
 use serde_json::{Value, json};
 
-use super::approval::{Answer, Asking, Fed, Inquiry, Question, Unapproved, deeds, put};
-use super::clock::Clock;
+use super::approval::{Asking, Doing, Fed, Inquiry, Question};
+use super::clock::{Clock, Deadline};
 use super::error::CallError;
+use super::gate::{Consent, Gate, Pending, pass, started};
 use super::place::place_of_command;
 use super::plan::{Planned, Setting, make_plan, neighbours};
-use super::record::{End, Record, Starting, Unrecorded};
-use super::request::{Approval, Decided, path_text};
-use super::result::{CallResult, ErrorObject, Stream, ending, metadata};
-use super::supply;
+use super::record::{End, Starting, Unrecorded};
+use super::request::{Decided, path_text};
+use super::result::{CallResult, ErrorObject, Stream, ending, metadata, noted};
+use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
-use crate::audit::Started;
-use crate::engine::{CallId, Docker, Engine};
-use crate::error::{Error, Failure as _};
-use crate::exit::{Ending, Kind};
-use crate::limits::QueueError;
+use crate::call::launch::ahead::Ahead;
+use crate::call::launch::run::{self, Keep, Streams};
+use crate::call::launch::soon::unless_soon;
+use crate::engine::plan::SandboxPlan;
+use crate::engine::{Docker, Engine};
+use crate::ids::CallId;
+use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
-use crate::sandbox::plan::SandboxPlan;
+use crate::sandbox::outcome::Verdict as Outcome;
 use crate::sandbox::planner::View;
-use crate::sandbox::quarantine;
-use crate::sandbox::run::{self, Keep, Streams};
-use crate::sandbox::soon::unless_soon;
 use crate::sandbox::streams::Source;
+use crate::workspace::grants::{Code, Writes};
+use crate::workspace::quarantine;
 
 /// Where a call's output goes.
 pub enum Output {
@@ -41,14 +41,6 @@ pub enum Output {
     Kept(Source),
     /// To whoever talks with the command; what it writes to standard error is kept beside that.
     Spoken(Streams),
-}
-
-/// Whether a decided call may go on.
-pub(super) enum Gate {
-    /// It may; nothing of it is recorded yet.
-    Open(Unrecorded),
-    /// It may not, and that is recorded.
-    Shut(Box<CallResult>),
 }
 
 impl Output {
@@ -73,7 +65,7 @@ pub fn run(
 ) -> Result<CallResult, CallError> {
     let call = match gate(decided, output.fed(), asking)? {
         Gate::Open(call) => call,
-        Gate::Shut(result) => return Ok(*result),
+        Gate::Shut(shut) => return shut.result(decided),
     };
     let result = in_event_loop(async {
         let mut cancel =
@@ -84,47 +76,36 @@ pub fn run(
     result
 }
 
-/// Asks about a call if the policy does, and lets it on if it may run.
+/// Asks a person about a call if the policy does, and lets it on if it may run.
 pub(super) fn gate(
     decided: &mut Decided,
     fed: Fed,
     asking: Option<Arc<Asking>>,
 ) -> Result<Gate, CallError> {
     let call = Unrecorded::new(&decided.places)?;
-    if let Some(asking) = asking.filter(|_| decided.asks()) {
-        let asked = in_event_loop(async {
-            let mut cancel =
-                Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-            let inquiry = inquiry(decided, fed, call.id().clone())?;
-            tokio::select! {
-                answer = put(asking, inquiry) => Ok(answer?),
-                cause = cancel.asked() => Err(CallError::Queue(QueueError::Cancelled(cause))),
-            }
-        });
-        crate::sys::default_signals();
-        match asked {
-            Ok(Answer::Yes) => decided.approval = Approval::Given,
-            Ok(Answer::No(why)) => {
-                return Ok(Gate::Shut(Box::new(refuse(call.open()?, decided, None, Some(&why))?)));
-            }
-            Err(error) => {
-                let refused = started(decided, None)?;
-                let (code, message) = (error.code(), error.to_string());
-                let ending = Ending::of_kind(error.kind(), code);
-                call.open()?.refused(refused.refused(Verdict::Deny, code, message), &ending)?;
-                return Err(error);
-            }
-        }
-    }
-    if !decided.is_allowed() {
-        return Ok(Gate::Shut(Box::new(refuse(call.open()?, decided, None, None)?)));
-    }
-    Ok(Gate::Open(call))
+    let consent = match asking.filter(|_| decided.asks()) {
+        Some(asking) => ask(Pending::new(asking, inquiry(decided, fed, call.id().clone())?))?,
+        None => Consent::NotAsked,
+    };
+    pass(call, decided, consent, None)
+}
+
+/// Puts a question. A signal is an answer too.
+pub(super) fn ask(pending: Pending) -> Result<Consent, CallError> {
+    let consent = in_event_loop(async {
+        let mut cancel =
+            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
+        Ok(pending.put(&mut cancel).await)
+    });
+    crate::sys::default_signals();
+    consent
 }
 
 /// The question whether a command may run.
 fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallError> {
-    let (question, arguments) = Question::of_command(None, decided, fed);
+    let mut doing = Doing::of_command(decided)?;
+    let files = doing.files();
+    let (question, arguments) = Question::of_command(None, decided, fed, doing.holds(&files));
     let asked = Asked {
         subject: "exec".to_owned(),
         digest: String::new(),
@@ -135,10 +116,11 @@ fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallErr
             cwd: path_text(decided.workspace.cwd())?.to_owned(),
         },
         arguments,
-        deeds: deeds(decided),
+        deeds: std::mem::take(&mut doing.deeds),
+        files,
         workspace: path_text(decided.workspace.root())?.to_owned(),
     };
-    Ok(Inquiry { question, asked, call })
+    Ok(Inquiry { question, asked, call, doing })
 }
 
 /// Runs a future to its end.
@@ -155,23 +137,6 @@ pub(super) fn in_event_loop<T>(
     result
 }
 
-/// Records that a call may not run, and says why.
-pub(super) fn refuse(
-    mut record: Record,
-    decided: &Decided,
-    parent: Option<&CallId>,
-    why: Option<&Unapproved>,
-) -> Result<CallResult, CallError> {
-    let id = record.id().clone();
-    let mut started = started(decided, parent)?;
-    if let Some(why @ Unapproved::Never(_)) = why {
-        let message = why.error("this command").message;
-        started = started.refused(Verdict::Deny, why.code(), message);
-    }
-    record.refused(started, &ending_of_refusal(decided, why))?;
-    refused(&id, decided, why)
-}
-
 /// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked
 /// for it, if it was not a person.
 pub(super) async fn carry_out(
@@ -183,8 +148,8 @@ pub(super) async fn carry_out(
 ) -> Result<CallResult, CallError> {
     let mut starting = call.start(started(decided, parent)?);
     let id = starting.id().clone();
-    let result = in_turn(&mut starting, decided, output, cancel).await;
-    let Some(mut record) = starting.finish()? else {
+    let result = in_turn(&mut starting, decided, output, cancel, parent).await;
+    let Some(record) = starting.finish()? else {
         return result;
     };
     let end = match &result {
@@ -202,55 +167,6 @@ pub(super) async fn carry_out(
     result
         .and_then(|result| recorded.map(|()| result))
         .map_err(|error| CallError::Started(id, Box::new(error)))
-}
-
-fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Started, CallError> {
-    Ok(Started::new(
-        decided.request.shown(),
-        decided.request.argv_text(),
-        path_text(decided.workspace.root())?,
-        path_text(decided.workspace.cwd())?,
-        &decided.decision,
-        parent,
-    ))
-}
-
-/// How a call ends that may not run.
-fn ending_of_refusal(decided: &Decided, why: Option<&Unapproved>) -> Ending {
-    let decision = &decided.decision;
-    let kind = if decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
-    why.map_or_else(|| Ending::of_kind(kind, decision.code.word()), Unapproved::ending)
-}
-
-/// The result of a call that may not run.
-fn refused(
-    id: &CallId,
-    decided: &Decided,
-    why: Option<&Unapproved>,
-) -> Result<CallResult, CallError> {
-    let explanation = decided.explain()?;
-    let mut error =
-        ErrorObject::of_decision(&decided.decision, &explanation.nearest, &explanation.allowed_by);
-    let ending = ending_of_refusal(decided, why);
-    if let Some(why) = why {
-        let rule = error.rule.take();
-        error = ErrorObject { rule, ..why.error("this command") };
-    }
-    Ok(CallResult {
-        call: id.to_string(),
-        status: ending.status,
-        exit: ending.exit,
-        tool: None,
-        value: None,
-        stdout: None,
-        stderr: None,
-        error: Some(error),
-        decision: json!(explanation),
-        metadata: Value::Null,
-        explanation: Some(explanation),
-        ending,
-        farewell: None,
-    })
 }
 
 /// What a call would run in, without running it.
@@ -284,7 +200,6 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         config: Arc::clone(&decided.config),
         image: decided.request.image.clone(),
         limits: decided.limits(),
-        place: decided.decision.grant.place,
         view: View::Workspace,
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
@@ -297,11 +212,12 @@ async fn in_turn(
     decided: &Decided,
     mut output: Output,
     cancel: &mut Cancel,
+    parent: Option<&CallId>,
 ) -> Result<CallResult, CallError> {
     // Who has to wait for long is in the records meanwhile, as all are that have started.
     let place = place_of_command(decided, &mut output, cancel);
     let place = unless_soon(place, || starting.write()).await?;
-    let mut result = in_sandbox(starting, decided, output, cancel).await?;
+    let mut result = in_sandbox(starting, decided, output, cancel, parent).await?;
     place.tell(&mut result.metadata);
     Ok(result)
 }
@@ -311,20 +227,15 @@ async fn in_sandbox(
     decided: &Decided,
     output: Output,
     cancel: &mut Cancel,
+    parent: Option<&CallId>,
 ) -> Result<CallResult, CallError> {
     let (id, begun) = (starting.id().clone(), Instant::now());
-    let engine = unless_soon(Docker::connect(), || starting.write()).await?;
-    let engine: Arc<dyn Engine> = Arc::new(engine);
-    let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
-    let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
-    let helper = starting.take_helper();
-    let claim = || supply::claim(&setting, engine.as_ref(), pool);
-    let (planned, ()) = tokio::join!(
-        make_plan(&setting, engine.as_ref(), Missing::Make, helper),
-        ahead.rouse(engine.as_ref(), claim, || starting.write()),
-    );
-    let Planned { plan, took } = planned?;
-    let supply = supply::supply(&setting, &plan, engine.as_ref(), None, pool).await?;
+    let deadline = Deadline::of(&decided.limits());
+    let ready = match deadline.hold(cancel, make_ready(starting, decided)).await {
+        Ok(ready) => ready?,
+        Err(verdict) => return Ok(ended_early(&id, decided, &verdict)),
+    };
+    let Ready { engine, ahead, planned: Planned { plan, took }, supply } = ready;
     let (streams, [keeps_out, keeps_err]) = match output {
         Output::Streamed(streams) => (streams, [false, false]),
         Output::Kept(stdin) => {
@@ -336,9 +247,10 @@ async fn in_sandbox(
     let call = run::Call {
         id: id.clone(),
         plan: plan.clone(),
-        work: decided.work(),
+        work: decided.work()?,
         umask: 0o022,
         neighbours: neighbours(&decided.places)?,
+        deadline: deadline.at(),
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
     // Folders that stayed empty go with the plan's claim on them.
@@ -354,6 +266,11 @@ async fn in_sandbox(
     if !appeared.is_empty() {
         metadata["quarantined"] = json!(appeared);
     }
+    let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
+    if let Some(notes) = metadata["notes"].as_array_mut() {
+        notes.extend(noted(&shortfall));
+    }
+    let error = shortfall::error(&plan, &outcome.verdict, parent);
     let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
     let mut result = CallResult {
         call: id.to_string(),
@@ -361,11 +278,12 @@ async fn in_sandbox(
         exit: ending.exit,
         tool: None,
         value: None,
-        error: ErrorObject::of_verdict(&outcome.verdict, &plan.limits),
+        error,
         decision: json!(decided.decision),
         metadata,
         stdout: stream("stdout", outcome.stdout, keeps_out),
         stderr: stream("stderr", outcome.stderr, keeps_err),
+        shortfall,
         explanation: None,
         ending,
         farewell: outcome.farewell,
@@ -374,17 +292,60 @@ async fn in_sandbox(
     Ok(result)
 }
 
+/// What a command's sandbox is made from.
+struct Ready {
+    engine: Arc<dyn Engine>,
+    ahead: Ahead,
+    planned: Planned,
+    supply: Supply,
+}
+
+/// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
+async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready, CallError> {
+    let id = starting.id().clone();
+    let engine = unless_soon(Docker::connect(), || starting.write()).await?;
+    let engine: Arc<dyn Engine> = Arc::new(engine);
+    let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
+    let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
+    let helper = starting.take_helper();
+    let claim = || supply::claim(&setting, engine.as_ref(), pool);
+    let (planned, ()) = tokio::join!(
+        make_plan(&setting, engine.as_ref(), Missing::Make, helper),
+        ahead.rouse(engine.as_ref(), claim, || starting.write()),
+    );
+    let planned = planned?;
+    let supply = supply::supply(&setting, &planned.plan, engine.as_ref(), None, pool).await?;
+    Ok(Ready { engine, ahead, planned, supply })
+}
+
+/// The result of a call that ended before there was a plan for its sandbox: nothing ran.
+fn ended_early(id: &CallId, decided: &Decided, verdict: &Outcome) -> CallResult {
+    let limits = decided.limits();
+    let (ending, wall) = (ending(verdict), limits.get(Limit::Wall));
+    let mut result = CallResult {
+        call: id.to_string(),
+        status: ending.status,
+        exit: ending.exit,
+        tool: None,
+        value: None,
+        stdout: None,
+        stderr: None,
+        error: ErrorObject::of_verdict(verdict, &limits),
+        decision: json!(decided.decision),
+        metadata: Value::Null,
+        shortfall: Vec::new(),
+        explanation: None,
+        ending,
+        farewell: None,
+    };
+    clock(decided, wall).blame(&mut result, wall);
+    result
+}
+
 /// What set the time that a command had.
 fn clock(decided: &Decided, wall: u64) -> Clock {
     match decided.request.tighten.contains(&(Limit::Wall, wall)) {
         true => Clock::Caller,
         false => Clock::Policy(decided.policy.name().to_owned()),
-    }
-}
-
-/// An error of a call as the top error.
-impl From<CallError> for Error {
-    fn from(error: CallError) -> Self {
-        Self::Call(Box::new(error))
     }
 }

@@ -7,16 +7,17 @@ use runner_wire::Start;
 
 use super::error::CallError;
 use super::plan::{Setting, materials};
+use crate::call::launch::ahead::Ahead;
+use crate::call::launch::run;
+use crate::call::launch::watchdog::{Vigil, Watchdog};
 use crate::config::Config;
-use crate::engine::{CallId, Engine};
+use crate::engine::Engine;
+use crate::engine::plan::SandboxPlan;
+use crate::ids::CallId;
 use crate::pool::{Bounds, Claimed, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
-use crate::sandbox::ahead::Ahead;
-use crate::sandbox::claims;
-use crate::sandbox::grants::Writes;
-use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
-use crate::sandbox::run;
-use crate::sandbox::watchdog::{Vigil, Watchdog};
+use crate::workspace::claims;
+use crate::workspace::grants::Writes;
 
 /// Whether a call may use a sandbox that waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,6 +14,8 @@ use crate::sandbox::mounts::Missing;
 pub enum Warmed {
     /// These were made; fewer than asked for where there was no more room.
     Made(Vec<Entry>),
+    /// The command may not run, for this reason; nothing was made.
+    Refused(String),
     /// The configuration has no pool.
     Off,
     /// A call of this tool needs no sandbox: it is a part of this program.
@@ -31,6 +33,13 @@ pub fn warm(
     count: usize,
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
+    if !decided.is_allowed() {
+        return Ok(Warmed::Refused(format!(
+            "`{}` would not run: {}",
+            decided.request.shown(),
+            decided.decision.message
+        )));
+    }
     let pool = supply::pool(decided.request.warmth, &decided.config);
     in_event_loop(async {
         let engine = Docker::connect().await?;

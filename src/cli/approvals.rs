@@ -16,9 +16,10 @@ use super::table::Table;
 use super::usage::UsageError;
 use super::visible::visible;
 use crate::approvals::{ApprovalError, ApprovalId, Book, Given, Scope, State, Waiting};
+use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::config::{self, Config, Flag};
-use crate::error::Error;
 use crate::exit::Ending;
 use crate::store::Store;
 
@@ -126,7 +127,7 @@ fn open() -> Result<(Book, Config), Error> {
     let places = place::Args { policy: None, cwd: None }.resolve()?.places;
     let config = config::load(&places)?;
     let store = Store::open(places.state.as_deref()).map_err(CallError::from)?;
-    Ok((Book::new(store, config.approvals()), config))
+    Ok((Book::new(Ledger::new(store), config.approvals()), config))
 }
 
 /// The question as it was put.

@@ -15,8 +15,8 @@ use super::tool::desk::Desk;
 use super::visible::visible;
 use crate::approvals::{ApprovalError, Given, Scope, session};
 use crate::call::{Always, Approver, Question, Reply};
+use crate::cli::Error;
 use crate::config::{Config, Flag};
-use crate::error::Error;
 
 /// The most lines of a question. A person does not read more.
 const LINES_SHOWN: usize = 60;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::printer::{Format, Printer};
 use super::style;
 use crate::bench::{self, Extent, Report, Row, Unit};
-use crate::error::Error;
+use crate::cli::Error;
 use crate::exit::Ending;
 
 /// As typed.

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use crate::error::Error;
+use crate::cli::Error;
 use crate::exit::{Ending, ExitCode};
 use crate::helper::Helper;
-use crate::policies::Places;
+use crate::policy_files::Places;
 use crate::store::Store;
 
 use super::args::{Cli, Command, Global};

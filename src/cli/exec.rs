@@ -19,14 +19,14 @@ use super::usage::UsageError;
 use super::visible::visible;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::launch::run::{Keep, Streams};
 use crate::call::{
     self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Spent, Variables,
     Warmth,
 };
-use crate::error::Error;
+use crate::cli::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
-use crate::sandbox::run::{Keep, Streams};
+use crate::policy_files::Choice;
 use crate::sandbox::streams::Source;
 
 /// As typed.
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     /// What makes the sandbox
-    #[arg(long, value_name = "ENGINE", value_parser = ["docker"])]
+    #[arg(long, value_name = "ENGINE", value_parser = crate::engine::NAMES)]
     engine: Option<String>,
     /// End the call after this time, such as 30s; can only tighten
     #[arg(long, value_name = "TIME")]
@@ -241,9 +241,8 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         printer.json(result)?;
         return Ok(());
     }
-    // What the policy would ask about is over: a person has answered, for good.
-    let never = |error: &&ErrorObject| error.code == "approval_denied";
-    if let Some(error) = result.error.as_ref().filter(never) {
+    // What the policy asks about is over: a person has answered.
+    if let Some(error) = result.error.as_ref().filter(|error| error.is_answer()) {
         let (bad, faint) = (style::BAD, style::FAINT);
         printer.talk(format_args!(
             "{bad}deny{bad:#}  {}  {faint}[{}]{faint:#}",
@@ -271,6 +270,9 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         if let Some(suggestion) = &error.suggestion {
             printer.hint(suggestion);
         }
+    }
+    for note in &result.shortfall {
+        printer.talk(format_args!("runner: {}", visible(&note.text)));
     }
     for path in result.metadata["quarantined"].as_array().into_iter().flatten() {
         printer.talk(format_args!(

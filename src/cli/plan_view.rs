@@ -6,7 +6,7 @@ use runner_policy::limits::Unit;
 
 use super::style;
 use super::visible::visible;
-use crate::sandbox::plan::{Access, Image, ProtectionStatus, SandboxPlan};
+use crate::engine::plan::{Access, Image, ProtectionStatus, SandboxPlan};
 
 /// A plan, shown.
 pub struct PlanView<'a>(pub &'a SandboxPlan);
@@ -22,8 +22,11 @@ impl fmt::Display for PlanView<'_> {
         writeln!(f, "  {:<10}  {}", "image", visible(image))?;
         writeln!(
             f,
-            "  {:<10}  {}:{}  {faint}{:?}{faint:#}",
-            "user", plan.user.uid, plan.user.gid, plan.user.why
+            "  {:<10}  {}:{}  {faint}{}{faint:#}",
+            "user",
+            plan.user.uid,
+            plan.user.gid,
+            plan.user.why.words()
         )?;
         writeln!(f, "  {:<10}  {}", "folder", visible(&plan.cwd.to_string_lossy()))?;
         let mut label = "mounts";
@@ -35,9 +38,9 @@ impl fmt::Display for PlanView<'_> {
             let target = mount.target.to_string_lossy();
             writeln!(
                 f,
-                "  {label:<10}  {access} {}  {faint}{:?}{faint:#}",
+                "  {label:<10}  {access} {}  {faint}{}{faint:#}",
                 visible(&target),
-                mount.role
+                format!("{:?}", mount.role).to_lowercase()
             )?;
             label = "";
         }

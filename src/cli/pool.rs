@@ -1,7 +1,7 @@
 //! `runner pool`: sandboxes that wait for a call.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,15 @@ use super::table::Table;
 use super::usage::UsageError;
 use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
+use crate::cli::Error;
 use crate::config;
-use crate::engine::now;
-use crate::error::{Error, Failure as _};
+use crate::error::Failure as _;
 use crate::exit::Ending;
-use crate::policies::{Choice, Places};
-use crate::pool::{Entry, Pool, discard};
-use crate::sandbox::claims;
-use crate::sandbox::workspace::Workspace;
+use crate::ids::ToolName;
+use crate::policy_files::{Choice, Places};
+use crate::pool::{self, Drained, Entry, Pool, Status};
 use crate::text::counted;
-use crate::tool::{PERMISSIONS, ToolName};
+use crate::workspace::Workspace;
 
 /// Said where nothing may wait.
 const OFF: &str = "the pool is off (see pool.size and pool.ttl in runner config show)";
@@ -78,42 +77,40 @@ fn places() -> Places {
     Places::from_env(variable, workspace.as_ref().map(Workspace::root))
 }
 
-fn pool(places: &Places) -> Result<Pool, CallError> {
-    let state = places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?;
-    Ok(Pool::new(state))
+fn state(places: &Places) -> Result<&Path, CallError> {
+    Ok(places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?)
 }
 
 fn status(printer: &mut Printer) -> Result<Ending, Error> {
     let places = places();
     let bounds = config::load(&places).map_err(CallError::from)?.pool();
-    let pool = pool(&places)?;
-    let entries: Vec<Entry> = pool.entries().into_iter().filter(|entry| !entry.is_over()).collect();
-    let making = pool.being_made().map_err(local)?;
+    let pool = Pool::new(state(&places)?);
+    let Status { waiting, being_made } = pool.status().map_err(local)?;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "bounds": { "size": bounds.size, "ttl_ms": millis(bounds.ttl), "memory_bytes": bounds.memory },
-            "waiting": entries.iter().map(row).collect::<Vec<_>>(),
-            "being_made": making,
+            "waiting": waiting.iter().map(row).collect::<Vec<_>>(),
+            "being_made": being_made,
         }))?,
         Format::Text => {
-            if entries.is_empty() {
+            if waiting.is_empty() {
                 printer.data(format_args!("nothing waits\n"))?;
             } else {
                 let mut table = Table::new(["SANDBOX", "FOR", "POLICY", "WAITED", "LEFT", "PROJECT"]);
-                for entry in &entries {
+                for entry in &waiting {
                     table.row([
                         entry.sandbox.get(..12).unwrap_or(&entry.sandbox).to_owned(),
-                        tool(entry).map_or(entry.class.word().to_owned(), |it| format!("tool {it}")),
+                        entry.tool().map_or(entry.class.word().to_owned(), |it| format!("tool {it}")),
                         entry.policy.clone(),
-                        seconds(now().saturating_sub(entry.made)),
-                        seconds(entry.expires.saturating_sub(now())),
+                        seconds(entry.waited()),
+                        seconds(entry.left()),
                         entry.project.display().to_string(),
                     ]);
                 }
                 printer.data(table)?;
             }
-            if making > 0 {
-                printer.data(format_args!("{} being made\n", counted(making, "sandbox")))?;
+            if being_made > 0 {
+                printer.data(format_args!("{} being made\n", counted(being_made, "sandbox")))?;
             }
             printer.talk(match bounds.size {
                 0 => OFF.to_owned(),
@@ -145,6 +142,10 @@ fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
             (entries.len(), Some("there is no room for more (runner pool status)"))
         }
         Warmed::Made(entries) => (entries.len(), None),
+        Warmed::Refused(why) => {
+            let option = "CMD".to_owned();
+            return Err(UsageError::Option { option, why: why.clone() }.into());
+        }
         Warmed::Off => (0, Some(OFF)),
         Warmed::Ourselves => return Err(no_sandbox("it is built in, and needs none".to_owned())),
         Warmed::Command(command) => {
@@ -174,13 +175,7 @@ fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Erro
         warmth: Warmth::Pool,
         variables: Variables::Told,
     };
-    let decided = request.decide()?;
-    if !decided.is_allowed() {
-        let why =
-            format!("`{}` would not run: {}", decided.request.shown(), decided.decision.message);
-        return Err(UsageError::Option { option: "CMD".to_owned(), why }.into());
-    }
-    Ok(call::warm(&decided, args.count, told)?)
+    Ok(call::warm(&request.decide()?, args.count, told)?)
 }
 
 fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
@@ -205,22 +200,12 @@ fn no_sandbox(why: String) -> Error {
 
 fn drain(printer: &mut Printer) -> Result<Ending, Error> {
     let places = places();
-    let pool = pool(&places)?;
+    let state = state(&places)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CallError::Local("start the event loop", error))?;
-    let (mut ended, mut left) = (0, Vec::new());
-    for held in pool.drain().map_err(local)? {
-        let trace = held.trace().clone();
-        match runtime.block_on(discard(held)) {
-            Ok(count) => ended += count,
-            Err(error) => left.push((trace, error)),
-        }
-    }
-    if let Some(state) = &places.state {
-        claims::forget(&state.join("materials"));
-    }
+    let Drained { ended, left } = runtime.block_on(pool::drain(state)).map_err(local)?;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "ended": ended,
@@ -240,22 +225,17 @@ fn drain(printer: &mut Printer) -> Result<Ending, Error> {
     Ok(left.first().map_or(Ending::ok(), |(_, error)| Ending::of_kind(error.kind(), error.code())))
 }
 
-/// The tool whose permissions it stays within.
-fn tool(entry: &Entry) -> Option<&str> {
-    entry.within.iter().find_map(|name| name.strip_prefix(PERMISSIONS))
-}
-
 fn row(entry: &Entry) -> Value {
     json!({
         "sandbox": entry.sandbox,
         "for": entry.class,
-        "tool": tool(entry),
+        "tool": entry.tool(),
         "policy": entry.policy,
         "project": entry.project,
         "workspace": entry.workspace,
         "key": entry.key.as_str(),
-        "waited_ms": millis(now().saturating_sub(entry.made)),
-        "left_ms": millis(entry.expires.saturating_sub(now())),
+        "waited_ms": millis(entry.waited()),
+        "left_ms": millis(entry.left()),
     })
 }
 

@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
-use crate::error::{Error, Failure, Fault};
+use crate::cli::Error;
+use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::text::harmless_json;
 
@@ -172,7 +173,7 @@ struct JsonFailure<'a> {
     call: Option<&'a str>,
     status: crate::exit::Status,
     exit: crate::exit::ExitCode,
-    error: crate::error::ErrorRecord,
+    error: crate::cli::ErrorRecord,
 }
 
 impl From<serde_json::Error> for OutputError {

@@ -10,11 +10,11 @@ use super::usage::UsageError;
 use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::call::undo::{self, Doing, UndoError, Undone};
+use crate::cli::Error;
 use crate::config;
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Places;
-use crate::undo::{self, Doing, Undone};
+use crate::policy_files::Places;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
 }
 
 fn list(ledger: &Ledger, bounds: config::Undo, printer: &mut Printer) -> Result<Ending, Error> {
-    let calls = undo::list(ledger, bounds)?;
+    let calls = crate::undo::list(ledger.store(), bounds).map_err(UndoError::from)?;
     match printer.format() {
         Format::Json => printer.json(&json!({ "calls": calls }))?,
         Format::Text => {

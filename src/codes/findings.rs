@@ -63,6 +63,7 @@ findings! {
     "no_ceiling" "A ceiling is set for something that is no figure."
     "not_for_deny" "A key makes no sense in a rule that denies."
     "not_managed" "Only a managed policy can be a ceiling."
+    "not_supported" "A key is defined for tools, and this version does not support it yet."
     "over_ceiling" "A figure is beyond what anybody may set."
     "policy_folder_invalid" "A folder of policies is none, or is reached through a link."
     "policy_link_outside" "A policy is a link that leads out of its folder."

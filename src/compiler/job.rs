@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use runner_policy::finding::{At, Finding};
+use runner_finding::{At, Finding};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::{Follow, Seen};

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use rolldown_error::{BuildDiagnostic, DiagnosticOptions, EventKind};
-use runner_policy::finding::{At, did_you_mean};
+use runner_finding::{At, did_you_mean};
 
 use runner_compiler::job::{CODES, Job, Told};
 use runner_compiler::limits::{EXCERPT, FINDINGS};

@@ -4,11 +4,11 @@
 //! it said before and the switch, nothing is written.
 
 use runner_policy::finding::{At, Finding, Report};
-use runner_policy::yaml::{self, Entry, Node, Value};
+use runner_policy::yaml::{self, Entry, Node, Style, Value};
 
 use super::layer::Layer;
 use super::read::{OfTool, Read, read};
-use crate::tool::ToolName;
+use crate::ids::ToolName;
 
 /// Why a text was not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn insert_in_flow(text: &str, node: &Node, entry: &str) -> Option<String> {
 }
 
 fn replace(text: &str, node: &Node, word: &str) -> Option<String> {
-    let Value::Scalar { text: old, plain: true } = &node.value else { return None };
+    let Value::Scalar { text: old, style: Style::Plain } = &node.value else { return None };
     let (head, tail) = text.split_at_checked(offset(text, node.at)?)?;
     Some(format!("{head}{word}{}", tail.strip_prefix(old.as_str())?))
 }

@@ -10,7 +10,7 @@ use super::figure::{self, Figure, NONE};
 use super::flag::{self, Flag};
 use super::layer::{Layer, Source};
 use super::server::{ServerName, ServerSettings};
-use crate::tool::ToolName;
+use crate::ids::ToolName;
 
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

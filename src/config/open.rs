@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 use super::layer::{FILE, Layer, folder};
-use crate::policies::{FileProblem, Places, Writers, open_folder, read_handle};
+use crate::policy_files::{FileProblem, Places, Writers, open_folder, read_handle};
 
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::key::{
 };
 use super::layer::Layer;
 use super::server::{self, MCP, OfServer, ServerName};
-use crate::tool::ToolName;
+use crate::ids::ToolName;
 
 /// Longest name of a folder.
 const MAX_FOLDER: usize = 1024;

@@ -15,7 +15,7 @@ use runner_policy::yaml::{Entry, Node};
 
 use super::effective::Sourced;
 use super::layer::Layer;
-use crate::policies::Choice;
+use crate::policy_files::Choice;
 
 /// The section of servers.
 pub(super) const MCP: &str = "mcp";

@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::layer::{Layer, Source};
 use super::open::{Text, open, open_given};
 use super::read::{Read, read};
-use crate::policies::Places;
+use crate::policy_files::Places;
 
 /// Loads what holds for a workspace.
 ///

@@ -9,7 +9,7 @@ use runner_policy::finding::Finding;
 
 use super::*;
 use crate::error::Failure as _;
-use crate::policies::Places;
+use crate::policy_files::Places;
 
 struct Fixture {
     dir: tempfile::TempDir,

@@ -23,6 +23,7 @@ files![
     "intrinsics.mjs",
     "life.mjs",
     "main.mjs",
+    "members.mjs",
     "metadata.mjs",
     "platform.mjs",
     "rehearse.mjs",

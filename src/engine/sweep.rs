@@ -1,8 +1,10 @@
 //! Removes what earlier runs left behind: the backstop behind the guest's own end and the watchdog.
 
 use super::error::EngineError;
-use super::label::{CallId, Labels, Owner, is_left_over, now};
+use super::label::{Labels, is_left_over};
 use super::traits::Engine;
+use crate::ids::{CallId, Owner};
+use crate::sys::now;
 
 /// Removes every sandbox of this user that is past its deadline or whose process is dead; how many.
 ///

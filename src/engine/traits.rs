@@ -17,9 +17,10 @@ use tokio::io::AsyncWrite;
 
 use super::docker::Line;
 use super::error::EngineError;
-use super::label::{CallId, Labels};
-use crate::sandbox::plan::{Image, SandboxPlan};
-use crate::sandbox::planner::ImageFacts;
+use super::label::Labels;
+use crate::engine::plan::ImageFacts;
+use crate::engine::plan::{Image, SandboxPlan};
+use crate::ids::CallId;
 
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

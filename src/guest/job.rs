@@ -1,14 +1,15 @@
 //! What was started: one program, or a line whose pipelines run one after the other.
 //!
 //! Duty: start processes, follow their ends, and say when the work is done. It never waits: the loop
-//! tells it what ended. A single program is a line of one command whose failures go to the host.
+//! tells it what ended. A single program is a line of one command whose failures go to the host. A line inside a
+//! command (`timeout 5 sh -c LINE`) is a job of its own, in a process that is not the guest (see [`crate::within`]).
 
 use crate::program::{Failure, Said};
-use crate::stage::{self, Launched, Orders, Telling, Voice, What};
+use crate::stage::{self, Bounds, Env, Launched, Orders, Telling, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
-    Builtin, Bytes, Command, Ending, Joiner, LimitHit, Pipeline, Programs, Ran, Simple, Start,
-    WireError, Word, Work,
+    AndOr, Builtin, Bytes, Command, Ending, Joiner, LimitHit, Line, Pipeline, Programs, Ran,
+    Simple, Start, WireError, Word, Work,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,19 +19,37 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// Status of a command that could not be started.
 const CANNOT_START: i32 = 126;
 
-/// Pipelines, and on what end of the one before each depends.
-type Steps = VecDeque<(Option<Joiner>, Pipeline)>;
+/// One pipeline of a line.
+struct Step {
+    /// On what end of the one before it depends.
+    joiner: Option<Joiner>,
+    pipeline: Pipeline,
+    /// Whether it is the last of its list.
+    last: bool,
+}
+
+/// Options of the line.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    errexit: bool,
+    pipefail: bool,
+}
 
 /// The work in progress.
 pub struct Job {
-    start: Start,
+    env: Env,
+    /// Limits of each command, and its group; a line inside a command has those of the command.
+    bounds: Option<Bounds>,
+    options: Options,
     voice: Voice,
-    steps: Steps,
+    steps: VecDeque<Step>,
     streams: Option<[OwnedFd; 3]>,
     /// What becomes descriptor 3 of the first command.
     port: Option<OwnedFd>,
     running: Vec<Process>,
     negated: bool,
+    /// Whether the pipeline that runs ends the line if it fails.
+    ends: bool,
     enter: Option<Option<Word>>,
     last: Ending,
     hits: Vec<LimitHit>,
@@ -52,22 +71,14 @@ impl Job {
         streams: [OwnedFd; 3],
         port: Option<OwnedFd>,
     ) -> Result<Self, WireError> {
-        let (steps, voice) = steps(&mut start.work)?;
-        let mut job = Self {
-            voice,
-            steps,
-            streams: Some(streams),
-            port,
-            running: Vec::new(),
-            negated: false,
-            enter: None,
-            last: Ending::Exited { status: 0 },
-            hits: Vec::new(),
-            cpu_us: 0,
-            programs: Programs::default(),
-            start,
+        let (line, voice) = match std::mem::replace(&mut start.work, Work::Waiting) {
+            Work::Argv { argv, program } => (one_program(argv, program), Voice::Guest),
+            Work::Line(line) => (line, Voice::Command),
+            Work::Waiting => return Err(WireError::NothingWaits),
         };
-        match std::env::set_current_dir(job.start.cwd.as_os()) {
+        let bounds = Bounds { umask: start.umask, limits: start.limits };
+        let mut job = Self::new(line, voice, start.env, Some(bounds), streams, port);
+        match std::env::set_current_dir(start.cwd.as_os()) {
             Ok(()) => job.advance(),
             Err(error) => {
                 job.steps.clear();
@@ -77,6 +88,40 @@ impl Job {
             }
         }
         Ok(job)
+    }
+
+    /// Begins a line inside a command: in the folder, the group and the limits of this process.
+    pub fn within(line: Line, env: Env, streams: [OwnedFd; 3]) -> Self {
+        let mut job = Self::new(line, Voice::Command, env, None, streams, None);
+        job.advance();
+        job
+    }
+
+    fn new(
+        line: Line,
+        voice: Voice,
+        env: Env,
+        bounds: Option<Bounds>,
+        streams: [OwnedFd; 3],
+        port: Option<OwnedFd>,
+    ) -> Self {
+        Self {
+            env,
+            bounds,
+            options: Options { errexit: line.errexit, pipefail: line.pipefail },
+            voice,
+            steps: steps(line),
+            streams: Some(streams),
+            port,
+            running: Vec::new(),
+            negated: false,
+            ends: false,
+            enter: None,
+            last: Ending::Exited { status: 0 },
+            hits: Vec::new(),
+            cpu_us: 0,
+            programs: Programs::default(),
+        }
     }
 
     /// How it ended, once nothing is left to do.
@@ -136,7 +181,7 @@ impl Job {
         let hit = match reaped.signal {
             Some(libc::SIGXCPU) => Some(LimitHit::CpuTime),
             Some(libc::SIGXFSZ) => Some(LimitHit::FileSize),
-            Some(libc::SIGKILL) if reaped.cpu_us >= self.start.limits.cpu_ms * 1000 => {
+            Some(libc::SIGKILL) if self.bounds.is_some_and(|it| it.all_used(reaped.cpu_us)) => {
                 Some(LimitHit::CpuTime)
             }
             _ => None,
@@ -148,7 +193,7 @@ impl Job {
         self.settle();
     }
 
-    /// When all of a pipeline has ended, its last command's status counts.
+    /// When all of a pipeline has ended, its last command's status counts, or that of the last one that failed.
     fn settle(&mut self) {
         if self.running.is_empty() || self.running.iter().any(|process| process.ended.is_none()) {
             return;
@@ -156,32 +201,38 @@ impl Job {
         for ran in self.running.iter().filter_map(Process::ran) {
             self.programs.add(ran);
         }
-        if let Some(ending) = self.running.pop().and_then(|process| process.ended) {
+        let endings: Vec<Ending> =
+            self.running.drain(..).filter_map(|process| process.ended).collect();
+        let failed = endings.iter().rfind(|ending| !succeeded(ending));
+        let counts = if self.options.pipefail { failed } else { None };
+        if let Some(ending) = counts.or(endings.last()).cloned() {
             self.finish(ending);
         }
-        self.running.clear();
         self.advance();
     }
 
     fn finish(&mut self, ending: Ending) {
-        let succeeded = ending == Ending::Exited { status: 0 };
+        let succeeded = succeeded(&ending);
         // A `cd` that a stage tried for its redirections counts for the rest of the line.
         if let Some(word) = self.enter.take()
             && succeeded
         {
-            let _ = stage::enter(word.as_ref(), &self.start.env);
+            let _ = stage::enter(word.as_ref(), &self.env);
         }
         self.last =
             if self.negated { Ending::Exited { status: i32::from(succeeded) } } else { ending };
+        if self.ends && !succeeded {
+            self.stop();
+        }
     }
 
     /// Takes steps until one runs or none is left.
     fn advance(&mut self) {
         while self.running.is_empty() {
-            let Some((joiner, pipeline)) = self.steps.pop_front() else {
+            let Some(Step { joiner, pipeline, last }) = self.steps.pop_front() else {
                 break;
             };
-            let succeeded = self.last == Ending::Exited { status: 0 };
+            let succeeded = succeeded(&self.last);
             let due = match joiner {
                 None => true,
                 Some(Joiner::And) => succeeded,
@@ -189,6 +240,7 @@ impl Job {
             };
             if due {
                 self.negated = pipeline.negated;
+                self.ends = self.options.errexit && last && !pipeline.negated;
                 self.step(pipeline.commands);
             }
         }
@@ -205,22 +257,25 @@ impl Job {
             let plain = simple.redirects.is_empty();
             match (builtin, plain) {
                 (Builtin::Export(assignments), _) => {
-                    stage::assign(&mut self.start.env, assignments);
+                    stage::assign(&mut self.env, assignments);
+                }
+                (Builtin::Assign(assignments), _) => {
+                    stage::assign_known(&mut self.env, assignments);
                 }
                 (Builtin::Cd(word), true) => {
-                    if stage::enter(word.as_ref(), &self.start.env).is_ok() {
+                    if stage::enter(word.as_ref(), &self.env).is_ok() {
                         return self.finish(Ending::Exited { status: 0 });
                     }
                     // A stage fails in the same way and says so on standard error.
                 }
                 (Builtin::Cd(word), false) => self.enter = Some(word.clone()),
                 (Builtin::True | Builtin::False | Builtin::Test(_), true) => {
-                    let status = stage::run_builtin(builtin, &self.start.env);
+                    let status = stage::run_builtin(builtin, &self.env);
                     return self.finish(Ending::Exited { status: i32::from(status) });
                 }
                 (Builtin::True | Builtin::False | Builtin::Test(_), false) => {}
             }
-            if plain && matches!(builtin, Builtin::Export(_)) {
+            if plain && matches!(builtin, Builtin::Export(_) | Builtin::Assign(_)) {
                 return self.finish(Ending::Exited { status: 0 });
             }
         }
@@ -254,17 +309,17 @@ impl Job {
                 // The last command's input is ours; nothing reads from this copy.
                 (stdout.try_clone()?, stdin.try_clone()?)
             };
-            let mut env = self.start.env.clone();
+            let mut env = self.env.clone();
             stage::assign(&mut env, &simple.assignments);
             let orders = Orders {
                 what: match simple.command {
                     Command::Run { words, program } => What::Run { words, program },
                     Command::Builtin(builtin) => What::Builtin(builtin),
+                    Command::Line { words, line } => What::Line { words, line },
                 },
                 env,
                 redirects: simple.redirects,
-                umask: self.start.umask,
-                limits: self.start.limits,
+                bounds: self.bounds,
                 voice: self.voice,
             };
             let streams = [input, output, stderr.try_clone()?];
@@ -350,32 +405,31 @@ fn not_started(Failure { program, errno }: Failure) -> Ending {
     }
 }
 
-/// The steps of the work, and who hears of a command that cannot be started.
-fn steps(work: &mut Work) -> Result<(Steps, Voice), WireError> {
-    Ok(match work {
-        Work::Argv { argv, program } => {
-            let words = std::mem::take(argv).into_iter().map(Word::Text).collect();
-            let simple = Simple {
-                assignments: vec![],
-                command: Command::Run { words, program: program.take() },
-                redirects: vec![],
-            };
-            let pipeline = Pipeline { negated: false, commands: vec![simple] };
-            (VecDeque::from([(None, pipeline)]), Voice::Guest)
+/// One program as a line.
+fn one_program(argv: Vec<Bytes>, program: Option<Bytes>) -> Line {
+    let words = argv.into_iter().map(Word::Text).collect();
+    let command = Command::Run { words, program };
+    let simple = Simple { assignments: vec![], command, redirects: vec![] };
+    let first = Pipeline { negated: false, commands: vec![simple] };
+    Line { lists: vec![AndOr { first, rest: vec![] }], ..Line::default() }
+}
+
+/// The pipelines of a line, in order.
+fn steps(line: Line) -> VecDeque<Step> {
+    let mut steps = VecDeque::new();
+    for list in line.lists {
+        let rest = list.rest.into_iter().map(|(joiner, pipeline)| (Some(joiner), pipeline));
+        let pipelines = std::iter::once((None, list.first)).chain(rest);
+        steps.extend(pipelines.map(|(joiner, pipeline)| Step { joiner, pipeline, last: false }));
+        if let Some(step) = steps.back_mut() {
+            step.last = true;
         }
-        Work::Line(line) => {
-            let steps = std::mem::take(&mut line.lists)
-                .into_iter()
-                .flat_map(|list| {
-                    let rest =
-                        list.rest.into_iter().map(|(joiner, pipeline)| (Some(joiner), pipeline));
-                    std::iter::once((None, list.first)).chain(rest)
-                })
-                .collect();
-            (steps, Voice::Command)
-        }
-        Work::Waiting => return Err(WireError::NothingWaits),
-    })
+    }
+    steps
+}
+
+fn succeeded(ending: &Ending) -> bool {
+    *ending == Ending::Exited { status: 0 }
 }
 
 fn number(error: &io::Error) -> i32 {

@@ -9,7 +9,8 @@
 //! its process started, the order to start it (a `Start` as JSON).
 //!
 //! The same executable has a second life as a *stage*: between fork and exec of a command it is a
-//! fresh process without the key that applies limits and redirections (see [`stage`]).
+//! fresh process without the key that applies limits and redirections (see [`stage`]), and a third in place of a shell
+//! that a program starts, with a line that the host has judged (see [`within`]).
 
 mod call;
 mod cgroup;
@@ -27,6 +28,7 @@ mod test;
 mod underway;
 mod wait;
 mod watch;
+mod within;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -39,6 +41,9 @@ fn main() -> ExitCode {
     let first = args.next();
     if first.as_deref().is_some_and(|arg| arg == stage::ARGUMENT) {
         return stage::main(args);
+    }
+    if first.as_deref().is_some_and(|arg| arg == within::ARGUMENT) {
+        return within::main(args);
     }
     // As anything but the first process of its own namespace it would kill what is not its own.
     if std::process::id() != 1 {

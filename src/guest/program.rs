@@ -19,6 +19,9 @@ use std::path::Path;
 /// single program runs.
 const TRIES_MAX: usize = 4096;
 
+/// Where programs are looked for if there is no PATH at all, as execvp and shells do: `env -i sh -c LINE`.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
 /// What a process tells before it is a program.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -125,7 +128,7 @@ pub fn candidates(bound: Option<Bytes>, name: &Bytes, env: &[(Bytes, Bytes)]) ->
 
 fn search(name: &[u8], env: &[(Bytes, Bytes)]) -> Vec<Vec<u8>> {
     let path = env.iter().rev().find(|(key, _)| key.0 == b"PATH");
-    let path = path.map_or(&b""[..], |(_, value)| &value.0);
+    let path = path.map_or(DEFAULT_PATH, |(_, value)| &value.0);
     path.split(|byte| *byte == b':')
         // An empty entry means the current folder to a shell; here it means nothing.
         .filter(|folder| folder.starts_with(b"/"))

@@ -6,8 +6,8 @@
 
 use crate::program::{self, Failure, Teller, bounded};
 use crate::sys::{self, Resource};
-use crate::{glob, oom, test};
-use runner_wire::{Assignment, Builtin, Bytes, Redirect, RedirectTo, StartLimits, Word};
+use crate::{glob, oom, test, within};
+use runner_wire::{Assignment, Builtin, Bytes, Line, Redirect, RedirectTo, StartLimits, Word};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
@@ -30,19 +30,36 @@ const NOT_FOUND: u8 = 127;
 /// Status of a program that cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 
+/// The whole environment of a command.
+pub type Env = Vec<(Bytes, Bytes)>;
+
+/// What holds for each command of a call.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Bits that new files never get.
+    pub umask: u32,
+    /// What the kernel holds for each process.
+    pub limits: StartLimits,
+}
+
+impl Bounds {
+    /// Whether a process has used all the processor time that one may.
+    pub fn all_used(&self, cpu_us: u64) -> bool {
+        cpu_us >= self.limits.cpu_ms * 1000
+    }
+}
+
 /// What a stage does, sent through a file in memory.
 #[derive(Serialize, Deserialize)]
 pub struct Orders {
     /// What to become.
     pub what: What,
     /// The whole environment.
-    pub env: Vec<(Bytes, Bytes)>,
+    pub env: Env,
     /// Redirections, in order.
     pub redirects: Vec<Redirect>,
-    /// Bits that new files never get.
-    pub umask: u32,
-    /// What the kernel holds for each process.
-    pub limits: StartLimits,
+    /// What the command may not exceed. A command of a line inside a command has inherited it, and the group as well.
+    pub bounds: Option<Bounds>,
     /// Who hears of a failure.
     pub voice: Voice,
 }
@@ -55,7 +72,7 @@ impl Orders {
                 Some(Word::Text(name)) => bounded(name),
                 Some(_) | None => Bytes::default(),
             },
-            What::Builtin(_) => Bytes::default(),
+            What::Builtin(_) | What::Line { .. } => Bytes::default(),
         }
     }
 }
@@ -72,6 +89,13 @@ pub enum What {
     },
     /// Nothing: it does it itself.
     Builtin(Builtin),
+    /// What executes the line: itself, or a program of these words that starts it.
+    Line {
+        /// The words.
+        words: Vec<Word>,
+        /// The line.
+        line: Line,
+    },
 }
 
 /// Who hears that a command could not be started.
@@ -112,13 +136,10 @@ pub fn launch_alone(orders: Orders, streams: [OwnedFd; 3]) -> io::Result<Launche
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     };
     let argv = glob::expand_all(&words);
-    let (env, limits, umask) = (orders.env, orders.limits, orders.umask);
+    let (env, bounds) = (orders.env, orders.bounds);
     let (report, writer) = io::pipe()?;
     let mut teller = Teller::new(File::from(OwnedFd::from(writer)));
-    let become_it = || {
-        sys::set_umask(umask);
-        execute(program.clone(), argv.clone(), &env, &limits, &mut teller)
-    };
+    let become_it = || execute(program.clone(), argv.clone(), &env, bounds, &mut teller);
     let pid = oom::start(|| sys::start(&streams, become_it))?;
     Ok(Launched { pid, report: reading(report)?, telling: Telling::Over })
 }
@@ -147,8 +168,10 @@ pub fn launch(
         .env_clear()
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr))
-        .process_group(0);
+        .stderr(Stdio::from(stderr));
+    if orders.bounds.is_some() {
+        command.process_group(0);
+    }
     let child = oom::start(|| command.spawn())?;
     Ok(Launched { pid: child.id(), report: reading(report)?, telling: Telling::Still })
 }
@@ -186,7 +209,9 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
-    sys::set_umask(orders.umask);
+    if let Some(bounds) = orders.bounds {
+        sys::set_umask(bounds.umask);
+    }
     for redirect in &orders.redirects {
         if let Err((what, error)) = apply(redirect) {
             return complain(&what, &error, 1);
@@ -194,13 +219,28 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
     }
     match orders.what {
         What::Builtin(builtin) => ExitCode::from(run_builtin(&builtin, &orders.env)),
-        What::Run { words, program } => {
-            let argv = glob::expand_all(&words);
+        What::Line { words, line } if words.is_empty() => {
+            // Nothing more is told: what it starts is a command's own.
+            drop(teller);
+            match orders.bounds.map_or(Ok(()), |bounds| apply_limits(&bounds.limits)) {
+                Ok(()) => within::run(line, orders.env),
+                Err(error) => complain(b"sh", &error, NOT_EXECUTABLE),
+            }
+        }
+        what @ (What::Run { .. } | What::Line { .. }) => {
+            let (argv, program) = match what {
+                What::Run { words, program } => (glob::expand_all(&words), program),
+                What::Line { words, line } => match within::words(&line) {
+                    Ok(started) => ([glob::expand_all(&words), started].concat(), None),
+                    Err(error) => return complain(b"sh", &error, NOT_EXECUTABLE),
+                },
+                What::Builtin(_) => return ExitCode::from(NOT_EXECUTABLE),
+            };
             let name = argv.first().cloned().unwrap_or_default();
             // What this process tells is its own: a command of the same line may run already, and must not write it.
             // Not before the redirections, which may name `/dev/stdout`. The program that it becomes is as any other.
             let _ = sys::set_undumpable();
-            let error = execute(program, argv, &orders.env, &orders.limits, &mut teller);
+            let error = execute(program, argv, &orders.env, orders.bounds, &mut teller);
             let status = if is_missing(&error) { NOT_FOUND } else { NOT_EXECUTABLE };
             match orders.voice {
                 Voice::Command => complain(&name.0, &error, status),
@@ -294,7 +334,7 @@ fn execute(
     program: Option<Bytes>,
     argv: Vec<Bytes>,
     env: &[(Bytes, Bytes)],
-    limits: &StartLimits,
+    bounds: Option<Bounds>,
     teller: &mut Teller,
 ) -> io::Error {
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
@@ -310,10 +350,17 @@ fn execute(
     let (Some(argv), Some(env)) = (argv, env) else {
         return invalid();
     };
-    if let Err(error) = apply_limits(limits) {
-        return error;
+    match bounds {
+        Some(bounds) => {
+            sys::set_umask(bounds.umask);
+            if let Err(error) = apply_limits(&bounds.limits) {
+                return error;
+            }
+            sys::reset_signals(sys::Ignored::All);
+        }
+        // `nohup sh -c LINE` holds for the commands of the line.
+        None => sys::reset_signals(sys::Ignored::Ours),
     }
-    sys::reset_signals();
     let mut found = io::Error::from_raw_os_error(libc::ENOENT);
     for candidate in candidates {
         let Some(candidate) = text(candidate) else {
@@ -345,7 +392,7 @@ fn apply_limits(limits: &StartLimits) -> io::Result<()> {
 /// Does what has no process of its own, for its status and its messages.
 pub fn run_builtin(builtin: &Builtin, env: &[(Bytes, Bytes)]) -> u8 {
     match builtin {
-        Builtin::True | Builtin::Export(_) => 0,
+        Builtin::True | Builtin::Export(_) | Builtin::Assign(_) => 0,
         Builtin::False => 1,
         Builtin::Test(words) => test::status(&glob::expand_all(words)),
         Builtin::Cd(word) => match enter(word.as_ref(), env) {
@@ -372,8 +419,17 @@ pub fn enter(word: Option<&Word>, env: &[(Bytes, Bytes)]) -> Result<(), (Vec<u8>
     std::env::set_current_dir(folder.as_os()).map_err(|error| (folder.0, error))
 }
 
+/// Sets variables that are there already.
+pub fn assign_known(env: &mut Env, assignments: &[Assignment]) {
+    for assignment in assignments {
+        if env.iter().any(|(known, _)| *known == assignment.name) {
+            assign(env, std::slice::from_ref(assignment));
+        }
+    }
+}
+
 /// Sets variables; a later value replaces an earlier one.
-pub fn assign(env: &mut Vec<(Bytes, Bytes)>, assignments: &[Assignment]) {
+pub fn assign(env: &mut Env, assignments: &[Assignment]) {
     for Assignment { name, value } in assignments {
         env.retain(|(known, _)| known != name);
         env.push((name.clone(), value.clone()));

@@ -160,11 +160,26 @@ pub struct Reaped {
 
 /// The next child that has ended, if there is one.
 pub fn reap() -> Option<Reaped> {
+    reap_with(libc::WNOHANG)
+}
+
+/// The next child that ends; none if there is no child.
+pub fn wait() -> Option<Reaped> {
+    loop {
+        let reaped = reap_with(0);
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if reaped.is_some() || !interrupted() {
+            return reaped;
+        }
+    }
+}
+
+fn reap_with(options: c_int) -> Option<Reaped> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid, and wait4 fills it; both pointers live through the call.
     let (pid, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
+        (libc::wait4(-1, &raw mut status, options, &raw mut usage), usage)
     };
     let pid = u32::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let micros = |time: libc::timeval| {
@@ -276,15 +291,28 @@ pub fn ignored_signals() -> u64 {
     })
 }
 
-/// Gives every signal its default action and unblocks all: a new program starts clean. A signal that is handled loses
+/// Which ignored signals get their default action back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// All of them.
+    All,
+    /// Those that Rust and the C library ignore on their own. The others were ignored by who started this process.
+    Ours,
+}
+
+/// Gives signals their default action and unblocks all: a new program starts clean. A signal that is handled loses
 /// its handler with the program that has it.
-pub fn reset_signals() {
+pub fn reset_signals(which: Ignored) {
     // All zero is the default action without flags and mask.
     let default = [0_u64; 4];
     let ignored = ignored_signals();
+    let resets = |signal: &u32| {
+        ignored & 1 << (signal - 1) != 0
+            && (which == Ignored::All || *signal == libc::SIGPIPE as u32 || *signal >= 32)
+    };
     // SAFETY: as above; numbers that cannot be changed only fail. The set is initialised before use.
     unsafe {
-        for signal in (1..=64).filter(|signal| ignored & 1 << (signal - 1) != 0) {
+        for signal in (1..=64).filter(resets) {
             let none = std::ptr::null_mut::<u64>();
             libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, 8_usize);
         }

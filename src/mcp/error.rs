@@ -7,7 +7,7 @@ use super::lines::{MAX_BYTES, MAX_LINE, MAX_MESSAGES};
 use super::offer::{MAX_PAGES, MAX_TOOLS};
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
-use crate::tool::json::JsonError;
+use crate::json::JsonError;
 
 /// The talk with a server broke.
 #[derive(Debug)]

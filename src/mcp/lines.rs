@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::error::McpError;
-use crate::tool::json;
+use crate::json;
 
 /// Longest line: the largest JSON text that is read anywhere.
 pub const MAX_LINE: usize = json::MAX_BYTES;

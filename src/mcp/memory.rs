@@ -11,7 +11,7 @@ use super::client::Peer;
 use super::identity::Identity;
 use super::offer::Offered;
 use crate::config::{Config, Flag, Layer, Server, ServerName, Source};
-use crate::policies::{Choice, Places, Trust, load};
+use crate::policy_files::{Choice, Places, Trust, load};
 use crate::store::{Offers, Store, StoreError};
 
 /// What a server said when it was asked.

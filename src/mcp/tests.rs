@@ -185,7 +185,7 @@ fn a_server_is_remembered_by_what_it_is_made_from() {
     std::fs::create_dir_all(at("config/runner")).unwrap();
     let file = at("server.js");
     std::fs::write(&file, "one").unwrap();
-    let places = crate::policies::Places {
+    let places = crate::policy_files::Places {
         managed: at("etc"),
         user: Some(at("config")),
         workspace: Some(dir.path().to_owned()),

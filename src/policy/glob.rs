@@ -44,8 +44,22 @@ impl Glob {
 
     /// Whether it covers a path, given by its components.
     pub(crate) fn matches(&self, path: &[&str]) -> bool {
-        self.alternatives.iter().any(|pattern| covers(pattern, path))
+        self.alternatives.iter().any(|pattern| covers(pattern, path, Extent::Whole))
     }
+
+    /// Whether it covers a path or a folder above it.
+    pub(crate) fn matches_or_above(&self, path: &[&str]) -> bool {
+        self.alternatives.iter().any(|pattern| covers(pattern, path, Extent::Beginning))
+    }
+}
+
+/// How much of a path a pattern has to cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    Whole,
+    /// Its first component, or more of them.
+    Beginning,
 }
 
 impl Component {
@@ -75,15 +89,19 @@ impl Component {
     }
 }
 
-fn covers(pattern: &[Component], path: &[&str]) -> bool {
-    // Most patterns are `**/name`: only the end of the path matters.
+fn covers(pattern: &[Component], path: &[&str], extent: Extent) -> bool {
+    // Most patterns are `**/name`: only the names next to each other matter.
     if let [Component::Deep, rest @ ..] = pattern
         && !rest.is_empty()
         && !rest.contains(&Component::Deep)
     {
-        return path.len().checked_sub(rest.len()).is_some_and(|from| {
-            rest.iter().zip(&path[from..]).all(|(part, name)| part.fits(name))
-        });
+        let fits = |names: &[&str]| rest.iter().zip(names).all(|(part, name)| part.fits(name));
+        return match extent {
+            Extent::Whole => {
+                path.len().checked_sub(rest.len()).is_some_and(|from| fits(&path[from..]))
+            }
+            Extent::Beginning => path.windows(rest.len()).any(fits),
+        };
     }
     let (mut p, mut n) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -100,6 +118,7 @@ fn covers(pattern: &[Component], path: &[&str]) -> bool {
                 n += 1;
                 continue;
             }
+            None if extent == Extent::Beginning => return true,
             Some(_) | None => {}
         }
         let Some((deep, taken)) = back else { return false };
@@ -111,7 +130,7 @@ fn covers(pattern: &[Component], path: &[&str]) -> bool {
 }
 
 /// Writes the alternatives of braces out. They may nest.
-fn expand(text: &str) -> Option<Vec<String>> {
+pub(crate) fn expand(text: &str) -> Option<Vec<String>> {
     let Some((before, choices, after)) = first_braces(text)? else {
         return Some(vec![text.to_owned()]);
     };
@@ -306,6 +325,14 @@ mod tests {
             let own = Glob::new(&pattern).unwrap();
             let components: Vec<&str> = path.split('/').collect();
             prop_assert_eq!(own.matches(&components), reference.compile_matcher().is_match(&path), "{} {}", pattern, path);
+        }
+
+        #[test]
+        fn a_path_is_covered_from_above_if_one_of_its_beginnings_is_covered(pattern in pattern(), path in path()) {
+            let glob = Glob::new(&pattern).unwrap();
+            let components: Vec<&str> = path.split('/').collect();
+            let beginnings = (1..=components.len()).any(|end| glob.matches(&components[..end]));
+            prop_assert_eq!(glob.matches_or_above(&components), beginnings, "{} {}", pattern, path);
         }
     }
 

@@ -7,22 +7,25 @@
 //! policy text --load--> Policy --effective--> Effective ---------+
 //!               yaml,   (model)   extends, within                |
 //!               finding                                          v
-//! argv, line --reading--> levels with effects ---------------> decide --> Decision
-//!               catalog (grammar), shell, word                   |          code, rule, grant
+//! argv, line --reading--> levels with effects, plan ---------> decide --> Decision
+//!               catalog (grammar), shell, word                   |          code, rule, grant, plan
 //!                                          paths, net, pattern --+
 //! ```
 //!
 //! | part | duty |
 //! | --- | --- |
-//! | [`load`], [`yaml`], [`finding`] | strict reading of policy files; every error with its place |
+//! | [`load`], [`yaml`], [`written`], [`finding`] | strict reading of policy files; every error with its place |
 //! | [`packed`] | shipped policies, read at build time |
 //! | [`effective`] | composition: `extends` is union, `within` is intersection |
 //! | [`grammar`], [`catalog`] | how programs read their arguments |
 //! | [`shell`], [`word`], [`reading`] | from a line or argv to what it does, level by level |
-//! | [`decide`], [`pattern`], [`paths`], `spelled`, [`net`], [`variables`] | the answer |
+//! | [`plan`] | what the guest executes: exactly what was read |
+//! | [`decide`], [`pattern`], [`paths`], `procfs`, `spelled`, [`net`], [`variables`] | the answer |
+//! | [`acts`] | what a question about a command is about |
 //! | [`check`] | a policy's own examples and tests |
 //! | [`limits`] | the table of limits |
 
+pub mod acts;
 pub mod catalog;
 pub mod check;
 pub mod decide;
@@ -39,11 +42,14 @@ pub mod net;
 pub mod packed;
 pub mod paths;
 pub mod pattern;
+pub mod plan;
+mod procfs;
 pub mod reading;
 pub mod shell;
 mod spelled;
 pub mod variables;
 pub mod word;
+pub mod written;
 pub mod yaml;
 
 pub use decide::{Code, Decision, Explanation, Grant, Query, What, decide, dial, explain, may};

@@ -138,8 +138,6 @@ pub struct Rule {
     pub subject: Subject,
     /// The most that a command may do under it.
     pub effects: Classes,
-    /// Where it runs.
-    pub place: RunPlace,
     /// Conditions on arguments.
     pub args: Vec<Condition>,
     /// Figures that differ from the policy's.
@@ -163,27 +161,6 @@ pub enum Subject {
     Catalog,
     /// What one of these matches.
     Patterns(Vec<Pattern>),
-}
-
-/// Where a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunPlace {
-    /// In a sandbox.
-    Sandbox,
-    /// On the host, by itself.
-    Host,
-}
-
-impl RunPlace {
-    /// Where it runs if both have a say: on the host only if both agree.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Host, Self::Host) => Self::Host,
-            (Self::Sandbox, _) | (_, Self::Sandbox) => Self::Sandbox,
-        }
-    }
 }
 
 /// `args: { ref: [main, "!dev"] }`

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use globset::GlobBuilder;
 
 use crate::finding::At;
-use crate::glob::Glob;
+use crate::glob::{Glob, expand};
 
 /// Never writable, whatever a policy says: our own files, git's configuration, hooks and unfinished rebases (of worktrees
 /// and submodules too), and files that shells and editors run when they start.
@@ -60,7 +60,7 @@ pub const PROTECTED: &[&str] = &[
     "**/.idea/**",
 ];
 
-/// Never readable, whatever a policy says: key material.
+/// Never readable, whatever a policy says: key material. A folder of such a name hides all that is in it.
 pub const KEY_MATERIAL: &[&str] = &[
     "**/.ssh",
     "**/.ssh/**",
@@ -107,20 +107,29 @@ const VOID: &[&str] = &[
 ];
 
 /// An absolute path without `.`, `..`, doubled or trailing slashes.
+///
+/// `..` after an entry of `/proc` can lead anywhere: `/proc/net` and `/proc/self/cwd` are links. Such a path is
+/// given as one below `/proc/self/root`, which is never taken for a fact about the sandbox.
 #[must_use]
 pub fn join(cwd: &str, path: &str) -> String {
     let start = if path.starts_with('/') { "" } else { cwd };
     let mut parts: Vec<&str> = Vec::new();
+    let mut up_in_proc = false;
     for part in start.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
             ".." => {
+                up_in_proc |= parts.len() > 1 && parts[0] == "proc";
                 parts.pop();
             }
             part => parts.push(part),
         }
     }
-    format!("/{}", parts.join("/"))
+    let joined = parts.join("/");
+    match parts.first() {
+        Some(&"proc") if up_in_proc => format!("/proc/self/root/{joined}"),
+        _ => format!("/{joined}"),
+    }
 }
 
 /// The part below the workspace; `.` for the workspace itself, `None` outside.
@@ -151,23 +160,20 @@ pub fn is_void(path: &str) -> bool {
 #[must_use]
 pub fn is_protected(path: &str) -> bool {
     static SET: OnceLock<Vec<Glob>> = OnceLock::new();
-    is_among(SET.get_or_init(|| fixed(PROTECTED)), path.trim_start_matches('/'))
+    let components: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    SET.get_or_init(|| fixed(PROTECTED)).iter().any(|glob| glob.matches(&components))
 }
 
 /// Whether the path is never readable.
 #[must_use]
 pub fn is_key_material(path: &str) -> bool {
     static SET: OnceLock<Vec<Glob>> = OnceLock::new();
-    is_among(SET.get_or_init(|| fixed(KEY_MATERIAL)), path)
+    let components: Vec<&str> = path.split('/').collect();
+    SET.get_or_init(|| fixed(KEY_MATERIAL)).iter().any(|glob| glob.matches_or_above(&components))
 }
 
 fn fixed(patterns: &[&str]) -> Vec<Glob> {
     patterns.iter().filter_map(|pattern| Glob::new(pattern)).collect()
-}
-
-fn is_among(globs: &[Glob], path: &str) -> bool {
-    let components: Vec<&str> = path.split('/').collect();
-    globs.iter().any(|glob| glob.matches(&components))
 }
 
 /// One pattern, as `globset` reads it: `*` and `?` stay inside a component, `**` crosses.
@@ -202,13 +208,31 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
         return Err("no path holds a NUL byte".to_owned());
     }
     glob(pattern).map_err(|error| error.kind().to_string())?;
-    if pattern.contains("[:") || Glob::new(pattern).is_none() {
+    let alternatives = expand(pattern).unwrap_or_default();
+    if pattern.contains("[:") || alternatives.is_empty() || Glob::new(pattern).is_none() {
         return Err("too many alternatives, or brackets that are not simple".to_owned());
+    }
+    let blank = |name: &str| name.starts_with(' ') || name.ends_with(' ');
+    if alternatives.iter().flat_map(|text| text.split('/')).any(blank) {
+        return Err("a name in it begins or ends with a blank; write `{a,b}` without blanks, and `?` for a \
+                    blank that is meant"
+            .to_owned());
     }
     Ok(())
 }
 
-/// One list of one policy, such as its `files.deny`. `!` subtracts within the list.
+/// One list of one policy, such as its `files.deny`.
+///
+/// `folder/**` is the folder and all that is in it. `!` subtracts within the list. A folder counts for what is
+/// in it wherever that is stricter:
+///
+/// | list | a path is in it if |
+/// | --- | --- |
+/// | `deny`, `readonly` | a pattern matches the path, or a folder above it, and no `!` matches that same path or folder |
+/// | `read`, `write` | a pattern matches the path, and no `!` matches it or a folder above it |
+///
+/// So nothing in a denied folder can be subtracted: `secrets/**` with `!secrets/README` is an error when it is
+/// loaded ([`List::without_effect`]), and `secrets/*` with `!secrets/README` denies all but that file.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct List {
     /// The patterns as written, with their places.
@@ -236,37 +260,61 @@ impl List {
         Self { patterns, meaning, globs: OnceLock::new() }
     }
 
-    /// The pattern that matches a path. Below the workspace (`relative`) only relative patterns count,
-    /// elsewhere only absolute ones.
+    /// The pattern by which a path is in the list. Below the workspace (`relative`) only relative patterns
+    /// count, elsewhere only absolute ones.
     #[must_use]
     pub fn find(&self, absolute: &str, relative: Option<&str>) -> Option<&(String, At)> {
         let Some(globs) = self.globs.get_or_init(|| self.read()) else {
             return self.patterns.first().filter(|_| self.meaning == Meaning::Refuses);
         };
-        let components: Vec<&str> = relative.unwrap_or(absolute).split('/').collect();
-        let mut found = None;
-        for (entry, glob) in self.patterns.iter().zip(globs) {
-            let plain = entry.0.strip_prefix('!');
-            let pattern = plain.unwrap_or(&entry.0);
-            let counts = pattern.starts_with('/') == relative.is_none();
-            if !counts || (plain.is_none() && found.is_some()) || !glob.matches(&components) {
-                continue;
+        let path: Vec<&str> = relative.unwrap_or(absolute).split('/').collect();
+        let counting = |subtracts: bool| {
+            self.patterns.iter().zip(globs).filter(move |((text, _), _)| {
+                let pattern = text.strip_prefix('!');
+                pattern.is_some() == subtracts
+                    && pattern.unwrap_or(text).starts_with('/') == relative.is_none()
+            })
+        };
+        let held = |path: &[&str]| {
+            counting(false).find(|(_, glob)| glob.matches(path)).map(|(entry, _)| entry)
+        };
+        match self.meaning {
+            Meaning::Grants => held(&path)
+                .filter(|_| !counting(true).any(|(_, glob)| glob.matches_or_above(&path))),
+            Meaning::Refuses => {
+                // Most paths are in no list, and one look tells.
+                if !counting(false).any(|(_, glob)| glob.matches_or_above(&path)) {
+                    return None;
+                }
+                (1..=path.len()).map(|end| &path[..end]).find_map(|above| {
+                    held(above).filter(|_| !counting(true).any(|(_, glob)| glob.matches(above)))
+                })
             }
-            if plain.is_some() {
-                return None;
-            }
-            found = Some(entry);
         }
-        found
+    }
+
+    /// Patterns that subtract nothing, each with the pattern that refuses the whole folder around it.
+    pub fn without_effect(&self) -> impl Iterator<Item = (&(String, At), &str)> {
+        self.patterns.iter().filter(|_| self.meaning == Meaning::Refuses).filter_map(|entry| {
+            let pattern = entry.0.strip_prefix('!')?;
+            let path = pattern.strip_suffix("/**").unwrap_or(pattern);
+            let folder = path.rsplit_once('/')?.0;
+            // The folders above it that it writes out.
+            let written = folder.find(['*', '?', '[', '{', '\\']).unwrap_or(folder.len());
+            let folder = match folder.get(..written)? {
+                whole if written == folder.len() => whole,
+                part => part.rsplit_once('/')?.0,
+            };
+            let relative = (!folder.starts_with('/')).then_some(folder);
+            let around = self.find(folder, relative).filter(|_| !folder.is_empty())?;
+            Some((entry, around.0.as_str()))
+        })
     }
 
     fn read(&self) -> Option<Vec<Glob>> {
         self.patterns
             .iter()
-            .map(|(text, _)| match text.strip_prefix('!') {
-                Some(pattern) => Glob::new(pattern),
-                None => Glob::with_folder(text),
-            })
+            .map(|(text, _)| Glob::with_folder(text.strip_prefix('!').unwrap_or(text)))
             .collect()
     }
 }
@@ -298,6 +346,21 @@ mod tests {
         assert_eq!(join("/w", "/etc/../x"), "/x");
         assert_eq!(join("/w", "../../../.."), "/");
         assert_eq!(join("/w", "..test/te..st/%2e%2e"), "/w/..test/te..st/%2e%2e");
+        assert_eq!(join("/w", "/proc/../etc/shadow"), "/etc/shadow");
+        assert_eq!(join("/w", "/proc/self/../../etc/shadow"), "/etc/shadow");
+    }
+
+    #[test]
+    fn going_up_inside_proc_is_never_plain() {
+        for (cwd, path) in [
+            ("/w", "/proc/net/../cwd/.env"),
+            ("/w", "/proc/self/cwd/../status"),
+            ("/proc/net", "../cwd/.env"),
+        ] {
+            let joined = join(cwd, path);
+            assert!(joined.starts_with("/proc/self/root/proc/"), "{joined}");
+            assert!(join(&joined, "../x").starts_with("/proc/self/root/"));
+        }
     }
 
     #[test]
@@ -312,7 +375,7 @@ mod tests {
         let deny = list(&["**/.env", "**/.env.*", "!**/.env.example", "build/*"]);
         let hit = |path: &str| deny.find(&format!("/w/{path}"), Some(path)).is_some();
         assert!(hit(".env") && hit("a/b/.env") && hit(".env.local") && hit("build/x"));
-        assert!(!hit(".env.example") && !hit("a.env") && !hit("build/x/y") && !hit(".environment"));
+        assert!(!hit(".env.example") && !hit("a.env") && !hit("build") && !hit(".environment"));
     }
 
     #[test]
@@ -320,6 +383,83 @@ mod tests {
         let write = list(&["target/**"]);
         assert!(write.find("/w/target", Some("target")).is_some());
         assert!(write.find("/w/targets", Some("targets")).is_none());
+    }
+
+    #[test]
+    fn a_refused_folder_refuses_all_that_is_in_it() {
+        let deny = list(&[
+            "config/private",
+            "**/.env",
+            "**/*.key",
+            "!**/.env.example",
+            "!**/test.key",
+            "pages/*",
+            "!pages/open",
+            "/etc/ssl",
+        ]);
+        let hit = |path: &str| deny.find("", Some(path)).is_some();
+        for path in [
+            "config/private",
+            "config/private/a",
+            "config/private/a/b",
+            ".env/a",
+            "x/.env/a/b",
+            "a.key/b",
+            "a.key/.env.example",
+            "a.key/test.key",
+            "pages/a/b",
+            "pages/open/x.key",
+        ] {
+            assert!(hit(path), "{path}");
+        }
+        for path in [
+            "config",
+            "config/public",
+            "config/private2",
+            "config/private2/x",
+            "x/config/private",
+            ".env.example/a",
+            "test.key/a",
+            "pages",
+            "pages/open",
+            "pages/open/x",
+        ] {
+            assert!(!hit(path), "{path}");
+        }
+        assert!(deny.find("/etc/ssl/a/b", None).is_some() && deny.find("/etc/ssh", None).is_none());
+    }
+
+    #[test]
+    fn what_a_grant_subtracts_takes_along_what_is_in_it() {
+        let patterns = ["**", "!frozen", "!**/cache/**", "frozen/x"];
+        let grant = List::new(
+            Meaning::Grants,
+            patterns.map(|text| (text.to_owned(), At::default())).to_vec(),
+        );
+        let hit = |path: &str| grant.find("", Some(path)).is_some();
+        assert!(hit("a") && hit("a/b") && hit("frozen2") && hit("a/frozen/x") && hit("caches/a"));
+        assert!(!hit("frozen") && !hit("frozen/x") && !hit("frozen/a/b"));
+        assert!(!hit("cache") && !hit("a/cache") && !hit("a/cache/b/c"));
+    }
+
+    #[test]
+    fn what_cannot_be_subtracted_is_found() {
+        let found = |patterns: &[&str]| -> Vec<String> {
+            list(patterns)
+                .without_effect()
+                .map(|((text, _), around)| format!("{text} {around}"))
+                .collect()
+        };
+        let none: [String; 0] = [];
+        assert_eq!(found(&["secrets/**", "!secrets/README"]), ["!secrets/README secrets/**"]);
+        assert_eq!(found(&["secrets", "!secrets/a/b"]), ["!secrets/a/b secrets"]);
+        assert_eq!(found(&["a/*", "!a/b/*"]), ["!a/b/* a/*"]);
+        assert_eq!(found(&["**/secrets/**", "!docs/secrets/x"]), ["!docs/secrets/x **/secrets/**"]);
+        assert_eq!(found(&["/etc/ssl/**", "!/etc/ssl/certs/*"]), ["!/etc/ssl/certs/* /etc/ssl/**"]);
+        assert_eq!(found(&["secrets/*", "!secrets/README"]), none);
+        assert_eq!(found(&["**/secrets/**", "!docs/secrets/**"]), none);
+        assert_eq!(found(&["a/*", "!a/b", "!a/b/*"]), none);
+        assert_eq!(found(&["**/.env.*", "!**/.env.example", "!a*/b"]), none);
     }
 
     #[test]
@@ -349,14 +489,29 @@ mod tests {
                 && is_key_material("/etc/shadow")
         );
         assert!(!is_key_material("/w/id_rsa.pub") && !is_key_material("/w/src/ssh.rs"));
+        assert!(is_key_material("/w/id_rsa/x") && is_key_material("/w/a.ppk/b/c"));
     }
 
     #[test]
     fn bad_patterns_are_explained() {
-        for text in ["", "!", "../x", "a//b", "a/", "a**b", "~/x", "$HOME/x", "[", "a/./b"] {
+        for text in [
+            "",
+            "!",
+            "../x",
+            "a//b",
+            "a/",
+            "a**b",
+            "~/x",
+            "$HOME/x",
+            "[",
+            "a/./b",
+            "{.env, .key}",
+            "a /b",
+        ] {
             assert!(check_pattern(text).is_err(), "{text}");
         }
-        for text in ["**", "a/**", "!**/.env.example", "/usr/**", "{a,b}/*.rs", "..test"] {
+        for text in ["**", "a/**", "!**/.env.example", "/usr/**", "{a,b}/*.rs", "..test", "a b/c d"]
+        {
             assert!(check_pattern(text).is_ok(), "{text}");
         }
     }

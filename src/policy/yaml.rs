@@ -30,17 +30,28 @@ pub struct Node {
 /// What a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar; `plain` if written without quotes.
+    /// A scalar.
     Scalar {
         /// The text.
         text: String,
-        /// Written without quotes or block indicator.
-        plain: bool,
+        /// How it is written.
+        style: Style,
     },
     /// A list.
     List(Vec<Node>),
     /// A mapping, in the order of the file.
     Map(Vec<Entry>),
+}
+
+/// How a scalar is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotes.
+    Plain,
+    /// In quotes.
+    Quoted,
+    /// As a block after `|` or `>`.
+    Block,
 }
 
 /// One key of a mapping.
@@ -58,7 +69,7 @@ impl Node {
     /// What kind of node it is, for messages.
     fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Scalar { text, plain: true } if text.is_empty() => "nothing",
+            Value::Scalar { text, style: Style::Plain } if text.is_empty() => "nothing",
             Value::Scalar { .. } => "a single value",
             Value::List(_) => "a list",
             Value::Map(_) => "a mapping",
@@ -161,7 +172,11 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
                 at,
                 value: Value::Scalar {
                     text: text.into_owned(),
-                    plain: style == ScalarStyle::Plain,
+                    style: match style {
+                        ScalarStyle::Plain => Style::Plain,
+                        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+                        ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                    },
                 },
             },
             Event::SequenceStart(..) => {
@@ -214,7 +229,9 @@ pub fn read(text: &str, report: &mut Report<'_>) -> Option<Node> {
         }
     }
     match root {
-        Some(Node { value: Value::Scalar { text, plain: true }, .. }) if text.is_empty() => {
+        Some(Node { value: Value::Scalar { text, style: Style::Plain }, .. })
+            if text.is_empty() =>
+        {
             report.add("empty", start, "the file is empty", None);
             None
         }
@@ -237,11 +254,11 @@ fn too_deep(stack: &[Open], at: At, report: &mut Report<'_>) -> bool {
 /// A key as text. What duplicate and merge keys hold is left out.
 fn key(node: Node, entries: &[Entry], report: &mut Report<'_>) -> (String, At, Kept) {
     let at = node.at;
-    let Value::Scalar { text, plain } = node.value else {
+    let Value::Scalar { text, style } = node.value else {
         report.add("bad_key", at, "a key must be a word", None);
         return (String::new(), at, Kept::No);
     };
-    if plain && text == "<<" {
+    if style == Style::Plain && text == "<<" {
         report.add(
             "merge_key",
             at,
@@ -289,8 +306,8 @@ impl Report<'_> {
     /// A text. A plain scalar that some YAML reader takes for something else must be quoted.
     pub fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
         match &node.value {
-            Value::Scalar { text, plain } => {
-                if *plain && is_ambiguous(text) {
+            Value::Scalar { text, style } => {
+                if *style == Style::Plain && is_ambiguous(text) {
                     let shown =
                         if text.is_empty() { "nothing".to_owned() } else { format!("`{text}`") };
                     self.add(
@@ -324,8 +341,8 @@ impl Report<'_> {
     /// `true` or `false`, and no other spelling.
     pub fn flag(&mut self, node: &Node) -> Option<bool> {
         match &node.value {
-            Value::Scalar { text, plain: true } if text == "true" => Some(true),
-            Value::Scalar { text, plain: true } if text == "false" => Some(false),
+            Value::Scalar { text, style: Style::Plain } if text == "true" => Some(true),
+            Value::Scalar { text, style: Style::Plain } if text == "false" => Some(false),
             _ => {
                 self.add("wrong_type", node.at, "expected true or false", None);
                 None

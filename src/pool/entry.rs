@@ -14,8 +14,9 @@ use super::guess::Guess;
 use super::held::{self, CLAIMED, Held, MAKING, Trace};
 use super::key::{Key, Lane};
 use crate::config;
-use crate::engine::{CallId, now};
-use crate::sandbox::protection::RuntimeKind;
+use crate::engine::runtime_kind::RuntimeKind;
+use crate::ids::CallId;
+use crate::sys::now;
 
 /// Entries are files with this ending.
 pub(super) const ENDING: &str = "waiting";

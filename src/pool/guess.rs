@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
 use super::key::digest;
+use crate::engine::container_limits;
 use crate::engine::docker;
-use crate::sandbox::container_limits;
 
 /// Calls of one guess have the same key as long as nothing changes that a plan looks at. It decides nothing: a wrong
 /// one costs a sandbox that waited.

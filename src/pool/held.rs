@@ -13,7 +13,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{CallId, now};
+use crate::ids::CallId;
+use crate::sys::now;
 
 /// Files of sandboxes that are being made have this ending.
 pub(super) const MAKING: &str = "making";

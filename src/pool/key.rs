@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
 use super::guess::Guess;
+use crate::engine::container_limits;
 use crate::engine::docker;
-use crate::sandbox::container_limits;
-use crate::sandbox::plan::{MountRole, SandboxPlan};
+use crate::engine::plan::{MountRole, SandboxPlan};
 
 /// Changes whenever what a key is made from does.
 const FORMAT: u32 = 1;
@@ -72,8 +72,8 @@ struct LaneFacts<'a> {
     policy_digest: Option<&'a str>,
     toolchains: Vec<&'a Path>,
     class: Class,
-    image: &'a crate::sandbox::plan::Image,
-    runtime: Option<&'a crate::sandbox::plan::Runtime>,
+    image: &'a crate::engine::plan::Image,
+    runtime: Option<&'a crate::engine::plan::Runtime>,
     #[serde(serialize_with = "container_limits::serialize")]
     limits: &'a Limits,
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::engine::docker::settings::tests as settings;
     use crate::engine::docker::settings::{GuestDelivery, Launch, container_settings};
-    use crate::sandbox::plan::Identity;
+    use crate::ids::Identity;
 
     fn guess() -> Guess {
         serde_json::from_str("\"g\"").unwrap()
@@ -212,7 +212,7 @@ mod tests {
             |plan| plan.mounts[0].target.push("x"),
             |plan| plan.mounts.clear(),
             |plan| plan.tmpfs[0].size += 1,
-            |plan| plan.runtime = crate::sandbox::plan::Runtime::new("runsc"),
+            |plan| plan.runtime = crate::engine::plan::Runtime::new("runsc"),
         ];
         for (at, change) in changes.into_iter().enumerate() {
             let mut other = plan.clone();
@@ -271,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pool = Pool::new(folder.path());
         pool.folder().unwrap();
-        let now = crate::engine::now();
+        let now = crate::sys::now();
         let key = key(&settings::plan(Isolation::Strict));
         for at in 0..40 {
             let entry = Entry {

@@ -43,6 +43,7 @@ mod key;
 mod order;
 mod refill;
 mod reserve;
+mod tend;
 
 pub use discard::discard;
 pub use entry::{Claimed, Class, Entry, Pool, PoolError};
@@ -51,3 +52,4 @@ pub use held::{Held, Trace};
 pub use key::{Key, Lane, Wanted};
 pub use order::{Bounds, Order, Supply};
 pub use refill::{Refilled, refill};
+pub use tend::{Drained, Status, drain};

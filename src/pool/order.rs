@@ -12,9 +12,9 @@ use super::guess::Guess;
 use super::key::{Key, Lane, Wanted};
 use crate::config;
 use crate::engine::docker;
+use crate::engine::plan::SandboxPlan;
+use crate::engine::runtime_kind::RuntimeKind;
 use crate::sandbox::neighbours::Neighbours;
-use crate::sandbox::plan::SandboxPlan;
-use crate::sandbox::protection::RuntimeKind;
 
 /// Everything that a waiting sandbox is made from.
 #[derive(Debug, Clone, Serialize, Deserialize)]

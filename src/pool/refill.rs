@@ -10,10 +10,12 @@ use super::entry::{Entry, PoolError};
 use super::held::{Held, Trace};
 use super::order::Order;
 use super::reserve::Published;
-use crate::engine::{CallId, Engine, Labels, Owner, Purpose, SandboxId, docker, guest, now};
-use crate::sandbox::claims;
+use crate::engine::{Engine, Labels, Purpose, SandboxId, docker, guest};
+use crate::ids::{CallId, Owner};
+use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::RunError;
-use crate::sandbox::run::Expectation;
+use crate::sys::now;
+use crate::workspace::claims;
 
 /// How long a call may run that a waiting sandbox serves, at least; one that is made for longer calls serves those.
 const LONGEST_CALL: Duration = Duration::from_secs(4 * 3600);

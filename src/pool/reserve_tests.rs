@@ -6,9 +6,11 @@ use std::time::Duration;
 use runner_policy::limits::Isolation;
 
 use super::*;
+use crate::engine::docker;
 use crate::engine::docker::settings::tests as settings;
-use crate::engine::{CallId, docker, now};
+use crate::ids::CallId;
 use crate::pool::{Bounds, Class, Guess, GuessFacts, Wanted};
+use crate::sys::now;
 
 struct Case {
     _folder: tempfile::TempDir,

@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::outcome::CancelCause;
+use crate::sys;
 
 /// More requests than this say nothing new.
 const QUEUE: usize = 4;
@@ -53,6 +54,7 @@ impl Cancel {
                 }
             });
         }
+        sys::catch_signals();
         Ok(cancel)
     }
 

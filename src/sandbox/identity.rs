@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use runner_wire::{Bytes, Ready};
 
 use super::outcome::RunError;
-use super::plan::{Access, Identity, SandboxPlan};
-use super::protection::{IdentityProof, RuntimeKind};
+use crate::engine::plan::{Access, SandboxPlan};
+use crate::engine::runtime_kind::{IdentityProof, RuntimeKind};
+use crate::ids::Identity;
 
 /// What must be found at one target.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::mounts::Missing;
-use super::plan::{Identity, MaskKind};
+use crate::engine::plan::MaskKind;
+use crate::ids::Identity;
 
 /// Tells apart what several threads of one process make at once.
 static COUNTER: AtomicU64 = AtomicU64::new(0);

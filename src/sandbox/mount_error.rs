@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use super::bounds::{MAX_TARGET_BYTES, MAX_TARGETS};
 use super::mounts::MAX_MOUNTS;
-use super::walk::WalkError;
+use crate::workspace::hardlinks::LinkError;
+use crate::workspace::walk::WalkError;
 
 /// Why a workspace cannot be mounted as granted.
 #[derive(Debug)]
@@ -20,6 +22,15 @@ pub enum MountError {
     Shared(PathBuf),
     /// More than [`MAX_MOUNTS`].
     TooMany,
+    /// More mounts, or longer paths of them, than a guest can be asked about.
+    TooMuch {
+        /// How many mounts.
+        mounts: usize,
+        /// The bytes of their paths.
+        bytes: usize,
+        /// How many of them cover a file or folder that is denied.
+        covers: usize,
+    },
     /// A missing write folder cannot be made.
     Make(PathBuf, io::Error),
     /// The ledger of claims cannot be kept.
@@ -58,6 +69,12 @@ impl fmt::Display for MountError {
                 f,
                 "the workspace needs more than {MAX_MOUNTS} mounts; name fewer or narrower folders in files.write"
             ),
+            Self::TooMuch { mounts, bytes, covers } => write!(
+                f,
+                "the sandbox needs {mounts} mounts with {bytes} bytes of paths, {covers} of them to hide what the policy \
+                 denies; the most are {MAX_TARGETS} and {MAX_TARGET_BYTES}: move denied files into a folder of their own \
+                 and deny the folder"
+            ),
             Self::Make(path, error) => {
                 write!(f, "cannot make the write folder {}: {error}", path.display())
             }
@@ -88,6 +105,16 @@ impl std::error::Error for MountError {}
 impl From<WalkError> for MountError {
     fn from(error: WalkError) -> Self {
         Self::Walk(error)
+    }
+}
+
+impl From<LinkError> for MountError {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Shared(path) => Self::Shared(path),
+            LinkError::Open(path, error) => link_or(path, error, Self::Open),
+            LinkError::Walk(error) => Self::Walk(error),
+        }
     }
 }
 

@@ -26,18 +26,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use super::claims::Claim;
-use super::grants::{FileGrants, Shape, shapes};
-use super::hardlinks;
 pub use super::mount_error::MountError;
 use super::mount_error::link_or;
-use super::mountinfo::MountPoints;
-use super::plan::{Access, Identity, Mount, MountRole, Note};
-use super::protected::{self, Guard};
-use super::survey::{Hidden, Looking, Survey, Unscanned, WhyHidden, survey};
-use super::workspace::{Owner, Workspace};
 pub use super::write_roots::Missing;
 use super::write_roots::WriteRoots;
+use crate::engine::plan::{Access, Mount, MountRole, Note};
+use crate::ids::Identity;
+use crate::workspace::claims::Claim;
+use crate::workspace::grants::{FileGrants, Shape, shapes};
+use crate::workspace::hardlinks;
+use crate::workspace::mountinfo::MountPoints;
+use crate::workspace::protected::{self, Guard};
+use crate::workspace::survey::{Hidden, Looking, Survey, Unscanned, WhyHidden, survey};
+use crate::workspace::{Owner, Workspace};
 
 /// Most mounts of one sandbox: a start takes longer with each.
 pub const MAX_MOUNTS: usize = 1_024;
@@ -57,6 +58,8 @@ pub struct WorkspaceMounts {
     pub guarded: Vec<PathBuf>,
     /// Folders that were not looked through and can be seen.
     pub not_scanned: Vec<PathBuf>,
+    /// The `.git` of each repository in the workspace.
+    pub repositories: BTreeSet<PathBuf>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
@@ -120,6 +123,7 @@ pub fn plan_mounts(
         mounts,
         hidden: survey.hidden.into_iter().collect(),
         not_scanned: survey.not_scanned.into_iter().collect(),
+        repositories: survey.repositories,
         created,
         claim: roots.claim.take(),
         guarded,

@@ -1,8 +1,8 @@
 //! Which mounts come out of which grants.
 
 use super::*;
-use crate::sandbox::grants::tests::globs;
-use crate::sandbox::grants::{Code, Companion, Writes};
+use crate::workspace::grants::tests::globs;
+use crate::workspace::grants::{Code, Companion, Writes};
 use std::os::unix::fs::symlink;
 
 struct Case {

@@ -27,9 +27,10 @@ use rustix::io::Errno;
 use tokio::time::{Instant, sleep};
 
 use super::outcome::RunError;
-use super::plan::{Access, Identity, Mount, MountRole, SandboxPlan};
-use super::protection::{IdentityProof, RuntimeKind};
-use crate::engine::CallId;
+use crate::engine::plan::{Access, Mount, MountRole, SandboxPlan};
+use crate::engine::runtime_kind::{IdentityProof, RuntimeKind};
+use crate::ids::CallId;
+use crate::ids::Identity;
 use crate::sys::shared_file;
 
 /// How long one waits for another before it gives up: making a sandbox takes a part of a second.

@@ -8,7 +8,7 @@
 use runner_policy::limits::{Limit, Limits};
 use runner_wire::{Bytes, Port, Start, StartLimits, Stdin, Work};
 
-use super::plan::SandboxPlan;
+use crate::engine::plan::SandboxPlan;
 
 /// The order to do this work in the sandbox of this plan.
 #[must_use]

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 1 | error ([`RunError`]) | the engine, the wire, or the identity of a mount |
 //! | 2 | cancelled | the host: a signal, or nobody reads the output any more |
-//! | 3 | timeout | the guest's clock; the host's, a few seconds later, if the guest does not answer |
+//! | 3 | timeout | the guest's clock; the host's while there is no guest, or a few seconds later if it does not answer |
 //! | 4 | limit `free-space` | the host's look at the writable mounts' file systems |
 //! | 5 | limit `output-max` | the guest's count of both streams |
 //! | 6 | limit `pids` | the pids controller's count of refusals: the first one ends the call |
@@ -16,49 +16,18 @@
 //! | 12 | failed, completed | the command's own status |
 //!
 //! A command that lost a process to memory, time or size and still succeeded is completed; the limit
-//! is listed in [`Outcome::hits`]. An exit status of 137 is never taken for a lack of memory.
+//! is listed among the hits of the outcome. An exit status of 137 is never taken for a lack of memory.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use runner_policy::limits::Limit;
-use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, Programs, Seen, Usage, WireError};
+use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, WireError};
 
-use super::farewell::Farewell;
-use super::kept::Kept;
 use crate::engine::EngineError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
-
-/// A call that ended.
-#[derive(Debug)]
-pub struct Outcome {
-    /// How.
-    pub verdict: Verdict,
-    /// Limits that were met on the way.
-    pub hits: Vec<LimitHit>,
-    /// Which programs ran, if the guest could tell.
-    pub programs: Option<Programs>,
-    /// What it used, if the guest could tell.
-    pub usage: Option<Usage>,
-    /// Standard output.
-    pub stdout: Kept,
-    /// Standard error.
-    pub stderr: Kept,
-    /// Time by phase.
-    pub phases: Phases,
-    /// The image that it ran in, if it came to that.
-    pub image_digest: Option<String>,
-    /// What the guest saw of itself.
-    pub seen: Option<Seen>,
-    /// How long its sandbox had waited; `None` if it was made for the call.
-    pub waited: Option<Duration>,
-    /// How many that waited were tried before, and given up.
-    pub discarded: usize,
-    /// Its sandbox, to be let go of.
-    pub farewell: Option<Farewell>,
-}
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,6 +156,13 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
 pub enum RunError {
     /// The engine.
     Engine(EngineError),
+    /// What is to run is longer than a message to the guest may be. It was not sent.
+    TooLong {
+        /// Its length.
+        bytes: u32,
+        /// The longest.
+        most: usize,
+    },
     /// The guest's bytes are not what the wire allows. It is not softened: somebody may be forging.
     Protocol(WireError),
     /// Something else than planned is mounted. The command was not sent.
@@ -230,6 +206,10 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Engine(error) => error.fmt(f),
+            Self::TooLong { bytes, most } => write!(
+                f,
+                "the command with its variables takes {bytes} bytes, and the most that can be sent to a sandbox are {most}"
+            ),
             Self::Protocol(error) => {
                 write!(f, "the sandbox broke the protocol and was ended: {error}")
             }
@@ -275,6 +255,7 @@ impl Failure for RunError {
     fn code(&self) -> &'static str {
         match self {
             Self::Engine(error) => error.code(),
+            Self::TooLong { .. } => "job_too_long",
             Self::Protocol(_) => "protocol_error",
             Self::Identity { .. } => "mount_identity",
             Self::Contended { .. } => "workspace_contended",
@@ -296,7 +277,7 @@ impl Failure for RunError {
     fn fault(&self) -> Fault {
         match self {
             Self::Engine(error) => error.fault(),
-            Self::Protocol(_) | Self::Contended { .. } => Fault::Command,
+            Self::TooLong { .. } | Self::Protocol(_) | Self::Contended { .. } => Fault::Command,
             Self::Identity { .. } | Self::Standing { .. } => Fault::Engine,
             Self::Guest(_) => Fault::Runner,
             Self::GuestLost { .. } | Self::GuestSilent | Self::Local { .. } => Fault::Engine,
@@ -307,7 +288,8 @@ impl Failure for RunError {
         match self {
             Self::Engine(error) => error.retry(),
             Self::Contended { .. } | Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
-            Self::Protocol(_)
+            Self::TooLong { .. }
+            | Self::Protocol(_)
             | Self::Identity { .. }
             | Self::Standing { .. }
             | Self::Guest(_)
@@ -318,6 +300,9 @@ impl Failure for RunError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Engine(error) => error.hint(),
+            Self::TooLong { .. } => {
+                Some("pass what is long on standard input, or in a file".to_owned())
+            }
             Self::Identity { .. } => Some(
                 "something changed the workspace, or put a link in it, while the sandbox was made; look at that path"
                     .to_owned(),
@@ -338,6 +323,8 @@ impl Failure for RunError {
 
 #[cfg(test)]
 mod tests {
+    use runner_wire::{Programs, Usage};
+
     use super::*;
 
     fn exit(ending: Ending, hits: &[LimitHit]) -> Exit {

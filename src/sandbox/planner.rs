@@ -4,6 +4,7 @@
 //! in one order. Non-goals: each part's own rules, which its own file has. Nothing that fails leaves a
 //! trace: folders that were made are removed again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -15,21 +16,24 @@ use rustix::fs::FileType;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
-use super::gitdirs;
-use super::grants::{Code, FileGrants, Writes};
 use super::materials::{MaterialError, Materials};
-use super::mountinfo::MountPoints;
 use super::mounts::{Missing, MountError, Surroundings, WorkspaceMounts, plan_mounts};
-use super::plan::{
-    Access, Environment, FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Note,
-    ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
-};
-use super::protection::{RuntimeKind, TooLittle, demand, protections};
-use super::survey::Unscanned;
+use super::protection::{TooLittle, demand, protections};
 use super::synthetic::{self, HOME, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
-use super::workspace::{Owner, Workspace};
+use super::{bounds, gitconfig, rustup};
+use crate::engine::plan::{
+    Access, Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, MountRole, Note,
+    ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+};
+use crate::engine::runtime_kind::RuntimeKind;
+use crate::ids::Identity;
+use crate::workspace::gitdirs;
+use crate::workspace::grants::{Code, FileGrants, Writes};
+use crate::workspace::mountinfo::MountPoints;
+use crate::workspace::survey::Unscanned;
+use crate::workspace::{Owner, Workspace};
 
 /// What a plan is made from.
 pub struct PlanRequest<'a> {
@@ -78,25 +82,6 @@ pub enum View {
     /// wants of the workspace it asks the broker for.
     Program(&'static str),
 }
-
-/// What is known about a foreign image.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImageFacts {
-    /// Its own `PATH`.
-    pub path: Option<OsString>,
-    /// Folders that it declares as volumes. The daemon would make writable folders without any limit for
-    /// them; they get a scratch folder instead.
-    pub volumes: Vec<PathBuf>,
-}
-
-/// Git's variables that are stronger than a repository's configuration: no hooks, no watcher of files.
-const GIT_RUNS_NOTHING: [(&str, &str); 5] = [
-    ("GIT_CONFIG_COUNT", "2"),
-    ("GIT_CONFIG_KEY_0", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_0", "/dev/null"),
-    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_1", "false"),
-];
 
 /// Where programs look for shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -220,7 +205,11 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     if kind.has_own_kernel() {
         refuse_special(workspace, &own)?;
     }
-    let env = environment(request, &toolchains)?;
+    let mut env = environment(request, &toolchains)?;
+    let mut notes = own.notes;
+    if request.grants.code == Code::NotGranted {
+        notes.extend(run_nothing(request, &own.repositories, &git.mounts, &mut env));
+    }
 
     let mut masks = Vec::new();
     for (path, hidden) in &own.hidden {
@@ -231,7 +220,6 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             masks.push(covers.mask(path.clone(), *kind, *identity));
         }
     }
-    let mut notes = own.notes;
     notes.extend(git.notes);
     notes.extend(toolchains.notes);
     if user.why == WhyUser::RootWithoutCapabilities {
@@ -258,7 +246,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             "folders that are configured not to be looked through are shown as they are; notes name them",
         );
     }
-    Ok(SandboxPlan {
+    let plan = SandboxPlan {
         image: request.image.clone(),
         runtime: request.runtime.clone(),
         isolation: request.isolation,
@@ -279,7 +267,9 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         guarded,
         notes,
         user,
-    })
+    };
+    bounds::check(&plan)?;
+    Ok(plan)
 }
 
 /// The host's programs, where the image is the host's.
@@ -313,7 +303,7 @@ fn own_mounts(
             request.missing,
             owner_of_writes(request, user),
             Surroundings {
-                claims: &request.materials.join(super::claims::FOLDER),
+                claims: &request.materials.join(crate::workspace::claims::FOLDER),
                 // A description leaves nothing behind.
                 memory: request.memory.filter(|_| request.missing == Missing::Make),
                 unscanned: request.unscanned,
@@ -419,12 +409,6 @@ fn environment(
     ] {
         env.insert(name.into(), value.into());
     }
-    if request.grants.code == Code::NotGranted {
-        // A repository's configuration can lead git to programs of the workspace.
-        for (name, value) in GIT_RUNS_NOTHING {
-            env.insert(name.into(), value.into());
-        }
-    }
     env.extend(toolchains.env.clone());
     for (name, value) in &request.env {
         let bad_name =
@@ -437,6 +421,43 @@ fn environment(
     // The only folder of that kind that is there.
     env.insert(OsStr::new("HOME").to_owned(), HOME.into());
     Ok(env)
+}
+
+/// A project can lead git and Rust's toolchains to programs of its own: a call without `code` sets what is stronger.
+fn run_nothing(
+    request: &PlanRequest<'_>,
+    repositories: &BTreeSet<PathBuf>,
+    outside: &[Mount],
+    env: &mut Environment,
+) -> Option<Note> {
+    if request.image == Image::Host {
+        let rustup = (request.variable)("RUSTUP_HOME").map(PathBuf::from);
+        let chosen = rustup::toolchain(request.workspace, request.home, rustup.as_deref());
+        env.insert("RUSTUP_TOOLCHAIN".into(), chosen.into());
+    }
+    for (name, value) in gitconfig::VARIABLES {
+        env.insert(name.into(), value.into());
+    }
+    let fixed = gitconfig::FIXED.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let found =
+        gitconfig::overrides(request.workspace, repositories, outside, request.grants.writes);
+    let (found, refused) = match found {
+        Ok(found) => (found, None),
+        Err(why) => (BTreeMap::new(), Some(why)),
+    };
+    let mut count = 0usize;
+    for (key, value) in fixed.into_iter().chain(found) {
+        env.insert(format!("GIT_CONFIG_KEY_{count}").into(), key.into());
+        env.insert(format!("GIT_CONFIG_VALUE_{count}").into(), value.into());
+        count += 1;
+    }
+    env.insert("GIT_CONFIG_COUNT".into(), count.to_string().into());
+    refused.map(|why| {
+        // Git says this name when it refuses to work.
+        env.insert("GIT_DIR".into(), "/not used: its configuration could run programs".into());
+        let text = format!("git does not work here without `code`: {why}");
+        Note { code: "git_config", text }
+    })
 }
 
 fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
@@ -495,7 +516,11 @@ fn in_order(root: &Path, own: Vec<Mount>, git: Vec<Mount>, host: Vec<Mount>) -> 
 }
 
 /// Says where a protection ends in this plan.
-fn weaken(protections: &mut [super::plan::Protection], name: &str, where_it_ends: &'static str) {
+fn weaken(
+    protections: &mut [crate::engine::plan::Protection],
+    name: &str,
+    where_it_ends: &'static str,
+) {
     for protection in protections {
         if protection.name == name && protection.status == ProtectionStatus::Enforced {
             protection.status = ProtectionStatus::BestEffort(where_it_ends);

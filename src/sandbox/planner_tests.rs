@@ -1,8 +1,8 @@
 //! Whole plans.
 
 use super::*;
-use crate::sandbox::grants::Code;
-use crate::sandbox::grants::tests::{Globs, globs};
+use crate::workspace::grants::Code;
+use crate::workspace::grants::tests::{Globs, globs};
 
 struct Case {
     dir: tempfile::TempDir,
@@ -74,7 +74,7 @@ impl Case {
     }
 }
 
-use crate::sandbox::grants::PathSet;
+use crate::workspace::grants::PathSet;
 
 #[test]
 fn a_read_only_plan_holds_together() {

@@ -5,123 +5,27 @@
 //! credit windows, so memory is flat however fast the command writes and however slowly the caller
 //! reads; and a blocked stream never stops another one, a signal, or the clock.
 
-use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use runner_wire::{
-    Channel, Decoder, Encoder, Exit, GuestMessage, HostMessage, Kind, Ready, SignalName, WireError,
-};
-use tokio::io::AsyncWriteExt;
+use runner_wire::{Channel, Exit, GuestMessage, HostMessage, Kind, SignalName, WireError};
 use tokio::time::Instant;
 
 use super::cancel::Cancel;
 use super::kept::Kept;
 use super::outcome::{CancelCause, RunError};
 use super::streams::{Feed, Output, Sink, Source, Talk};
-use crate::engine::{Attached, Chunk};
+use super::wire::Wire;
 
 /// No input is read while this much waits to be sent.
 const WAITING_MAX: usize = 128 << 10;
-
-/// What a socket takes without anybody reading: a fraction of its buffer.
-const SHORT: usize = 16 << 10;
-
-/// How much of a guest's standard error is kept to explain its end.
-const NOISE_MAX: usize = 4 << 10;
 
 /// How often the room of writable file systems is looked at.
 const FLOOR_EVERY: Duration = Duration::from_millis(200);
 
 /// How long a guest may take to end what it was asked to end.
 const CANCEL_WAIT: Duration = Duration::from_secs(4);
-
-/// The wire to one guest.
-pub struct Wire {
-    attached: Attached,
-    decoder: Decoder,
-    encoder: Encoder,
-    waiting: Vec<u8>,
-    noise: VecDeque<u8>,
-}
-
-impl Wire {
-    /// The wire over an attached guest, without a key.
-    pub fn new(attached: Attached, decoder: Decoder, encoder: Encoder) -> Self {
-        Self { attached, decoder, encoder, waiting: Vec::new(), noise: VecDeque::new() }
-    }
-
-    /// Queues a message.
-    pub fn queue(&mut self, message: &HostMessage) -> Result<(), WireError> {
-        message.encode(&mut self.encoder, &mut self.waiting)
-    }
-
-    /// Expects the guest to use the key from now on.
-    pub fn rekey(&mut self, key: &runner_wire::Key) {
-        self.decoder.rekey(key);
-    }
-
-    /// Writes all that is queued.
-    pub async fn flush(&mut self) -> Result<(), RunError> {
-        let lost = |error: io::Error| {
-            RunError::Engine(crate::engine::EngineError::Lost {
-                operation: "write to a sandbox",
-                why: error.to_string(),
-            })
-        };
-        self.attached.input.write_all(&self.waiting).await.map_err(lost)?;
-        self.attached.input.flush().await.map_err(lost)?;
-        self.waiting.clear();
-        Ok(())
-    }
-
-    /// Writes what is queued if the engine's socket takes it at once. What is longer, and what fails, is left to the
-    /// traffic, which watches the clock and hears the guest's last words.
-    pub async fn flush_if_short(&mut self) {
-        if self.waiting.len() <= SHORT {
-            let _ = self.flush().await;
-        }
-    }
-
-    /// The guest's report, which is its first message.
-    pub async fn ready(&mut self) -> Result<Ready, RunError> {
-        loop {
-            if let Some(frame) = self.decoder.next_frame()? {
-                return match GuestMessage::from_frame(frame)? {
-                    GuestMessage::Ready(ready) => Ok(ready),
-                    GuestMessage::Fatal(fatal) => Err(RunError::Guest(fatal)),
-                    _ => Err(WireError::Unexpected(Kind::Ready).into()),
-                };
-            }
-            let item = self.attached.output.next().await;
-            self.take(item)?;
-        }
-    }
-
-    fn take(
-        &mut self,
-        item: Option<Result<Chunk, crate::engine::EngineError>>,
-    ) -> Result<(), RunError> {
-        match item {
-            Some(Ok(Chunk::Wire(bytes))) => self.decoder.push(&bytes),
-            Some(Ok(Chunk::Noise(bytes))) => {
-                self.noise.extend(bytes);
-                let over = self.noise.len().saturating_sub(NOISE_MAX);
-                self.noise.drain(..over);
-            }
-            Some(Err(error)) => return Err(error.into()),
-            None => {
-                let noise: Vec<u8> = self.noise.iter().copied().collect();
-                return Err(RunError::GuestLost {
-                    noise: String::from_utf8_lossy(&noise).trim().to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-}
 
 /// File systems that must keep some room while a call can write to them.
 #[derive(Debug, Clone)]
@@ -195,13 +99,12 @@ pub async fn pump(
     let mut cancelled: Option<CancelCause> = None;
     let mut no_room = false;
     let mut look = tokio::time::interval(FLOOR_EVERY);
-    let mut sent = 0;
     let mut exit = None;
     while exit.is_none() {
-        let room = wire.waiting.len() - sent < WAITING_MAX;
+        let room = wire.outbox.len() < WAITING_MAX;
         let mut asked = None;
         tokio::select! {
-            item = wire.attached.output.next() => {
+            item = wire.chunks.next() => {
                 wire.take(item)?;
                 while let Some(frame) = wire.decoder.next_frame()? {
                     let outputs = [&mut out, &mut err, &mut said];
@@ -224,13 +127,9 @@ pub async fn pump(
                     }
                 }
             }
-            result = wire.attached.input.write(&wire.waiting[sent..]), if sent < wire.waiting.len() => {
-                // A guest that has gone tells so on its output, with its last words.
-                sent += result.unwrap_or(wire.waiting.len() - sent);
-                if sent == wire.waiting.len() {
-                    wire.waiting.clear();
-                    sent = 0;
-                    let _ = wire.attached.input.flush().await;
+            result = wire.outbox.write(), if wire.outbox.busy() => {
+                if result.is_err() {
+                    wire.outbox.discard();
                 }
             }
             count = stdin.read(), if room && stdin.may_read() => {

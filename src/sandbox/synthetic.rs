@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::plan::{SyntheticRole, UserChoice};
+use crate::engine::plan::{SyntheticRole, UserChoice};
 
 /// The home of every command: a folder in memory, which ends with the sandbox.
 pub const HOME: &str = "/home/runner";
@@ -152,7 +152,7 @@ pub fn git_identity(home: Option<&Path>) -> GitIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::plan::WhyUser;
+    use crate::engine::plan::WhyUser;
 
     fn text(uid: u32, role: SyntheticRole) -> String {
         let user = UserChoice { uid, gid: uid, why: WhyUser::Caller };

@@ -16,10 +16,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::mountinfo::MountPoints;
-use super::plan::{Access, Environment, Identity, MaskKind, Mount, MountRole, Note};
 use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
-use super::workspace::{Owner, lets_in};
+use crate::engine::plan::{Access, Environment, MaskKind, Mount, MountRole, Note};
+use crate::ids::Identity;
+use crate::workspace::mountinfo::MountPoints;
+use crate::workspace::{Owner, lets_in};
 
 /// What the caller's own environment says.
 pub struct Caller<'a> {

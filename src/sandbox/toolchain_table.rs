@@ -1,6 +1,6 @@
 //! The toolchains that are known, as a table: where they are, and what they need.
 
-use super::plan::MaskKind;
+use crate::engine::plan::MaskKind;
 
 /// System folders; a link (`/bin` to `usr/bin`) is mounted from where it leads.
 pub(super) const SYSTEM: &[&str] =

@@ -6,9 +6,9 @@
 
 use std::fmt;
 
-use super::grants::Writes;
-use super::plan::{Image, UserChoice, WhyUser};
-use super::workspace::{OthersMay, Owner};
+use crate::engine::plan::{Image, UserChoice, WhyUser};
+use crate::workspace::grants::Writes;
+use crate::workspace::{OthersMay, Owner};
 
 /// The user that owns nothing.
 pub const NOBODY: u32 = 65_534;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::claims::{Claim, Making};
-use super::folders;
-use super::grants::{Code, FileGrants, Shape, Writes, shapes};
 use super::mount_error::{MountError, link_or};
-use super::plan::Note;
-use super::protected::{self, Guard};
-use super::workspace::{Owner, Workspace};
+use crate::engine::plan::Note;
+use crate::workspace::claims::{Claim, Making};
+use crate::workspace::folders;
+use crate::workspace::grants::{Code, FileGrants, Shape, Writes, shapes};
+use crate::workspace::protected::{self, Guard};
+use crate::workspace::{Owner, Workspace};
 
 /// Whether missing write folders are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! The rows by which calls of tools are counted: when, at what cost, with what end. What they mean is the business
-//! of `limits`.
+//! of `queue`.
 
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
@@ -101,11 +101,25 @@ impl<'s> ToolCalls<'s> {
     /// The store refused.
     pub fn cost(&self, moment: i64) -> Result<u64, StoreError> {
         let counted = self.transaction.query_row(
-            "SELECT coalesce(sum(cost), 0) FROM tool_calls WHERE at >= ?1",
+            // In floating point: a sum of integers would fail where tools claim absurd costs.
+            "SELECT CAST(min(total(cost), 9e18) AS INTEGER) FROM tool_calls WHERE at >= ?1",
             [moment],
             |row| row.get::<_, i64>(0),
         );
         self.done(counted).map(i64::unsigned_abs)
+    }
+
+    /// What the most expensive call of a tool since a moment cost.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn dearest(&self, tool: &str, moment: i64) -> Result<u64, StoreError> {
+        let found = self.transaction.query_row(
+            "SELECT coalesce(max(cost), 0) FROM tool_calls WHERE tool = ?1 AND at >= ?2",
+            params![tool, moment],
+            |row| row.get::<_, i64>(0),
+        );
+        self.done(found).map(i64::unsigned_abs)
     }
 
     /// A call begins.
@@ -121,6 +135,19 @@ impl<'s> ToolCalls<'s> {
         self.done(added)?;
         let old = self.transaction.execute("DELETE FROM tool_calls WHERE at < ?1", [at - KEPT]);
         self.done(old).map(drop)
+    }
+
+    /// A call cost more than it began with.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn charge(&self, call: &str, more: u64) -> Result<(), StoreError> {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        let charged = self.transaction.execute(
+            "UPDATE tool_calls SET cost = CAST(min(cost + CAST(?2 AS REAL), 9e18) AS INTEGER) WHERE call = ?1",
+            params![call, more],
+        );
+        self.done(charged).map(drop)
     }
 
     /// A call has ended; what neither failed nor went well is not counted.

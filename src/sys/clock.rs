@@ -1,5 +1,13 @@
 //! The wall clock, beside the clock that runs since the machine started.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Time since 1970.
+#[must_use]
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The wall clock in seconds, and where it stood when the machine started, in nanoseconds. The second changes
 /// only when somebody sets the wall clock, and with each start of the machine.
 #[must_use]

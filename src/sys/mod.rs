@@ -13,7 +13,7 @@ mod sentinel;
 mod shared_file;
 mod signal;
 
-pub use clock::clocks;
+pub use clock::{clocks, now};
 pub use fd::{StatusFdError, claim_status_fd};
 pub use harden::{HardenError, harden};
 pub use log_index::keep_log_index;
@@ -22,4 +22,4 @@ pub use processors::Processors;
 pub use random::random;
 pub use sentinel::{Program, sentinel, unblock_signals};
 pub use shared_file::shared_file;
-pub use signal::default_signals;
+pub use signal::{catch_signals, default_signals};

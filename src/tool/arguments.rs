@@ -6,8 +6,8 @@
 use runner_policy::finding::did_you_mean;
 use serde_json::{Map, Value};
 
-use super::json;
 use super::schema::{Schema, Violation};
+use crate::json;
 
 /// Reads `--args` and every `--arg`, and fills and checks them by the schema.
 ///

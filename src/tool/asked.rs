@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_put_to_the_policy() {
-        let policies = crate::policies::shipped();
+        let policies = crate::policy_files::shipped();
         let readonly = policies.iter().find(|policy| policy.name() == "readonly").unwrap();
         let text = "name: t\ndescription: x\nfiles: {read: ['src/**'], write: ['out/**']}\nnet: ['GET https://a.example/**']\nenv: [CI]\npermissions: {allowlist: ['git log*', 'npm test*', '*']}\ncode: export const a = 1\n";
         let tool = crate::tool::parse("t.yml", text, &"t".parse().unwrap()).unwrap();

@@ -1,11 +1,11 @@
 //! Between a file's tree and JSON: schemas in YAML become JSON, descriptions in JSON become a tree.
 
 use runner_policy::finding::{At, Report};
-use runner_policy::yaml::{Entry, Node, Value as Tree};
+use runner_policy::yaml::{Entry, Node, Style, Value as Tree};
 use serde_json::{Map, Value};
 
-use super::json;
 use super::schema::Spans;
+use crate::json;
 
 /// A node as JSON; where each part stands is noted by its pointer. Words that YAML readers disagree on must
 /// be quoted: `no` is a text to one and false to another.
@@ -17,7 +17,7 @@ pub(super) fn to_json(
 ) -> Option<Value> {
     spans.note(pointer, node.at);
     match &node.value {
-        Tree::Scalar { text, plain: true } => match text.as_str() {
+        Tree::Scalar { text, style: Style::Plain } => match text.as_str() {
             "true" => Some(Value::Bool(true)),
             "false" => Some(Value::Bool(false)),
             "null" => Some(Value::Null),
@@ -26,7 +26,9 @@ pub(super) fn to_json(
                 None => report.text(node).map(|text| Value::String(text.to_owned())),
             },
         },
-        Tree::Scalar { text, plain: false } => Some(Value::String(text.clone())),
+        Tree::Scalar { text, style: Style::Quoted | Style::Block } => {
+            Some(Value::String(text.clone()))
+        }
         Tree::List(items) => {
             let mut list = Vec::with_capacity(items.len());
             for (at, item) in items.iter().enumerate() {
@@ -55,12 +57,12 @@ fn number(text: &str) -> Option<Value> {
 
 /// A JSON value as a tree, all of it at one place, so that one reader serves both forms of tools.
 pub(super) fn to_tree(value: &Value, at: At) -> Node {
-    let scalar = |text: String, plain: bool| Tree::Scalar { text, plain };
+    let scalar = |text: String, style: Style| Tree::Scalar { text, style };
     let value = match value {
-        Value::Null => scalar("null".to_owned(), true),
-        Value::Bool(flag) => scalar(flag.to_string(), true),
-        Value::Number(number) => scalar(number.to_string(), true),
-        Value::String(text) => scalar(text.clone(), false),
+        Value::Null => scalar("null".to_owned(), Style::Plain),
+        Value::Bool(flag) => scalar(flag.to_string(), Style::Plain),
+        Value::Number(number) => scalar(number.to_string(), Style::Plain),
+        Value::String(text) => scalar(text.clone(), Style::Quoted),
         Value::Array(items) => Tree::List(items.iter().map(|item| to_tree(item, at)).collect()),
         Value::Object(map) => Tree::Map(
             map.iter()

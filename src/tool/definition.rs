@@ -11,11 +11,11 @@ use super::builtin::BuiltIn;
 use super::code::Code;
 use super::mcp::FromServer;
 use super::metadata::Metadata;
-use super::name::ToolName;
 use super::permissions::Permissions;
 use super::retry::RetryPolicy;
 use super::schema::Schema;
 use super::words::{Category, Removal, Risk, Runtime, Tier, Waiver};
+use crate::ids::ToolName;
 
 /// A valid tool.
 #[derive(Debug)]

@@ -12,9 +12,10 @@ use serde_json::{Map, Value};
 
 use super::data::to_tree;
 use super::definition::{Body, Definition, Described};
-use super::json;
-use super::name::ToolName;
+use super::members;
 use super::read;
+use crate::ids::ToolName;
+use crate::json;
 use crate::text::counted;
 
 /// Largest description, as JSON text. Nobody shows more to an agent.
@@ -41,19 +42,20 @@ const KEYS: &[&str] = &[
     "timeout",
     "parameters",
     "returnType",
-    "hooks",
     "documentation",
     "capabilities",
     "requiredAuth",
     "costInfo",
     "tags",
     "retry",
-    "health",
 ];
+/// What the runtime adds to the members of the module.
+const ADDED: &[&str] = &["hooks", "health", "unread"];
 /// What is kept to be shown and means nothing here.
 const NOTES: &[&str] = &["retry", "health"];
 /// What a module may do besides `execute`.
-const HOOKS: &[&str] = &["initialize", "validate", "handleError", "cleanup", "healthCheck"];
+const HOOKS: &[&str] =
+    &["initialize", "validate", "handleError", "cleanup", "healthCheck", "testMethod"];
 
 /// Why a description cannot be used.
 #[derive(Debug)]
@@ -126,23 +128,27 @@ pub fn from_description(
 /// The entries that both forms have, under the names of the YAML form.
 fn entries(map: &Map<String, Value>, text: &str, report: &mut Report<'_>) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (key, value) in map {
+    for (key, value) in map.iter().filter(|(key, _)| !ADDED.contains(&key.as_str())) {
         let at = place(text, key);
-        let key = match key.as_str() {
-            "parameters" => "schema",
-            "returnType" => "returns",
-            key => key,
-        };
-        let entry = Entry { key: key.to_owned(), at, value: to_tree(value, at) };
-        if !KEYS.contains(&key) && key != "schema" && key != "returns" {
-            report.unknown_key(&entry, KEYS);
+        let mut entry = Entry { key: key.clone(), at, value: to_tree(value, at) };
+        if !KEYS.contains(&key.as_str()) {
+            members::unknown(&entry, KEYS, report);
+            continue;
         }
+        entry.key = match key.as_str() {
+            "parameters" => "schema".to_owned(),
+            "returnType" => "returns".to_owned(),
+            _ => entry.key,
+        };
         entries.push(entry);
+    }
+    if let Some(told) = map.get("unread") {
+        members::unread(told, KEYS, |name| place(text, name), report);
     }
     entries
 }
 
-/// Where a module seems to say something: the first `key:` or `key =` of its text.
+/// Where a module seems to say something: the first `key:`, `key =` or `key(` of its text.
 fn place(text: &str, key: &str) -> At {
     let small = |figure: usize| u32::try_from(figure).unwrap_or(u32::MAX);
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
@@ -150,7 +156,8 @@ fn place(text: &str, key: &str) -> At {
         for (start, _) in line.match_indices(key) {
             let after = line[start + key.len()..].trim_start();
             let alone = !line[..start].ends_with(is_word);
-            if alone && (after.starts_with(':') || after.starts_with('=')) {
+            let begins = after.starts_with([':', '=', '(']) && !key.is_empty();
+            if alone && begins {
                 let column = line[..start].chars().count() + 1;
                 let width = small(key.chars().count());
                 return At { line: small(number + 1), column: small(column), width };
@@ -268,6 +275,11 @@ mod tests {
             ("capabilities", json!({"a": 1}), "wrong_type", 0),
             ("parameters", json!({"type": "array"}), "bad_schema", 0),
             ("__proto__", json!({}), "unknown_key", 0),
+            ("schema", json!({}), "unknown_key", 0),
+            ("preconditions", json!([]), "not_supported", 0),
+            ("unread", json!([{"path": ["permissions", "x"], "is": "function"}]), "wrong_type", 0),
+            ("unread", json!([{"path": ["name"], "is": "instance"}]), "wrong_type", 2),
+            ("unread", json!({}), "wrong_type", 0),
         ];
         for (key, value, code, line) in cases {
             let mut description = full();

@@ -5,11 +5,11 @@ use std::fmt;
 use runner_policy::finding::{Finding, did_you_mean};
 
 use super::describe::DescribeError;
-use super::name::ToolName;
 use super::schema::Violation;
 use crate::config::Source;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
+use crate::ids::ToolName;
 use crate::text::counted;
 
 /// A tool cannot be used.
@@ -25,6 +25,20 @@ pub enum ToolError {
         findings: Vec<Finding>,
         /// The switch that keeps tools of the user and of the workspace from being found.
         unloaded: Option<Box<(&'static str, Source)>>,
+    },
+    /// It is of an MCP server that is not what was asked any more.
+    ServerChanged {
+        /// What was asked for.
+        name: ToolName,
+        /// The server.
+        server: String,
+    },
+    /// It would be of an MCP server that was never asked what it offers.
+    ServerNeverAsked {
+        /// What was asked for.
+        name: ToolName,
+        /// The server.
+        server: String,
     },
     /// A folder that the caller named cannot be looked into.
     Folder {
@@ -85,6 +99,13 @@ pub enum ToolError {
         /// Everything that does not fit.
         violations: Vec<Violation>,
     },
+    /// It says that it cost what is no price.
+    Cost {
+        /// Its name.
+        name: ToolName,
+        /// What it says.
+        said: String,
+    },
     /// Its result is not what it says it gives.
     Result {
         /// Its name.
@@ -98,6 +119,14 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, .. } => write!(f, "there is no tool {name}"),
+            Self::ServerChanged { name, server } => write!(
+                f,
+                "the MCP server {server} changed since it was asked what it offers, so tool {name} is not used"
+            ),
+            Self::ServerNeverAsked { name, server } => write!(
+                f,
+                "tool {name} is not known: the MCP server {server} was never asked what it offers"
+            ),
             Self::Folder { findings } => {
                 let each = findings.iter().map(|it| format!("--tools {}: {}", it.file, it.message));
                 f.write_str(&each.collect::<Vec<_>>().join("\n"))
@@ -128,6 +157,9 @@ impl fmt::Display for ToolError {
                 write!(f, "these are not arguments of tool {name}:")?;
                 violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
             }
+            Self::Cost { name, said } => {
+                write!(f, "tool {name} says that it cost `{said}`, which is no price")
+            }
             Self::Result { name, violations } => {
                 write!(f, "the result of tool {name} is not what it says it returns:")?;
                 violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
@@ -142,6 +174,8 @@ impl Failure for ToolError {
     fn code(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "tool_not_found",
+            Self::ServerChanged { .. } => "mcp_changed",
+            Self::ServerNeverAsked { .. } => "mcp_never_asked",
             Self::Folder { .. } => "tool_folder_invalid",
             Self::Twice { .. } => "tool_name_taken",
             Self::Broken { .. } => "tool_refused",
@@ -149,20 +183,26 @@ impl Failure for ToolError {
             Self::NotSwitched { .. } => "tool_enforced",
             Self::Description { .. } => "tool_description",
             Self::Arguments { .. } => "invalid_arguments",
+            Self::Cost { .. } => "invalid_cost",
             Self::Result { .. } => "invalid_result",
         }
     }
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } | Self::Folder { .. } | Self::Arguments { .. } => Kind::Usage,
-            Self::Disabled { .. }
+            Self::Unknown { .. }
+            | Self::ServerNeverAsked { .. }
+            | Self::Folder { .. }
+            | Self::Arguments { .. } => Kind::Usage,
+            Self::ServerChanged { .. }
+            | Self::Disabled { .. }
             | Self::Example { .. }
             | Self::Off { .. }
             | Self::NotSwitched { .. } => Kind::Denied,
             Self::Twice { .. }
             | Self::Broken { .. }
             | Self::Description { .. }
+            | Self::Cost { .. }
             | Self::Result { .. } => Kind::Broken,
         }
     }
@@ -170,6 +210,8 @@ impl Failure for ToolError {
     fn fault(&self) -> Fault {
         match self {
             Self::Unknown { .. }
+            | Self::ServerChanged { .. }
+            | Self::ServerNeverAsked { .. }
             | Self::Folder { .. }
             | Self::Arguments { .. }
             | Self::Example { .. }
@@ -178,6 +220,7 @@ impl Failure for ToolError {
             Self::Broken { .. }
             | Self::Disabled { .. }
             | Self::Description { .. }
+            | Self::Cost { .. }
             | Self::Result { .. } => Fault::Command,
         }
     }
@@ -198,6 +241,12 @@ impl Failure for ToolError {
                     None => "runner tool list shows all; runner tool new makes one".to_owned(),
                 })
             }
+            Self::ServerChanged { server, .. } => Some(format!(
+                "look at what changed, then ask it again: runner mcp refresh {server}"
+            )),
+            Self::ServerNeverAsked { server, .. } => {
+                Some(format!("ask it: runner mcp refresh {server}"))
+            }
             Self::Folder { .. } => None,
             Self::Twice { .. } => Some("rename or remove one of them".to_owned()),
             Self::Broken { name, .. } => Some(format!("mend it, then: runner tool check {name}")),
@@ -210,6 +259,9 @@ impl Failure for ToolError {
             Self::Arguments { name, .. } => {
                 Some(format!("runner tool info {name} shows its schema"))
             }
+            Self::Cost { .. } => {
+                Some("`metadata.cost` of a result is US dollars, 0 or more".to_owned())
+            }
             Self::Result { .. } => {
                 Some("mend the tool's code, or the schema under `returns`".to_owned())
             }
@@ -221,12 +273,15 @@ impl Failure for ToolError {
             Self::Unknown { findings, .. } | Self::Broken { findings, .. } => findings,
             Self::Description { error, .. } => error.findings(),
             Self::Folder { .. }
+            | Self::ServerChanged { .. }
+            | Self::ServerNeverAsked { .. }
             | Self::Twice { .. }
             | Self::Disabled { .. }
             | Self::Example { .. }
             | Self::Off { .. }
             | Self::NotSwitched { .. }
             | Self::Arguments { .. }
+            | Self::Cost { .. }
             | Self::Result { .. } => &[],
         }
     }

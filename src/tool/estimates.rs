@@ -1,5 +1,7 @@
 //! How long a call takes and what it costs, as the tool's author says.
 
+use serde_json::Value;
+
 use super::definition::Definition;
 use super::metadata::Metadata;
 
@@ -19,13 +21,6 @@ impl Estimates {
     /// From what a tool says: the most expensive capability, or what the tool costs as a whole.
     #[must_use]
     pub fn of(about: &Metadata) -> Self {
-        // Beyond any price it is the largest number there is.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the reader takes no negative price; casting saturates"
-        )]
-        let millionths = |dollars: f64| (dollars * MILLION).ceil() as u64;
         let costs = about.capabilities.iter().filter_map(|it| it.estimated_cost);
         let whole = about.cost_info.as_ref().and_then(|it| it.estimated_cost);
         Self {
@@ -41,6 +36,23 @@ impl Estimates {
         let cost = self.cost.map(|cost| ("costs", format!("about {}", shown(cost))));
         time.into_iter().chain(cost).collect()
     }
+}
+
+/// Dollars as millionths of one, rounded up. Beyond any price it is the largest number there is.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "no price is negative; casting saturates"
+)]
+fn millionths(dollars: f64) -> u64 {
+    (dollars * MILLION).ceil() as u64
+}
+
+/// What a tool says that a call cost, in millionths of a US dollar; `None` if that is no price: negative, without bound,
+/// or no number.
+#[must_use]
+pub fn reported(cost: &Value) -> Option<u64> {
+    cost.as_f64().filter(|dollars| dollars.is_finite() && *dollars >= 0.0).map(millionths)
 }
 
 /// Millionths of a dollar as dollars.
@@ -77,5 +89,18 @@ mod tests {
         assert!(read(&text.replace("0.3", "-1")).is_err(), "nothing costs less than nothing");
         assert_eq!(Estimates::of(&Metadata::default()), Estimates::default());
         assert_eq!((shown(1), shown(2_500_000)), ("$0.000001".to_owned(), "$2.50".to_owned()));
+    }
+
+    #[test]
+    fn what_a_tool_says_it_cost_is_a_price_or_nothing() {
+        use serde_json::json;
+        let costs =
+            [(json!(0), 0), (json!(0.3), 300_000), (json!(1e-9), 1), (json!(1e300), u64::MAX)];
+        for (said, millionths) in costs {
+            assert_eq!(reported(&said), Some(millionths), "{said}");
+        }
+        for said in [json!(-1), json!(-0.01), json!("1"), json!(null), json!([1]), json!("NaN")] {
+            assert_eq!(reported(&said), None, "{said}");
+        }
     }
 }

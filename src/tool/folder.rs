@@ -14,7 +14,8 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, 
 use rustix::io::Errno;
 
 use super::builtin::BuiltIn;
-use super::name::{FORM, ToolName};
+use crate::ids::ToolName;
+use crate::ids::tool_name::FORM;
 
 /// Largest file of a tool. Bundles of generated code do not belong here.
 pub const MAX_BYTES: u64 = 1 << 20;

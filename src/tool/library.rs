@@ -15,13 +15,13 @@ use super::definition::Definition;
 use super::error::ToolError;
 use super::folder::{Folder, Form, Identity, Outcome, ToolFile};
 use super::mcp::{self, FromServer};
-use super::name::ToolName;
 use super::origin::{Origin, Switch};
 use super::words::Waiver;
 use super::{read, shipped};
 use crate::config::{self, BETWEEN, Config, Flag, ServerName, Source};
+use crate::ids::ToolName;
 use crate::mcp::{Known, Offered, Remembered, remembered};
-use crate::policies::{Layer, Places};
+use crate::policy_files::{Layer, Places};
 
 /// Most threads that read definitions.
 const READERS: usize = 8;
@@ -341,12 +341,7 @@ impl Library {
             (None, None, [one]) => {
                 Err(ToolError::Broken { name: name.clone(), findings: one.findings.clone() })
             }
-            (None, None, []) => Err(ToolError::Unknown {
-                name: name.clone(),
-                known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
-                findings: self.findings.iter().chain(self.of_server(name)).cloned().collect(),
-                unloaded: self.unloaded.clone().map(Box::new),
-            }),
+            (None, None, []) => Err(self.unknown(name)),
             _ => Err(ToolError::Twice { name: name.clone(), places: places() }),
         }
     }
@@ -373,10 +368,21 @@ impl Library {
         matches!(self.tool(name), Err(ToolError::Twice { .. }))
     }
 
-    /// Why the tools of the server that a name begins with are not known.
-    fn of_server(&self, name: &ToolName) -> Option<&Finding> {
-        let (server, _) = name.as_str().split_once(BETWEEN)?;
-        self.unasked.iter().find(|(name, _)| name.as_str() == server).map(|(_, finding)| finding)
+    /// Why there is no tool of this name: none has it, or the server that it begins with is not known as it is now.
+    fn unknown(&self, name: &ToolName) -> ToolError {
+        let server = name.as_str().split_once(BETWEEN).map(|(server, _)| server);
+        let unasked = self.unasked.iter().find(|(other, _)| Some(other.as_str()) == server);
+        let (name, server) = (name.clone(), server.unwrap_or_default().to_owned());
+        match unasked.map(|(_, finding)| finding.code) {
+            Some("mcp_changed") => ToolError::ServerChanged { name, server },
+            Some(_) => ToolError::ServerNeverAsked { name, server },
+            None => ToolError::Unknown {
+                name,
+                known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
+                findings: self.findings.clone(),
+                unloaded: self.unloaded.clone().map(Box::new),
+            },
+        }
     }
 
     /// What servers offered when they were asked. Nothing is started for that.

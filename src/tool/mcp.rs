@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 
 use super::data::to_tree;
 use super::definition::{Body, Definition};
-use super::json;
-use super::name::{FORM, ToolName};
 use super::read;
 use super::words::Tier;
 use crate::config::{BETWEEN, Server, ServerName};
+use crate::ids::ToolName;
+use crate::ids::tool_name::FORM;
+use crate::json;
 use crate::mcp::{Identity, Moved, Offered};
 
 /// Which tool of which server, as it was remembered.

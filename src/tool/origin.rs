@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::folder::Form;
-use super::name::ToolName;
 use crate::config::{Config, Source};
-use crate::policies::Layer;
+use crate::ids::ToolName;
+use crate::policy_files::Layer;
 
 /// Where a tool comes from, in the words of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

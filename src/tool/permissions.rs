@@ -20,11 +20,11 @@ use runner_policy::model::Policy;
 use runner_policy::net::FIGURES;
 use runner_policy::paths::{List, Meaning};
 use runner_policy::variables;
-use runner_policy::yaml::{Entry, Node, Value};
+use runner_policy::yaml::{Entry, Node, Style, Value};
 use serde::Serialize;
 
-use super::name::ToolName;
 use super::words::Tier;
+use crate::ids::{PERMISSIONS, ToolName};
 
 /// Most entries of one list: each is compared with every command, path or peer.
 const MAX_ENTRIES: usize = 500;
@@ -88,9 +88,6 @@ impl Permissions {
     }
 }
 
-/// What the name of a tool's permissions, as a policy, begins with.
-pub const PREFIX: &str = "tool:";
-
 /// Reads the parts.
 pub(super) fn read(
     parts: &Parts<'_>,
@@ -119,7 +116,7 @@ pub(super) fn read(
     let (file, text) = source;
     let mut policy = from_tree(&tree, Source { file, text, origin: Origin::Tool }, report)?;
     // No policy's name holds a colon, so records cannot mistake a tool for one.
-    policy.name = format!("{PREFIX}{}", name.map_or("?", ToolName::as_str));
+    policy.name = format!("{PERMISSIONS}{}", name.map_or("?", ToolName::as_str));
     if read.is_none() {
         let all = ["**", "/**"].map(|pattern| (pattern.to_owned(), root));
         policy.files.read = List::new(Meaning::Grants, all.to_vec());
@@ -144,7 +141,7 @@ pub(super) fn read(
 /// A list of texts, in bounds.
 fn texts(node: Option<&Node>, what: &str, report: &mut Report<'_>) -> Vec<(String, At)> {
     let Some(node) = node else { return Vec::new() };
-    let texts = report.texts(node).unwrap_or_default();
+    let texts = report.patterns(node).unwrap_or_default();
     if texts.len() > MAX_ENTRIES {
         report.add(
             "too_large",
@@ -165,7 +162,17 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> (Option<Vec<String>>, 
         let texts: Vec<String> = match &entry.value.value {
             // One pattern may stand alone, as in a policy.
             Value::Scalar { text, .. } => vec![text.clone()],
-            _ => texts(Some(&entry.value), &entry.key, report).into_iter().map(|it| it.0).collect(),
+            // The loader says what is wrong with one of them.
+            Value::List(items) if items.len() <= MAX_ENTRIES => {
+                let text = |item: &Node| match &item.value {
+                    Value::Scalar { text, .. } => Some(text.clone()),
+                    Value::List(_) | Value::Map(_) => None,
+                };
+                items.iter().filter_map(text).collect()
+            }
+            Value::List(_) | Value::Map(_) => {
+                texts(Some(&entry.value), &entry.key, report).into_iter().map(|it| it.0).collect()
+            }
         };
         match entry.key.as_str() {
             "read" => read = Some(texts),
@@ -300,7 +307,7 @@ fn variables_of(names: &[(String, At)], root: At) -> Node {
 }
 
 fn scalar(text: &str, at: At) -> Node {
-    Node { at, value: Value::Scalar { text: text.to_owned(), plain: false } }
+    Node { at, value: Value::Scalar { text: text.to_owned(), style: Style::Quoted } }
 }
 
 fn list(at: At, items: Vec<Node>) -> Node {

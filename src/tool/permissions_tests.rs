@@ -5,7 +5,8 @@ use runner_policy::effective::{Effective, PolicySet};
 use runner_policy::load::{Origin, Source, parse};
 use runner_policy::{Query, Verdict, What, decide, may};
 
-use crate::tool::{Definition, ToolName, parse as tool};
+use crate::ids::ToolName;
+use crate::tool::{Definition, parse as tool};
 
 fn policy(text: &str) -> Effective {
     let mut set = PolicySet::default();
@@ -211,4 +212,29 @@ fn a_refusal_names_the_tool_and_its_line() {
     assert_eq!((allowed.commands[0].at.line, allowed.file.as_str()), (6, "t.yml"));
     assert_eq!(allowed.files.write.patterns[0].1.line, 8);
     assert_eq!(denied.policy, "p");
+}
+
+#[test]
+fn a_pattern_in_which_something_cannot_be_seen_is_a_finding() {
+    let found = |lines: &str| -> Vec<String> {
+        let text = format!("name: t\ndescription: x\ncode: export const execute = 1\n{lines}\n");
+        let refused = tool("t.yml", &text, &"t".parse::<ToolName>().unwrap()).unwrap_err();
+        refused.iter().map(|finding| format!("{}:{}", finding.at.line, finding.code)).collect()
+    };
+    for lines in [
+        "permissions:\n  allowlist: ['yarn test ']",
+        "permissions:\n  allowlist:\n    - |\n      yarn test",
+        "permissions:\n  allowlist: [\"yarn\\u200b test\"]",
+        "files:\n  read: ['src/** ']",
+        "files:\n  write: |\n    out/**",
+        "net: [\"GET https://a.example/x\\n\"]",
+        "env: ['CI ']",
+    ] {
+        let found = found(lines);
+        assert!(
+            matches!(found.as_slice(), [one] if one.ends_with(":bad_pattern")),
+            "{lines}: {found:?}"
+        );
+    }
+    definition("permissions:\n  allowlist: ['yarn test']\nfiles:\n  read: ['src/**']");
 }

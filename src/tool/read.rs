@@ -10,12 +10,14 @@ use super::builtin::BuiltIn;
 use super::code;
 use super::data::to_json;
 use super::definition::{Body, Definition, Tokens};
+use super::members;
 use super::metadata::{self, Metadata};
-use super::name::{FORM, ToolName};
 use super::permissions::{self, Parts, Permissions};
 use super::retry::{BadRetry, RetryPolicy, WORDS};
 use super::schema::{Role, Schema, Spans};
 use super::words::{Category, Removal, Risk, Runtime, Tier, Waiver};
+use crate::ids::ToolName;
+use crate::ids::tool_name::FORM;
 
 const KEYS: &[&str] = &[
     "name",
@@ -57,7 +59,7 @@ pub fn parse(file: &str, text: &str, stem: &ToolName) -> Result<Definition, Vec<
     let mut report = Report::new(file, text);
     let root = yaml::read(text, &mut report);
     let definition = root.and_then(|root| {
-        let entries = report.keys(&root, KEYS)?;
+        let entries = known(&root, KEYS, &mut report)?;
         let code = match find(entries, "code") {
             Some(entry) => code::read(entry, text, &mut report),
             None => missing("code", "code: |", root.at, &mut report),
@@ -89,6 +91,18 @@ pub(super) fn built_in(tool: &'static BuiltIn) -> Result<Definition, Vec<Finding
         Some(common.with(Body::BuiltIn(tool)))
     });
     finish(definition, report)
+}
+
+/// The keys of a tool; each that is not known is a finding.
+fn known<'n>(
+    root: &'n Node,
+    keys: &[&'static str],
+    report: &mut Report<'_>,
+) -> Option<&'n [Entry]> {
+    let entries = report.map(root)?;
+    let unknown = entries.iter().filter(|entry| !keys.contains(&entry.key.as_str()));
+    unknown.for_each(|entry| members::unknown(entry, keys, report));
+    Some(entries)
 }
 
 /// The definition, or every finding once.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::name::ToolName;
+use crate::ids::ToolName;
 
 /// Most retries that anybody gets.
 pub const MOST: u32 = 10;

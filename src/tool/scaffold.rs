@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
-use super::name::ToolName;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
+use crate::ids::ToolName;
 
 const YAML: &str = include_str!("../../tools/templates/tool.yml");
 const MODULE: &str = include_str!("../../tools/templates/tool.ts");

@@ -3,7 +3,7 @@
 use strsim::damerau_levenshtein;
 
 use super::definition::Definition;
-use super::name::ToolName;
+use crate::ids::ToolName;
 
 /// What a word counts where it is found. A name says most, a sentence least.
 const NAME: u32 = 100;

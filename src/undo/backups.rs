@@ -20,7 +20,7 @@ const PIECE: usize = 128 * 1024;
 
 /// The backups of a caller.
 #[derive(Debug)]
-pub(super) struct Backups {
+pub(crate) struct Backups {
     folder: PathBuf,
 }
 
@@ -43,7 +43,7 @@ impl Drop for Copied {
 
 impl Backups {
     /// Those below a state folder.
-    pub(super) fn open(state: &Path) -> io::Result<Self> {
+    pub(crate) fn open(state: &Path) -> io::Result<Self> {
         let folder = state.join(FOLDER);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         if !fs::symlink_metadata(&folder)?.is_dir() {

@@ -12,11 +12,11 @@ use std::time::Duration;
 use rusqlite::{Transaction, params};
 
 use super::backups::{Backups, Copied};
+use super::keep::{Change, Keep, NotKept, What};
 use super::state::{State, open_file};
-use crate::broker::{Change, Keep, NotKept, What};
 use crate::config::Undo;
-use crate::engine::CallId;
-use crate::policies::Places;
+use crate::ids::CallId;
+use crate::policy_files::Places;
 use crate::store::{Store, StoreError};
 
 /// The largest file whose content is kept, if all may have as much.
@@ -176,7 +176,7 @@ impl Journal {
                 .execute(params![known, after])?;
             return Ok(known);
         }
-        let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+        let at = i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX);
         let backup = row.copied.as_ref().map(|copied| copied.digest.to_hex().to_string());
         let size =
             row.copied.as_ref().map_or(0, |copied| i64::try_from(copied.size).unwrap_or(i64::MAX));
@@ -294,7 +294,7 @@ fn prune(
     spared: [&str; 2],
     bounds: &Undo,
 ) -> rusqlite::Result<u64> {
-    let now = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+    let now = i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX);
     let since = now.saturating_sub(millis(bounds.age));
     let oldest = "SELECT coalesce(min(at), ?1) FROM (SELECT at FROM changes ORDER BY id LIMIT 1)";
     let total = "SELECT coalesce(sum(size), 0) FROM (SELECT max(size) AS size FROM changes WHERE backup IS NOT NULL GROUP BY backup)";

@@ -13,7 +13,7 @@ use super::state::{Stamp, State};
 
 /// One change of a call, as it was kept.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(crate) struct Change {
     pub path: String,
     /// Where `path` was moved to, for a move.
     pub goal: Option<String>,
@@ -58,7 +58,7 @@ pub struct Obstacle {
 }
 
 /// The steps, in order.
-pub(super) fn plan(site: &Site, changes: &[Change]) -> Result<Vec<Step>, Vec<Obstacle>> {
+pub(crate) fn plan(site: &Site, changes: &[Change]) -> Result<Vec<Step>, Vec<Obstacle>> {
     let mut imagined = Imagined { site, states: BTreeMap::new(), moves: Vec::new() };
     let (mut steps, mut obstacles) = (Vec::new(), Vec::new());
     for change in changes.iter().rev() {

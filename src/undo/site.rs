@@ -16,15 +16,16 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::backups::Backups;
+use super::keep::{Change, Keep, NotKept, What};
 use super::plan::{Act, Step};
 use super::state::State;
-use crate::broker::{Change, Keep, NotKept, Replace, Temp, What, give, proc_path, temp_name};
-use crate::sandbox::protected::{Guard, guard};
-use crate::sandbox::workspace::Workspace;
+use crate::workspace::Workspace;
+use crate::workspace::protected::{Guard, guard};
+use crate::workspace::temp::{Replace, Temp, give, proc_path, temp_name};
 
 /// A workspace in which something is restored.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(crate) struct Site {
     workspace: Workspace,
     backups: Backups,
 }
@@ -37,7 +38,7 @@ struct Slot<'p> {
 }
 
 impl Site {
-    pub(super) fn new(workspace: Workspace, backups: Backups) -> Self {
+    pub(crate) fn new(workspace: Workspace, backups: Backups) -> Self {
         Self { workspace, backups }
     }
 
@@ -76,7 +77,7 @@ impl Site {
     }
 
     /// Does a step, after `keep` has seen what it takes away.
-    pub(super) fn take(&self, step: &Step, keep: &dyn Keep) -> io::Result<()> {
+    pub(crate) fn take(&self, step: &Step, keep: &dyn Keep) -> io::Result<()> {
         let slot = self.slot(&step.path)?;
         // Since it was looked at.
         let now = State::glance(slot.folder.as_fd(), slot.name)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub(super) enum State {
+pub(crate) enum State {
     /// Nothing.
     Absent,
     /// A file.
@@ -46,7 +46,7 @@ pub(super) enum State {
 
 /// Which object, and when it last changed: the kernel moves the time with every change, and nobody can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     device: u64,
     inode: u64,
     changed: (i64, u64),

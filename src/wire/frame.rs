@@ -19,8 +19,8 @@ pub const DATA_MAX: usize = 64 << 10;
 /// hexadecimal doubles what is not text.
 pub const CONTROL_MAX: usize = 6 << 20;
 
-/// The longest payload of a control frame that a guest may send: a report of a few thousand mounts, or of the
-/// programs that ran.
+/// The longest payload of a guest's report of the programs that ran. Its report of mounts names every path that the host
+/// asked about, so that one may be as long as the host's own messages.
 pub const REPORT_MAX: usize = 2 << 20;
 
 /// The longest payload of the small control messages.
@@ -84,8 +84,8 @@ impl Kind {
     #[must_use]
     pub fn cap(self) -> usize {
         match self {
-            Self::Hello | Self::Start => CONTROL_MAX,
-            Self::Ready | Self::Exit => REPORT_MAX,
+            Self::Hello | Self::Ready | Self::Start => CONTROL_MAX,
+            Self::Exit => REPORT_MAX,
             Self::Data => DATA_MAX,
             Self::Started | Self::Close | Self::Credit | Self::Signal | Self::Fatal => SMALL_MAX,
             Self::Resize => SMALL_MAX,

@@ -34,7 +34,7 @@ mod start;
 pub use bytes::Bytes;
 pub use codec::{Decoder, Encoder, Key, Side, WireError};
 pub use credit::{Receiver, Sender, WINDOW};
-pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind};
+pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX};
 pub use line::{
     AndOr, Assignment, Builtin, Class, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,
     Simple, Word,

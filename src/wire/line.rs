@@ -7,11 +7,17 @@ use crate::bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// `a && b; c | d`: and-or lists, run one after the other. The status is that of the last command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// The lists.
     pub lists: Vec<AndOr>,
+    /// `sh -e`: the line ends when the last pipeline of a list has run and failed, unless `!` is before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errexit: bool,
+    /// `bash -o pipefail`: the status of a pipeline is that of the last command in it that failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pipefail: bool,
 }
 
 /// `a && b || c`: pipelines that depend on the status so far.
@@ -42,7 +48,7 @@ pub struct Pipeline {
     /// Whether `!` turns the status round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub negated: bool,
-    /// The commands; the status is that of the last.
+    /// The commands; the status is that of the last, but see [`Line::pipefail`].
     pub commands: Vec<Simple>,
 }
 
@@ -74,6 +80,14 @@ pub enum Command {
     },
     /// Something without a process.
     Builtin(Builtin),
+    /// `timeout 5 sh -c LINE`: a line in a process of its own, which another program may start.
+    Line {
+        /// A program that starts its last words, without those. Empty: the guest starts the line.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        words: Vec<Word>,
+        /// The line, which the guest executes in place of a shell.
+        line: Line,
+    },
 }
 
 /// What the guest does itself.
@@ -84,6 +98,8 @@ pub enum Builtin {
     Cd(Option<Word>),
     /// `export A=b …`, for the rest of the line.
     Export(Vec<Assignment>),
+    /// `A=b` alone: the same, for variables that the environment has already. No program could see others.
+    Assign(Vec<Assignment>),
     /// `true` and `:`.
     True,
     /// `false`.

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use crate::tools::{told, write_yaml};
 
 /// Asks about commits and lets everything else of a tool's life be.
@@ -223,9 +223,8 @@ fn a_tool_of_a_project_does_not_waive_its_own_approval() {
     assert!(shown.contains("asked for what it removes or moves away"), "{shown}");
     home.config("pool: { size: 0 }\ntools: { t: { autoAccept: true } }\n");
     assert!(!info().contains("does not count"), "{}", info());
-    if containers() {
-        assert_eq!(home.run(["tool", "run", "t"]).code, Some(0), "the control");
-    }
+    needs_engine();
+    assert_eq!(home.run(["tool", "run", "t"]).code, Some(0), "the control");
     for risk in ["high", "critical"] {
         write(risk);
         id(&run());
@@ -236,6 +235,19 @@ fn a_tool_of_a_project_does_not_waive_its_own_approval() {
     fs::create_dir_all(&folder).unwrap();
     fs::rename(home.path("project/.runner/tools/t.yml"), folder.join("t.yml")).unwrap();
     id(&run());
+}
+
+#[test]
+fn who_says_no_is_not_told_how_to_unlock_it() {
+    let home = home();
+    let ran = home.at_terminal("exec --policy askp -- echo hi", "n\n");
+    assert_eq!(ran.code, Some(77), "{}", ran.out);
+    let told = ran.out.rsplit_once("[approval_needed]").expect("the end").1;
+    assert!(told.contains("was not approved: the answer was no"), "{}", ran.out);
+    assert!(!ran.out.contains("can unlock it") && !told.contains("runner approve"), "{}", ran.out);
+    // The control: a question that waits says how to answer it.
+    let waits = home.run(["exec", "--policy", "askp", "--", "echo", "hi"]);
+    assert!(waits.err.contains("can unlock it"), "{}", waits.err);
 }
 
 #[test]
@@ -289,9 +301,7 @@ fn writer(home: &Home, code: &str) {
 
 #[test]
 fn what_takes_a_file_from_its_place_is_asked_about() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let (old, other) = (home.path("project/old.txt"), home.path("project/other.txt"));
     let put = || {
@@ -350,9 +360,7 @@ fn what_takes_a_file_from_its_place_is_asked_about() {
 
 #[test]
 fn a_yes_for_one_call_is_given_back_when_the_call_stops_at_another_question() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let run = |more: &[&str]| {
         let words = [

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use crate::tools::{told, write_yaml};
 
 /// Asks about `echo`, allows the rest of a tool's life.
@@ -33,9 +33,7 @@ fn id(result: &Value) -> String {
 
 #[test]
 fn a_command_is_approved_by_id_once_and_nobody_answers_without_a_terminal() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let question = id(&echo(&home, &[]).0);
     assert_eq!(id(&echo(&home, &[]).0), question, "the same question is asked once");
@@ -86,9 +84,7 @@ fn a_command_is_approved_by_id_once_and_nobody_answers_without_a_terminal() {
 
 #[test]
 fn a_person_answers_for_once_for_a_session_for_a_time_and_never() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let call = "exec --policy asks -- echo hi";
     let once = home.at_terminal(call, "y\n");
@@ -147,9 +143,7 @@ fn tool(home: &Home, name: &str, more: &[&str]) -> Value {
 
 #[test]
 fn row_31_an_approval_is_void_when_the_tool_an_import_or_a_kind_of_file_changes() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     asked_tool(&home);
     let question = id(&tool(&home, "ann", &[]));
@@ -196,9 +190,7 @@ fn row_31_an_approval_is_void_when_the_tool_an_import_or_a_kind_of_file_changes(
 
 #[test]
 fn tiers_have_their_own_behaviour() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     fs::write(home.path("project/.env"), "KEY=1\n").unwrap();
     fs::write(home.path("project/a.txt"), "one\n").unwrap();
@@ -378,22 +370,20 @@ fn an_approval_is_for_one_policy_one_image_one_folder_and_one_kind_of_input() {
     approve(&home, &question, "--for 1h");
     differs(&run("wide", &["--approve", &question]));
     id(&run("wide", &[]));
-    if containers() {
-        // The control, and its trace: each use of an approval is recorded by the call that used it.
-        assert_eq!(echo(&home, &[]).1.code, Some(0));
-        for _ in 0..2 {
-            let result = run("asks", &["--approve", &question]);
-            assert_eq!(result["value"], "hello ann", "{result}");
-            let call = result["call"].as_str().unwrap();
-            let audit = home.run(["--json", "audit", "show", call]).json();
-            let used =
-                audit["events"].as_array().unwrap().iter().find(|it| it["kind"] == "approval");
-            let body = &used.unwrap_or_else(|| panic!("{audit}"))["body"];
-            assert_eq!((&body["answer"], &body["id"]), (&json!("used"), &json!(question)));
-        }
-        let tail = home.run(["audit", "tail"]).out;
-        assert!(tail.contains(&format!("used: tool:t ({question})")), "{tail}");
+    needs_engine();
+    // The control, and its trace: each use of an approval is recorded by the call that used it.
+    assert_eq!(echo(&home, &[]).1.code, Some(0));
+    for _ in 0..2 {
+        let result = run("asks", &["--approve", &question]);
+        assert_eq!(result["value"], "hello ann", "{result}");
+        let call = result["call"].as_str().unwrap();
+        let audit = home.run(["--json", "audit", "show", call]).json();
+        let used = audit["events"].as_array().unwrap().iter().find(|it| it["kind"] == "approval");
+        let body = &used.unwrap_or_else(|| panic!("{audit}"))["body"];
+        assert_eq!((&body["answer"], &body["id"]), (&json!("used"), &json!(question)));
     }
+    let tail = home.run(["audit", "tail"]).out;
+    assert!(tail.contains(&format!("used: tool:t ({question})")), "{tail}");
 }
 
 #[test]
@@ -443,4 +433,94 @@ fn nothing_hides_behind_a_secret_and_what_is_not_shown_whole_is_not_approved_by_
     let suggestion = result["error"]["suggestion"].as_str().unwrap();
     assert!(suggestion.contains("terminal of the call itself"), "{suggestion}");
     refused(&id(&result));
+}
+
+/// Calls a command without an engine: what may run ends because there is none.
+fn offline(home: &Home, more: &[&str], command: &[&str]) -> Value {
+    let mut runner = home.runner();
+    runner.env("DOCKER_HOST", "unix:///nowhere/docker.sock");
+    let words = ["--json", "exec", "--policy", "codes"];
+    runner.args(words.iter().chain(more).chain(&["--"]).chain(command));
+    Ran::from(runner.output().unwrap()).json()
+}
+
+fn codes() -> Home {
+    let home = Home::new();
+    home.user_policy(
+        "codes",
+        "policy: 1\nname: codes\nextends: [contained]\ncommands:\n  - { id: build, ask: [make ..., bash ..., touch ..., timeout ...] }\n",
+    );
+    home
+}
+
+#[test]
+fn an_approval_of_a_command_holds_for_the_code_that_was_there() {
+    let home = codes();
+    let put = |path: &str, text: &str| fs::write(home.path("project").join(path), text).unwrap();
+    put("Makefile", "all:\n\techo hi\n");
+    put("x.sh", "echo hi\n");
+    let passes = |result: &Value| !told(result).2.starts_with("approval");
+    // The control: nothing has changed.
+    let question = id(&offline(&home, &[], &["make"]));
+    let asked = home.at_terminal(&format!("approve {question} --for 1h"), "y\n");
+    assert!(asked.out.contains("the present content of Makefile"), "{}", asked.out);
+    assert!(passes(&offline(&home, &[], &["make"])));
+    assert!(passes(&offline(&home, &["--approve", &question], &["make"])));
+    // Another file that make takes first, a changed one, one that is gone.
+    for (path, text) in [("GNUmakefile", "all:\n\trm -rf .\n"), ("Makefile", "all:\n\trm -rf .\n")]
+    {
+        let question = id(&offline(&home, &[], &["make", "-s"]));
+        home.at_terminal(&format!("approve {question} --for 1h"), "y\n");
+        assert!(passes(&offline(&home, &[], &["make", "-s"])));
+        put(path, text);
+        let stale = offline(&home, &["--approve", &question], &["make", "-s"]);
+        let message = stale["error"]["message"].as_str().unwrap();
+        assert_eq!(told(&stale).2, "approval_differs", "{stale}");
+        assert!(message.contains(path), "{message}");
+        // Without its id the question is put anew, and the old answer is over.
+        assert_ne!(id(&offline(&home, &[], &["make", "-s"])), question);
+        put(path, "all:\n\techo hi\n");
+        let over = offline(&home, &["--approve", &question], &["make", "-s"]);
+        assert!(told(&over).2.starts_with("approval"), "{over}");
+    }
+    let question = id(&offline(&home, &[], &["bash", "./x.sh"]));
+    home.at_terminal(&format!("approve {question} --for 1h"), "y\n");
+    assert!(passes(&offline(&home, &[], &["bash", "./x.sh"])));
+    // It also changes while a person looks at the question.
+    let call = "exec --policy codes -- make -B";
+    let changed = home.at_terminal_meanwhile(call, || put("Makefile", "all:\n\trm x\n"), "y\n");
+    assert_eq!(changed.code, Some(126), "{}", changed.out);
+    assert!(changed.out.contains("Makefile has changed"), "{}", changed.out);
+    put("x.sh", "rm -rf .\n");
+    id(&offline(&home, &[], &["bash", "./x.sh"]));
+    // An ask about what stands around a command holds, too.
+    id(&offline(&home, &[], &["timeout", "5", "cat", "x.sh"]));
+    assert!(passes(&offline(&home, &[], &["cat", "x.sh"])));
+}
+
+#[test]
+fn a_never_to_a_command_holds_in_every_spelling_of_its_path() {
+    let home = codes();
+    fs::create_dir(home.path("project").join("out")).unwrap();
+    let question = id(&offline(&home, &[], &["touch", "out/n"]));
+    let said = home.at_terminal(&format!("deny {question} --never"), "y\n");
+    assert_eq!(said.code, Some(0), "{}", said.out);
+    let absolute = home.path("project").canonicalize().unwrap().join("out/n");
+    for same in [
+        &["touch", "out/n"][..],
+        &["touch", "./out/n"],
+        &["touch", "out//n"],
+        &["touch", "out/../out/n"],
+        &["touch", absolute.to_str().unwrap()],
+        &["touch", "-c", "a", "out/n"],
+        &["/usr/bin/touch", "out/n"],
+        &["timeout", "5", "touch", "./out/n"],
+        &["bash", "-c", "cd out && touch n"],
+    ] {
+        let result = offline(&home, &[], same);
+        assert_eq!(told(&result).2, "approval_denied", "{same:?}: {result}");
+    }
+    for other in [&["touch", "out/m"][..], &["touch", "n"], &["timeout", "5", "cat", "out/n"]] {
+        id(&offline(&home, &[], other));
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fmt, fs};
 
 use jiff::Timestamp;
-use runner::policies::shipped;
+use runner::policy_files::shipped;
 use runner_policy::{Effective, Query, What, decide, explain};
 
 use crate::words;

@@ -3,12 +3,13 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use runner::engine::{CallId, Docker, Engine, sweep};
+use runner::call::launch::run::{Streams, run};
+use runner::engine::{Docker, Engine, sweep};
+use runner::ids::CallId;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
-use runner::sandbox::run::{Call, Streams, run};
 
-use crate::engine::{argv, block_on, call, neighbours, plan, workspace};
+use crate::engine::{argv, block_on, call, order, plan, workspace};
 
 /// Names the call of a helper process.
 const ID: &str = "RUNNER_TEST_CALL";
@@ -23,8 +24,7 @@ fn helper() {
         let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sh", "-c", "sleep 1"]);
-        let call =
-            Call { id, plan: plan(folder.path()), work, umask: 0o022, neighbours: neighbours() };
+        let call = order(id, plan(folder.path()), work);
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
         run(engine, call, Streams::default(), &mut cancel, program).await.unwrap();
     });
@@ -87,7 +87,6 @@ fn a_killed_host_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "takes minutes; part of --long"]
 fn a_host_killed_at_fifty_moments_leaves_nothing() {
     kill_at((0..50).map(|at| at * 31 % 1550));
 }
@@ -123,13 +122,7 @@ fn a_killed_container_is_an_error_and_leaves_nothing() {
         let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sleep", "30"]);
-        let call = Call {
-            id: id.clone(),
-            plan: plan(folder.path()),
-            work,
-            umask: 0o022,
-            neighbours: neighbours(),
-        };
+        let call = order(id.clone(), plan(folder.path()), work);
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
         let killer = async {
             tokio::time::sleep(Duration::from_millis(1500)).await;

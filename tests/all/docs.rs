@@ -1,10 +1,11 @@
 //! What the README says is what the code does.
 
 use runner::codes::{self, Recoverable};
+use runner::engine::plan::{Protection, ProtectionStatus, UserChoice, WhyUser};
+use runner::engine::runtime_kind::RuntimeKind;
 use runner::exit;
-use runner::policies::{Choice, Places, Trust, load};
-use runner::sandbox::protection::{RuntimeKind, protections};
-use runner::sandbox::{Protection, ProtectionStatus, UserChoice, WhyUser};
+use runner::policy_files::{Choice, Places, Trust, load};
+use runner::sandbox::protection::protections;
 use runner_policy::Code;
 
 const README: &str = include_str!("../../README.md");

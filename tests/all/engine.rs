@@ -4,14 +4,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runner::engine::{CallId, Docker, Engine};
+use runner::call::launch::outcome::Outcome;
+use runner::call::launch::run::{Call, Streams, life, run};
+use runner::engine::plan::{
+    Access, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+};
+use runner::engine::{Docker, Engine};
+use runner::ids::CallId;
+use runner::ids::Identity;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::neighbours::Neighbours;
-use runner::sandbox::outcome::{Outcome, RunError, Verdict};
-use runner::sandbox::plan::{
-    Access, Identity, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
-};
-use runner::sandbox::run::{Call, Streams, run};
+use runner::sandbox::outcome::{RunError, Verdict};
 use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, Work};
 
@@ -67,7 +70,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         limits,
         protections: vec![],
         created_folders: vec![],
-        claim: runner::sandbox::claims::ClaimHandle::default(),
+        claim: runner::engine::claim::ClaimHandle::default(),
         guarded: vec![],
         notes: vec![],
     }
@@ -92,6 +95,12 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     result
 }
 
+/// A call of its own. Its sandbox may take as long as it needs: the command's own time is the plan's.
+pub fn order(id: CallId, plan: SandboxPlan, work: Work) -> Call {
+    let deadline = tokio::time::Instant::now() + life(&plan.limits);
+    Call { id, plan, work, umask: 0o022, neighbours: neighbours(), deadline }
+}
+
 pub async fn call_with(
     plan: SandboxPlan,
     work: Work,
@@ -99,8 +108,7 @@ pub async fn call_with(
     cancel: &mut Cancel,
 ) -> Result<Outcome, RunError> {
     let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
-    let call =
-        Call { id: CallId::fresh().unwrap(), plan, work, umask: 0o022, neighbours: neighbours() };
+    let call = order(CallId::fresh().unwrap(), plan, work);
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
     run(engine, call, streams, cancel, program).await
 }
@@ -110,7 +118,7 @@ pub fn call_as(id: &CallId, plan: SandboxPlan, work: Work) -> Result<Outcome, Ru
     block_on(async {
         let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
         let (_canceller, mut cancel) = Cancel::pair();
-        let call = Call { id: id.clone(), plan, work, umask: 0o022, neighbours: neighbours() };
+        let call = order(id.clone(), plan, work);
         let program = Path::new(env!("CARGO_BIN_EXE_runner"));
         run(engine, call, Streams::default(), &mut cancel, program).await
     })

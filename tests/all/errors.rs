@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::everyday::Caller;
 use crate::own_engine::OwnEngine;
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine, needs_root};
 
 /// Runs with `--json` and without: the same code both times, and a next step in both.
 fn fails(command: &dyn Fn() -> Command, code: &str, exit: i32, step: &str) -> Value {
@@ -94,7 +94,7 @@ fn an_engine_that_is_too_old_or_not_an_engine() {
 
 #[test]
 fn an_engine_that_is_not_for_this_user() {
-    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    let caller = Caller::ordinary("/var/tmp");
     let socket = caller.path("root.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).expect("permissions");
@@ -118,9 +118,8 @@ fn fill(file: &Path) {
 
 #[test]
 fn an_engine_that_ran_out_of_disk() {
-    if !containers() || !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_engine();
+    needs_root();
     let mut engine = OwnEngine::with_disk("48m");
     engine.start();
     let home = Home::new();
@@ -163,9 +162,8 @@ impl Drop for Disk {
 
 #[test]
 fn our_own_disk_is_full() {
-    if !containers() || !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_engine();
+    needs_root();
     let (disk, home) = (Disk::new("4m"), Home::new());
     let here = || {
         let mut command = exec(&home, &home.path("project"), &[]);
@@ -203,9 +201,7 @@ fn our_own_disk_is_full() {
 
 #[test]
 fn an_image_that_is_not_there_or_has_no_name() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for name in ["nosuch.example/x:1", "two words", "../escape", "-v"] {
         let option = OsString::from(format!("--image={name}"));
@@ -217,9 +213,7 @@ fn an_image_that_is_not_there_or_has_no_name() {
 
 #[test]
 fn a_program_that_is_not_in_the_sandbox() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     home.user_policy("any", "policy: 1\nname: any\ncommands:\n  - id: all\n    allow: \"nosuch-program ...\"\n    effects: any\n");
     let words = ["exec", "--policy=any", "--", "nosuch-program", "-v"];
@@ -296,9 +290,7 @@ fn a_place_that_is_no_workspace() {
 
 #[test]
 fn a_pipe_that_a_kernel_of_its_own_would_wait_at() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for (name, base) in [("look", "readonly"), ("make", "contained")] {
         let text =
@@ -326,9 +318,7 @@ fn a_pipe_that_a_kernel_of_its_own_would_wait_at() {
 
 #[test]
 fn odd_names_of_workspaces_work_or_are_refused_by_name() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for name in [
         "with:colon",
@@ -412,7 +402,7 @@ fn records_that_cannot_be_written_stop_the_call() {
 
 #[test]
 fn a_folder_for_records_that_is_another_users() {
-    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    let caller = Caller::ordinary("/var/tmp");
     let project = caller.project("project", &[("a", "")]);
     let state = caller.path("roots/runner");
     fs::create_dir_all(&state).expect("a folder");

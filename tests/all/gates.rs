@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use crate::tools::{call, told, write_yaml};
 
 /// Lets tools write texts into the workspace.
@@ -48,9 +48,7 @@ const OK: &str =
 
 #[test]
 fn rate_cost_and_circuit_say_when_to_come_back() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     // Rate.
     configure(&home, "tools: { t: { callsPerMinute: 2 } }\n");
@@ -73,6 +71,35 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     assert!(result["error"]["message"].as_str().unwrap().contains("$0.30"), "{result}");
     assert!(result["error"]["details"]["retry_at"].is_i64());
     assert_recorded(&home, &result);
+    // What a tool reports beyond its estimate is booked, what it reports below is not, and no price is an error.
+    configure(&home, "limits: { dailyCost: 100 }\n");
+    let schema = "{ type: 'object', properties: { cost: {} } }";
+    let reports = format!(
+        "export const tool = {{\n  name: 'reports', description: 'Costs.', costInfo: {{ model: 'usage_based', estimatedCost: 0.3 }},\n  parameters: {schema},\n  execute: async ({{ cost }}) => ({{ success: true, data: 1, metadata: {{ cost }} }}),\n}};\n"
+    );
+    fs::write(home.path("project/.runner/tools/reports.tool.ts"), reports).unwrap();
+    let booked = || {
+        home.run(["--json", "audit", "list", "-n", "1"]).json()["calls"][0]["cost_microdollars"]
+            .clone()
+    };
+    for (cost, status, micro) in [
+        ("2.5", "completed", 2_500_000),
+        ("0", "completed", 300_000),
+        ("-5", "error", 300_000),
+        ("\"Infinity\"", "error", 300_000),
+    ] {
+        let (result, ran) = call(&home, "reports", &["--args", &format!("{{\"cost\":{cost}}}")]);
+        assert_eq!(told(&result).0, status, "{cost}: {result}");
+        assert_eq!(booked(), micro, "{cost}");
+        if status == "error" {
+            assert_eq!((ran.code, told(&result).2), (Some(125), "invalid_cost"), "{result}");
+            assert_eq!(result["value"], Value::Null, "{result}");
+        }
+    }
+    configure(&home, "limits: { dailyCost: 3.50 }\n");
+    let (result, _) = call(&home, "reports", &[]);
+    assert_eq!(told(&result).2, "cost_limit_exceeded", "{result}");
+    assert!(result["error"]["message"].as_str().unwrap().contains("$2.50"), "{result}");
     // The circuit opens, is tried once after a pause, and closes.
     configure(&home, "limits: { breaker: { calls: 2, pause: 2s, window: 1h } }\n");
     let schema = "schema: { type: object, properties: { fail: { type: boolean } } }";
@@ -109,7 +136,7 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     assert_eq!((&stats["denials"], &stats["denials_without_rule"]), (&json!([]), &json!([])));
     assert_eq!(
         stats["held"],
-        json!([["circuit_open", 2], ["cost_limit_exceeded", 1], ["rate_limit_exceeded", 1]])
+        json!([["circuit_open", 2], ["cost_limit_exceeded", 2], ["rate_limit_exceeded", 1]])
     );
     let of = |name: &str| {
         let tools = stats["tools"].as_array().unwrap().iter();
@@ -132,9 +159,7 @@ fn assert_recorded(home: &Home, result: &Value) {
 
 #[test]
 fn a_tool_without_its_credentials_is_not_started() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let code = "export const tool = {\n  name: 'secretive', description: 'Needs a key.', securityTier: 'external_api',\n  requiredAuth: { type: 'api_key', required: true, configKey: 'SECRETIVE_KEY', setupUrl: 'https://keys.example/' },\n  parameters: { type: 'object' },\n  execute: async () => 1,\n};\n";
     fs::create_dir_all(home.path("project/.runner/tools")).unwrap();
@@ -150,9 +175,7 @@ fn a_tool_without_its_credentials_is_not_started() {
 
 #[test]
 fn each_kind_of_retry_waits_as_it_says() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let network = "{ code: 'NETWORK_ERROR' }";
     for (name, retry, good, expected) in [
@@ -194,8 +217,17 @@ fn each_kind_of_retry_waits_as_it_says() {
                     "{name}: {result}"
                 );
                 assert_eq!(waited(&result), expected, "{name}");
-                let codes = &result["metadata"]["attempts"][0]["code"];
-                assert_eq!(codes, "net_connect", "{name}");
+                let first = &result["metadata"]["attempts"][0];
+                assert_eq!(
+                    (&first["code"], &first["source"]),
+                    (&json!("NETWORK_ERROR"), &json!("tool"))
+                );
+                let total = result["metadata"]["duration_ms"]["total"].as_f64().unwrap();
+                let attempts = result["metadata"]["attempts"].as_array().unwrap().iter();
+                let all =
+                    |key: &str| attempts.clone().map(|it| it[key].as_u64().unwrap()).sum::<u64>();
+                let all = all("waited_ms") + all("duration_ms");
+                assert!(total >= all as f64, "{total} of {all}: {result}");
             }
             None => {
                 assert_eq!(told(&result).0, "failed", "{name}: {result}");
@@ -236,9 +268,7 @@ fn each_kind_of_retry_waits_as_it_says() {
 
 #[test]
 fn each_code_recovers_in_its_own_way_and_safety_never_does() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     flaky(
         &home,
@@ -263,7 +293,7 @@ fn each_code_recovers_in_its_own_way_and_safety_never_does() {
     write_yaml(
         &home,
         "slow",
-        "timeout: 6s\nretry: { maxRetries: 1, backoff: { type: none } }",
+        "timeout: 8s\nretry: { maxRetries: 1, backoff: { type: none } }",
         slow,
     );
     let result = run(&home, "slow", &[]);
@@ -327,9 +357,7 @@ const THROWS: &str = "export async function execute() { throw Object.assign(new 
 
 #[test]
 fn a_fallback_that_cannot_stand_in_hides_nothing() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let strict = "export async function execute() { return 1; }";
     write_yaml(&home, "strict", "", strict);
@@ -375,9 +403,7 @@ fn a_fallback_that_cannot_stand_in_hides_nothing() {
 
 #[test]
 fn whether_trying_again_can_help_is_told_by_the_error_or_by_its_code() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let code = "export async function execute(args: any) { const more = args.says === undefined ? {} : { recoverable: args.says }; throw Object.assign(new Error('no'), { code: args.code, ...more }); }";
     write_yaml(&home, "throws", "", code);
@@ -407,9 +433,7 @@ fn whether_trying_again_can_help_is_told_by_the_error_or_by_its_code() {
 
 #[test]
 fn a_timeout_names_the_limit_that_was_met() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let sleeps =
         "export async function execute() { await new Promise((done) => setTimeout(done, 60000)); }";

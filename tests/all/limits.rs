@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use runner::call::launch::outcome::Outcome;
+use runner::call::launch::run::Streams;
+use runner::engine::plan::SandboxPlan;
 use runner::sandbox::cancel::Cancel;
-use runner::sandbox::outcome::{CancelCause, Outcome, Verdict};
-use runner::sandbox::plan::SandboxPlan;
-use runner::sandbox::run::Streams;
+use runner::sandbox::outcome::{CancelCause, Verdict};
 use runner_policy::limits::Limit;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -1,6 +1,7 @@
 //! Lines that the guest executes itself.
 
-use runner::sandbox::outcome::{Outcome, Verdict};
+use runner::call::launch::outcome::Outcome;
+use runner::sandbox::outcome::Verdict;
 use runner_wire::{
     AndOr, Assignment, Builtin, Bytes, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,
     Simple, Word, Work,
@@ -57,7 +58,7 @@ fn list(first: Pipeline, rest: Vec<(Joiner, Pipeline)>) -> AndOr {
 }
 
 fn run(folder: &std::path::Path, lists: Vec<AndOr>) -> Outcome {
-    call(plan(folder), Work::Line(Line { lists })).unwrap()
+    call(plan(folder), Work::Line(Line { lists, ..Line::default() })).unwrap()
 }
 
 fn out(outcome: &Outcome) -> String {

@@ -48,8 +48,8 @@ fn a_denial_says_what_why_who_and_what_instead() {
     assert_eq!((&write["object"], &write["refused"]), (&"out".into(), &true.into()));
     assert!(json["code"].as_str().is_some_and(|code| !code.is_empty()));
     assert!(json["digest"].as_str().is_some_and(|digest| digest.len() >= 16));
-    assert!(json["nearest"].as_array().unwrap().contains(&"sort names.txt".into()), "{json}");
-    assert!(json["allowed_by"].as_array().unwrap().contains(&"contained".into()), "{json}");
+    assert_eq!(json["nearest"], serde_json::json!(["sort names.txt"]), "{json}");
+    assert_eq!(json["allowed_by"], serde_json::json!(["contained"]), "{json}");
 
     let text = run(["policy", "explain", "--", "sort", "-o", "out", "names.txt"]).out;
     for part in [
@@ -62,6 +62,36 @@ fn a_denial_says_what_why_who_and_what_instead() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+}
+
+#[test]
+fn net_rules_are_said_to_be_for_tools() {
+    let words = "`net` rules are for tools";
+    let home = Home::new();
+    let text = "policy: 1\nname: fetch\nextends: [readonly]\ncommands:\n  - { id: c, allow: 'curl ...', effects: [read, net] }\nnet:\n  - { id: api, allow: 'GET https://api.example/**' }\n";
+    home.user_policy("fetch", text);
+    // Allowed, and still told: the command would not reach it.
+    let allowed =
+        home.run(["policy", "explain", "--policy", "fetch", "--", "curl", "https://api.example/x"]);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.err);
+    assert!(allowed.out.contains(words), "{}", allowed.out);
+    let denied =
+        home.run(["policy", "explain", "--policy", "fetch", "--", "curl", "https://b.example/"]);
+    assert!(denied.code == Some(126) && denied.out.contains(words), "{}", denied.out);
+    assert!(!denied.out.contains("allowed by"), "{}", denied.out);
+    let asked = home.run(["policy", "explain", "--json", "--net", "GET https://b.example/"]).json();
+    assert_eq!(asked["notes"][0]["code"], "no_network", "{asked}");
+    let check = home.run(["policy", "check"]);
+    assert!(check.code == Some(0) && check.err.contains(words), "{}{}", check.out, check.err);
+    // The control: nothing about the net.
+    let plain = home.run(["policy", "explain", "--policy", "fetch", "--", "rm", "x"]);
+    assert!(!plain.out.contains(words), "{}", plain.out);
+}
+
+#[test]
+fn only_engines_that_exist_are_shown() {
+    let shown = run(["policy", "show", "readonly", "--json"]).json();
+    assert_eq!(shown["engines"], serde_json::json!(["docker"]), "{shown}");
 }
 
 #[test]

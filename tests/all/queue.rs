@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::everyday::Caller;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 const CALLS: usize = 115;
 /// As the project's configuration has it.
@@ -63,9 +63,7 @@ fn until(mut there: impl FnMut() -> bool) {
 
 #[test]
 fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project("project", &[("a.txt", "one\n"), (".runner/config.yml", CONFIG)]);
     caller.works(&project, &["exec", "--", "true"]);
@@ -87,7 +85,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
         assert_eq!(result["error"]["recoverable"], true);
         let message = result["error"]["message"].as_str().expect("a message");
         assert!(message.contains("4 are running and 20 are waiting"), "{message}");
-        assert_eq!(result["error"]["retry_after_ms"], 1_000, "{result}");
+        assert_eq!(result["error"]["details"]["retry_after_ms"], 1_000, "{result}");
         assert_eq!(result["error"]["fault"], "configuration");
     }
     assert_eq!((refused.len(), children.len()), (CALLS - RUNNING - WAITING, RUNNING + WAITING));

@@ -25,6 +25,7 @@ pub fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
 }
 
 /// What a run left behind.
+#[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
@@ -176,11 +177,14 @@ impl Home {
     }
 }
 
-/// Whether tests with containers run here. If not, that is said aloud.
-pub fn containers() -> bool {
-    let run = std::env::var("RUNNER_TEST_ENGINE").as_deref() != Ok("none");
-    if !run {
-        eprintln!("SKIPPED: needs a Docker engine, and RUNNER_TEST_ENGINE is `none`");
-    }
-    run
+/// Says that a test needs an engine, and fails where there is none. The profile `without-engine` in
+/// `.config/nextest.toml` leaves such tests out.
+pub fn needs_engine() {
+    let engine = std::env::var("RUNNER_TEST_ENGINE");
+    assert_ne!(engine.as_deref(), Ok("none"), "this test needs a Docker engine");
+}
+
+/// Says that a test needs root.
+pub fn needs_root() {
+    assert!(rustix::process::geteuid().is_root(), "this test must be started by root");
 }

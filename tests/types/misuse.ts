@@ -22,6 +22,19 @@ export const noParameters: Tool = { name: "x", description: "x", execute: () => 
 // @ts-expect-error: no such tier
 export const noTier: Tool = { name: "x", description: "x", parameters: {}, securityTier: "root", execute: () => 1 };
 
+// @ts-expect-error: nothing reads such a member
+export const unread: Tool = { name: "x", description: "x", parameters: {}, timout: 5, execute: () => 1 };
+
+export const helped: Tool & { half(n: number): number } = {
+  name: "helped",
+  description: "x",
+  parameters: {},
+  half: (n) => n / 2,
+  execute({ n }) {
+    return this.half(n);
+  },
+};
+
 export async function execute(_: unknown, context: ToolContext): Promise<unknown> {
   const { fs, executor, http } = context.platform;
   const text: string = await fs.readFile("a");

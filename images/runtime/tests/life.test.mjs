@@ -11,8 +11,8 @@ const plain = (members) => `export const tool = { name: 'sample', description: '
 const module = (code, options) => run(code, { form: "module", ...options });
 
 test("the hooks run in order, with the tool as `this`", async () => {
-  const seen = await module(plain(`steps: [],
-    async initialize(context) { this.steps.push('initialize') ; context.logger.info('up') },
+  const seen = await module(plain(`
+    async initialize(context) { this.steps = ['initialize']; context.logger.info('up') },
     validate(args) { this.steps.push('validate'); return { valid: true, errors: [] } },
     async execute(args, context) { this.steps.push('execute'); return { steps: this.steps, args } },
     async cleanup(context) { context.logger.info('down') }`), { args: { a: 1 } });
@@ -58,7 +58,7 @@ test("validate refuses in any form", async () => {
 });
 
 test("handleError shapes the error, retry repeats it", async () => {
-  const members = `tries: 0, retry: { maxAttempts: 3, backoffMs: 1, backoffMultiplier: 2, retryableErrors: ['FLAKY'] },
+  const members = `initialize() { this.tries = 0 }, retry: { maxAttempts: 3, backoffMs: 1, backoffMultiplier: 2, retryableErrors: ['FLAKY'] },
     execute() { this.tries += 1; if (this.tries < 3) throw new Error('not yet'); return this.tries },
     handleError(error) { return { code: 'FLAKY', message: 'flaky: ' + error.message, recoverable: true, suggestion: 'wait' } }`;
   const seen = await module(plain(members));
@@ -73,7 +73,7 @@ test("handleError shapes the error, retry repeats it", async () => {
 });
 
 test("without a list, what calls itself recoverable is tried again", async () => {
-  const seen = await module(plain("tries: 0, retry: { maxAttempts: 2 }, execute() { if (this.tries++ === 0) throw Object.assign(new Error('x'), { recoverable: true }); return 'ok' }"));
+  const seen = await module(plain("initialize() { this.tries = 0 }, retry: { maxAttempts: 2 }, execute() { if (this.tries++ === 0) throw Object.assign(new Error('x'), { recoverable: true }); return 'ok' }"));
   assert.equal(seen.value, "ok");
 });
 
@@ -92,12 +92,28 @@ test("a result that names its own success is taken at its word", async () => {
   assert.deepEqual((await run("export const execute = () => ({ success: true, data: 1 })")).value, { success: true, data: 1 });
 });
 
+test("a cost is told beside the result, added up, and refused by the host if it is no price", async () => {
+  const costs = async (members) => (await module(plain(members))).result;
+  const one = (cost) => `execute: () => ({ success: true, data: 1, metadata: { cost: ${cost} } })`;
+  assert.deepEqual(await costs(one("0.25")), { value: 1, cost: 0.25 });
+  assert.deepEqual(await costs(one("undefined")), { value: 1 });
+  for (const [cost, told] of [["-1", "-1"], ["NaN", "NaN"], ["Infinity", "Infinity"], ["'1'", "1"], ["null", "null"]]) {
+    assert.deepEqual(await costs(one(cost)), { value: 1, cost: told }, cost);
+  }
+  const twice = "initialize() { this.n = 0 }, retry: { maxAttempts: 2 }, execute() { this.n += 1; return this.n === 1 ? { success: false, error: { message: 'x', recoverable: true }, metadata: { cost: 1 } } : { success: true, data: 2, metadata: { cost: 0.5 } } }";
+  assert.deepEqual(await costs(twice), { value: 2, cost: 1.5 });
+  const failed = await costs("execute: () => ({ success: false, error: 'no', metadata: { cost: 2 } })");
+  assert.deepEqual([failed.error.message, failed.cost], ["no", 2]);
+});
+
 test("returnType is checked and shapes the result", async () => {
   const fits = await module(zod("returnType: z.object({ a: z.number() }), execute: () => ({ a: 1, extra: 2 })"));
   assert.deepEqual(fits.value, { a: 1 });
   const wrong = await module(zod("returnType: z.object({ a: z.number() }), execute: () => ({ a: 'x' })"));
-  assert.equal(wrong.error.code, "invalid_result");
-  assert.equal(wrong.error.data.errors[0].pointer, "/a");
+  assert.deepEqual(Object.keys(wrong.result), ["invalid"]);
+  assert.equal(wrong.result.invalid[0].pointer, "/a");
+  const thrown = await module(plain("execute() { throw Object.assign(new Error('x'), { code: 'invalid_result' }) }"));
+  assert.equal(thrown.error.code, "invalid_result");
 });
 
 test("describe tells metadata, schemas and hooks, and runs nothing", async () => {
@@ -129,6 +145,43 @@ test("describe tells metadata, schemas and hooks, and runs nothing", async () =>
     },
     hooks: ["initialize", "healthCheck"],
   });
+});
+
+/** What `describe` tells of unread members, as `path: type`. */
+const unread = async (code) => {
+  const seen = await module(code, { mode: "describe" });
+  return (seen.value?.unread ?? [`${seen.error?.code}`]).map((it) => (it.path === undefined ? it : `${it.path.join(".")}: ${it.is}`));
+};
+
+test("describe tells every member that nothing reads", async () => {
+  for (const [members, expected] of [
+    ["preconditions: [{ critical: true, check: async () => false }]", ["preconditions: array"]],
+    ["requiresConfirmation: true, timout: 5", ["requiresConfirmation: boolean", "timout: number"]],
+    ["shouldRetry() { return false }, helper: () => 1", ["shouldRetry: function", "helper: function"]],
+    ["get effects() { throw new Error('not called') }", ["effects: accessor"]],
+    ["nothing: null, ['__proto__']: 1, absent: undefined, [Symbol.iterator]: 1", ["nothing: null", "__proto__: number"]],
+    ["retry: { maxAttempts: 2, shouldRetry: () => false }", ["retry.shouldRetry: function"]],
+    ["permissions: { allowlist: ['a', () => 'b'], check: class {} }", ["permissions.allowlist.1: function", "permissions.check: function"]],
+    ["permissions: new (class { allowlist = ['a'] })()", ["permissions: instance"]],
+    ["permissions: Object.create({ riskLevel: 'high' })", ["permissions: instance"]],
+    ["timeout: NaN, tokenCost: 5n, tags: [Symbol('x'), undefined]", ["tokenCost: bigint", "timeout: NaN", "tags.0: symbol", "tags.1: undefined"]],
+    ["limits: { toJSON: () => ({}), memory: 1 }", ["limits.toJSON: function"]],
+    ["validate: true, cleanup: null", ["validate: boolean", "cleanup: null"]],
+    ["returnType: { type: 'object', properties: { path: String } }", ["returnType.properties.path: function"]],
+    ["requiredAuth: { type: 'api_key', configKey: 'K', testMethod: async () => true, refresh() {} }", ["requiredAuth.refresh: function"]],
+  ]) {
+    assert.deepEqual(await unread(plain(`execute: () => 1, ${members}`)), expected, members);
+  }
+  const control = plain("execute: () => 1, retry: { maxAttempts: 2, backoffMs: undefined }, timeout: undefined, cleanup: undefined");
+  assert.equal("unread" in (await module(control, { mode: "describe" })).value, false);
+});
+
+test("members of classes count as those of literals do", async () => {
+  const base = "class Base { description = 'd'; parameters = {}; execute() {} get preconditions() { return [] } }";
+  const code = `${base}\nclass More extends Base { state = 1; #kept = 2; static shared = 3; help() { return this.#kept } }\nexport default More;`;
+  assert.deepEqual(await unread(code), ["state: number", "help: function", "preconditions: accessor"]);
+  assert.deepEqual(await unread("export const tool = Object.create({ parameters: {}, execute() {}, timout: 1 })"), ["timout: number"]);
+  assert.deepEqual(await unread("export const tool = new Proxy({ parameters: {}, execute() {} }, { ownKeys() { throw 1 } })"), ["invalid_tool"]);
 });
 
 test("z.toJSONSchema, refinements and transforms work in a tool", async () => {
@@ -170,6 +223,9 @@ test("check adds the tool's own health", async () => {
   const ill = await module(plain("execute() {}, healthCheck() { throw new Error('down') }"), { mode: "check" });
   assert.deepEqual(ill.value.health, { healthy: false, message: "healthCheck: down" });
   assert.equal("health" in (await module(plain("execute() {}"), { mode: "check" })).value, false);
+  const auth = (answer) => module(plain(`execute() {}, requiredAuth: { works: 'yes', testMethod() { return ${answer} } }`), { mode: "check" });
+  assert.deepEqual((await auth("this.works === 'yes'")).value.health, { healthy: true });
+  assert.deepEqual((await auth("'yes'")).value.health, { healthy: false, message: "testMethod: the credentials do not work" });
 });
 
 test("a source map gives the author's file and line", async () => {

@@ -51,6 +51,10 @@ test("an error of the host keeps its words, and the stack of the caller's await"
   assert.equal(seen.error.name, "RunnerError");
   assert.equal(seen.error.code, "not_found");
   assert.deepEqual(seen.error.data, { path: "missing" });
+  assert.equal(seen.error.refused, 1);
+  const forged = await run(body("try { await fs.readFile('missing') } catch ({ code }) { throw Object.assign(new Error('x'), { code, refused: 1 }) }"), { answers: files });
+  assert.equal(forged.error.code, "not_found");
+  assert.equal("refused" in forged.error, false);
   assert.match(seen.error.stack, /^RunnerError: no such file\n {4}at .*sample\.mjs:3:12/);
 });
 

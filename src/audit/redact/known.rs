@@ -1,7 +1,7 @@
 //! Exact values: found in bytes as they are, and in the encodings in which servers repeat what they were sent.
 //!
 //! A value is found plain, percent-encoded, escaped for JSON or HTML (each byte for itself, so mixtures too),
-//! in one case of letters, in base64 at any offset, and in hex. Other encodings are not found: a server that wants to betray a
+//! in one case of letters, in base64 at any offset, and in hex; base64 and hex also in lines. Other encodings are not found: a server that wants to betray a
 //! secret to the tool can; it has the secret already.
 
 use std::sync::Arc;
@@ -17,12 +17,23 @@ pub(super) const LONGEST: usize = 8 << 10;
 /// Most bytes that one byte becomes by an encoding: `\u002f`, `&quot;`.
 const WIDEST: usize = 6;
 
+/// Most bytes of a line break inside base64 or hex: `\\r\\n` and some indentation.
+const BREAK: usize = 12;
+
+/// One form of a value.
+#[derive(Clone, PartialEq, Eq)]
+struct Form {
+    bytes: Vec<u8>,
+    /// Whether line breaks may stand inside: encoders write lines of a fixed length.
+    breaks: bool,
+}
+
 /// What a set of values looks like.
 #[derive(Clone)]
 pub(super) struct Known {
     values: Vec<String>,
     /// Every form of every value.
-    forms: Vec<Vec<u8>>,
+    forms: Vec<Form>,
     /// Bytes with which one can begin.
     first: [bool; 256],
     /// Length of the longest form.
@@ -71,12 +82,14 @@ impl Known {
 
     fn add_forms(&mut self, value: &[u8]) {
         let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+        let plain = |bytes: Vec<u8>| Form { bytes, breaks: false };
+        let encoded = |bytes: Vec<u8>| Form { bytes, breaks: true };
         let mut forms = vec![
-            value.to_vec(),
-            value.to_ascii_lowercase(),
-            value.to_ascii_uppercase(),
-            hex.to_uppercase().into_bytes(),
-            hex.into_bytes(),
+            plain(value.to_vec()),
+            plain(value.to_ascii_lowercase()),
+            plain(value.to_ascii_uppercase()),
+            encoded(hex.to_uppercase().into_bytes()),
+            encoded(hex.into_bytes()),
         ];
         for offset in 0..3 {
             let mut padded = vec![0; offset];
@@ -84,13 +97,13 @@ impl Known {
             // The first characters mix with what stands before, the last with what follows.
             let (from, to) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
             for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-                forms.extend(text.get(from..to).map(|middle| middle.as_bytes().to_vec()));
+                forms.extend(text.get(from..to).map(|middle| encoded(middle.as_bytes().to_vec())));
             }
         }
         for form in forms {
-            if form.len() >= SHORTEST && !self.forms.contains(&form) {
-                self.first[usize::from(form[0])] = true;
-                self.longest = self.longest.max(form.len());
+            if form.bytes.len() >= SHORTEST && !self.forms.contains(&form) {
+                self.first[usize::from(form.bytes[0])] = true;
+                self.longest = self.longest.max(form.bytes.len());
                 self.forms.push(form);
             }
         }
@@ -137,19 +150,42 @@ impl Known {
 
     /// How many bytes can be needed to tell whether a form begins at a place.
     fn reach(&self) -> usize {
-        self.longest * WIDEST
+        self.longest * (WIDEST + BREAK)
     }
 }
 
 /// How many of the bytes spell the form, each byte as it is or escaped.
-fn spelled(form: &[u8], bytes: &[u8]) -> Option<usize> {
+fn spelled(form: &Form, bytes: &[u8]) -> Option<usize> {
     let plain = |wanted, bytes: &[u8]| (bytes.first() == Some(&wanted)).then_some(1);
     let walk = |step: &dyn Fn(u8, &[u8]) -> Option<usize>| {
-        form.iter().try_fold(0, |at, wanted| Some(at + step(*wanted, bytes.get(at..)?)?))
+        form.bytes.iter().try_fold(0, |at, wanted| {
+            let here = bytes.get(at..)?;
+            let skipped = if form.breaks && at > 0 { line_break(here) } else { 0 };
+            Some(at + skipped + step(*wanted, here.get(skipped..)?)?)
+        })
     };
     // A byte that begins an escape may also stand for itself.
     walk(&|wanted, bytes| plain(wanted, bytes).or_else(|| escaped(wanted, bytes)))
         .or_else(|| walk(&|wanted, bytes| escaped(wanted, bytes).or_else(|| plain(wanted, bytes))))
+}
+
+/// How many of the bytes are a line break, plain or escaped, with the indentation behind it. Nothing if it is longer
+/// than a break may be.
+fn line_break(bytes: &[u8]) -> usize {
+    const ENDS: [&[u8]; 6] = [b"\n", b"\r", b"\\n", b"\\r", b"%0A", b"%0D"];
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..) {
+        let end = ENDS
+            .iter()
+            .find(|end| rest.get(..end.len()).is_some_and(|start| start.eq_ignore_ascii_case(end)));
+        let blank = || at > 0 && rest.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+        at += match end {
+            Some(end) => end.len(),
+            None if blank() => 1,
+            None => break,
+        };
+    }
+    if at <= BREAK { at } else { 0 }
 }
 
 /// How many of the bytes are an escape for this one.

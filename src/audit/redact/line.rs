@@ -5,8 +5,11 @@
 //! Words are told apart as a shell does; where only a shell could (substitutions, here-documents, comments), every
 //! blank and operator ends a word, also in quotes: rather more is shown than something hidden that runs.
 
+use std::borrow::Cow;
+
 use super::names::is_secret_option;
-use super::{MASK, shapes};
+use super::options::{self, Command, masked_in_line};
+use super::{MASK, shapes, unshaped_word};
 
 /// Schemes that stand between a header's name and its secret.
 const SCHEMES: &[&str] = &[
@@ -28,32 +31,45 @@ const QUOTES: [char; 2] = ['"', '\''];
 
 /// The line with masks where secrets stood.
 pub(super) fn redact(line: &str) -> String {
-    if !shapes::could_hold(line) {
+    redact_and_collect(line, &mut Vec::new())
+}
+
+/// The values of options that are masked in a line, without quotes.
+pub(super) fn secrets(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let _ = redact_and_collect(line, &mut found);
+    found
+}
+
+fn redact_and_collect(line: &str, found: &mut Vec<String>) -> String {
+    let shaped = shapes::could_hold(line);
+    if !shaped && !options::could_hold(line) {
         return line.to_owned();
     }
-    let line = shapes::without_keys(line);
+    let line = if shaped { shapes::without_keys(line) } else { Cow::Borrowed(line) };
     let kinds = quoted(&line).unwrap_or_else(|| every(&line));
-    redact_words(&line, kinds)
+    redact_words(&line, kinds, found)
 }
 
 /// A word of a line that is a line itself, with its quotes.
-fn redact_inner(word: &str) -> String {
+fn redact_inner(word: &str, found: &mut Vec<String>) -> String {
     for quote in ['\'', '"'] {
         if let Some(inner) = word.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
-            return format!("{quote}{}{quote}", redact(inner));
+            return format!("{quote}{}{quote}", redact_and_collect(inner, found));
         }
     }
-    redact_words(word, every(word))
+    redact_words(word, every(word), found)
 }
 
-fn redact_words(line: &str, kinds: Vec<Part>) -> String {
+fn redact_words(line: &str, kinds: Vec<Part>, found: &mut Vec<String>) -> String {
     let mut out = String::with_capacity(line.len());
     // What stood in the words before this one, unless an operator ended them.
     let mut before = Before::default();
     for (part, kind) in parts(line, kinds) {
         match kind {
             Part::Word => {
-                let shown = before.shown(part);
+                let secret = before.command.secret(part);
+                let shown = before.shown(part, secret, found);
                 out.push_str(&shown);
                 before.push(part, shown);
             }
@@ -76,26 +92,32 @@ struct Before {
     shown: String,
     /// Whether the one before it names a header with credentials.
     after_header: bool,
+    /// What the options among them say of the words that follow.
+    command: Command,
 }
 
 impl Before {
-    /// A word after these, without secrets.
-    fn shown(&self, word: &str) -> String {
+    /// A word after these, without secrets. The value of an option begins at `secret`.
+    fn shown(&self, word: &str, secret: Option<usize>, found: &mut Vec<String>) -> String {
         let is_option = word.starts_with('-');
         let scheme = self.after_header && SCHEMES.contains(&bare(&self.last).as_str());
         let last = self.last.trim_matches(QUOTES);
         if !is_option && (is_secret_option(last) || is_header(&self.last) || scheme) {
             return MASK.to_owned();
         }
+        if let Some(at) = secret {
+            found.push(word[at..].trim_matches(QUOTES).to_owned());
+            return shapes::redact(&masked_in_line(word, at)).into_owned();
+        }
         if runs_a_line(&self.last) {
-            return redact_inner(word);
+            return redact_inner(word, found);
         }
         // Some secrets are known by the word before them.
         let pair = format!("{} {word}", self.shown);
         let pair = shapes::redact(&pair);
         let word =
             pair.strip_prefix(&self.shown).and_then(|rest| rest.strip_prefix(' ')).unwrap_or(word);
-        shapes::redact(word).into_owned()
+        unshaped_word(word).into_owned()
     }
 
     fn push(&mut self, word: &str, shown: String) {

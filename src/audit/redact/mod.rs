@@ -1,14 +1,18 @@
 //! Redaction: what looks like a secret, or is one that we know, does not stand in logs, errors and records.
 //!
 //! Duty: text in, text out, with [`MASK`] where a secret stood. Three ways to know one: the exact values that the
-//! host itself sent (plain and in the encodings in which servers repeat them), names of keys (`password`), and
-//! shapes (tokens of well-known services, keys, credentials in URLs). Non-goals: finding every secret there is, and
+//! host itself sent (plain and in the encodings in which servers repeat them), names of keys (`password`) and options
+//! (`curl -u`), and shapes (tokens of well-known services, keys, credentials in URLs). Non-goals: finding every secret there is, and
 //! changing what a command or tool was given. Pure but for the values that a [`Redactor`] has learned; linear in the
-//! text; the result is never longer than twice the text and a mask, and redacting it again changes nothing.
+//! text; the result is never longer than four times the text and a mask, and redacting it again changes nothing.
 
 mod known;
 mod line;
 mod names;
+mod options;
+#[cfg(test)]
+mod options_tests;
+mod prints;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -21,6 +25,7 @@ use serde_json::{Map, Value};
 
 use known::Known;
 pub use known::Scrubber;
+pub use prints::Prints;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[redacted]";
@@ -78,8 +83,8 @@ impl Redactor {
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.values(text) {
-            Cow::Borrowed(text) => shapes::redact(text),
-            Cow::Owned(text) => Cow::Owned(shapes::redact(&text).into_owned()),
+            Cow::Borrowed(text) => unshaped(text),
+            Cow::Owned(text) => Cow::Owned(unshaped(&text).into_owned()),
         }
     }
 
@@ -87,6 +92,30 @@ impl Redactor {
     #[must_use]
     pub fn line(&self, line: &str) -> String {
         line::redact(&self.values(line))
+    }
+
+    /// What the options of a command line hide. Texts about the command may hold it without its option.
+    #[must_use]
+    pub fn secrets(&self, line: &str) -> Vec<String> {
+        line::secrets(&self.values(line))
+    }
+
+    /// A line about a command, without its own secrets and those of the command.
+    #[must_use]
+    pub fn line_about(&self, line: &str, secrets: &[String]) -> String {
+        let mut shown = self.line(line);
+        for secret in secrets {
+            // Whole words only: a short password may stand inside of many.
+            shown = shown
+                .split(' ')
+                .map(|word| if word.trim_matches(['`', '"', '\'']) == secret { MASK } else { word })
+                .collect::<Vec<_>>()
+                .join(" ");
+            if secret.contains(' ') {
+                shown = shown.replace(secret.as_str(), MASK);
+            }
+        }
+        shown
     }
 
     /// Whether [`Self::text`] hides more than secrets: what could be words of their own, or do something in a shell.
@@ -122,22 +151,47 @@ impl Redactor {
         Scrubber::new(self.clone())
     }
 
+    /// What a program prints, piece by piece, without secrets.
+    #[must_use]
+    pub fn prints(&self) -> Prints {
+        Prints::new(self.clone())
+    }
+
+    /// Bytes of which the text in them has no secrets; what is no text stays.
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            out.extend_from_slice(self.text(chunk.valid()).as_bytes());
+            out.extend_from_slice(chunk.invalid());
+        }
+        out
+    }
+
     /// The words of a command without secrets. Options that are named like secrets hide the word after them.
     #[must_use]
     pub fn argv(&self, argv: &[String]) -> Vec<String> {
         let mut before = "";
+        let mut command = options::Command::default();
         argv.iter()
             .map(|word| {
                 let before = std::mem::replace(&mut before, word);
+                let secret = command.secret(word);
                 if names::is_secret_option(before) && !word.starts_with('-') && !word.is_empty() {
                     MASK.to_owned()
+                } else if let Some(at) = secret {
+                    self.word(&options::masked(word, at))
                 } else if line::runs_a_line(before) {
                     self.line(word)
                 } else {
-                    self.text(word).into_owned()
+                    self.word(word)
                 }
             })
             .collect()
+    }
+
+    fn word(&self, word: &str) -> String {
+        unshaped_word(&self.values(word)).into_owned()
     }
 
     /// A value without secrets: what stands under a key that is named like one, and texts like [`Self::text`].
@@ -150,6 +204,14 @@ impl Redactor {
         let masked = || Value::String(MASK.to_owned());
         match value {
             Value::Array(_) | Value::Object(_) if depth >= DEEPEST => masked(),
+            Value::Array(values)
+                if under == Under::Plain && values.iter().all(Value::is_string) =>
+            {
+                // It may be a command.
+                let words: Vec<String> =
+                    values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                self.argv(&words).into()
+            }
             Value::Array(values) => {
                 values.iter().map(|value| self.walk(value, under, depth + 1)).collect()
             }
@@ -170,6 +232,25 @@ impl Redactor {
             Value::Number(_) | Value::Bool(_) | Value::Null => value.clone(),
         }
     }
+}
+
+/// A text without what options and shapes say is a secret. What stood around a secret can then be read otherwise, so it is
+/// done until nothing changes, within reason.
+fn unshaped(text: &str) -> Cow<'_, str> {
+    let mut shown = Cow::Borrowed(text);
+    for _ in 0..shapes::ROUNDS {
+        let next = shapes::redact(&options::redact(&shown)).into_owned();
+        if next == shown {
+            break;
+        }
+        shown = Cow::Owned(next);
+    }
+    shown
+}
+
+/// One word of a command, whose options are known already. With blanks in it, it may be a command of its own.
+fn unshaped_word(word: &str) -> Cow<'_, str> {
+    if word.contains(char::is_whitespace) { unshaped(word) } else { shapes::redact(word) }
 }
 
 /// Whether a mask hides blanks or operators. A scheme before a token is no word of its own.

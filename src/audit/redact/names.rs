@@ -46,7 +46,9 @@ const LONGEST: usize = 128;
 /// Whether what stands under this key of a JSON object, or variable, is a secret.
 #[must_use]
 pub(super) fn is_secret_key(key: &str) -> bool {
-    if key.len() > LONGEST {
+    // `/etc/passwd` is a path; `//host/:_authToken` is a key of npm.
+    let is_path = key.contains('/') && !key.contains(':');
+    if key.len() > LONGEST || is_path {
         return false;
     }
     let words = words(key);
@@ -116,6 +118,7 @@ mod tests {
             "privateKey",
             "sessionId",
             "secrets",
+            "//host.example/:_authToken",
             "PGPASSWORD",
         ] {
             let known = is_secret_key(name);
@@ -145,6 +148,8 @@ mod tests {
             "",
             "-",
             "monkey",
+            "/etc/passwd",
+            "src/auth",
         ] {
             assert!(!is_secret_key(name), "{name}");
         }

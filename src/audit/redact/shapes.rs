@@ -19,7 +19,7 @@ const PATTERNS: &[&str] = &[
     // GitHub, GitLab.
     r"(?-u:\b)gh[oprsu]_[A-Za-z0-9]{20,}",
     r"(?-u:\b)github_pat_[A-Za-z0-9_]{20,}",
-    r"(?-u:\b)gl(?:pat|ptt|dt|rt|cbt)-[A-Za-z0-9_-]{20,}",
+    r"(?-u:\b)gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt|oas|wt)-[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{2,}){0,2}",
     // Slack.
     r"(?-u:\b)xox[abceoprs]-[A-Za-z0-9-]{10,}",
     r"(?-u:\b)xapp-[A-Za-z0-9-]{10,}",
@@ -51,10 +51,13 @@ const PATTERNS: &[&str] = &[
     r#"(://[^\s/?#@:\[\]"'\\<>]*:)[^\s/?#@\["'\\<>][^\s/?#@"'\\<>]*(@)"#,
     r#"(://)[A-Za-z0-9_.~%+-]{20,}(@)"#,
     // A member of JSON.
-    r#"(?i)("[a-z0-9_.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|cookie)"\s{0,4}:\s{0,4}")(?:[^"\\\[]|\\.)(?:[^"\\]|\\.)*(")"#,
+    r#"(?i)("[a-z0-9_.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|cookie|x-amz-signature|x-goog-signature)"\s{0,4}:\s{0,4}")(?:[^"\\\[]|\\.)(?:[^"\\]|\\.)*(")"#,
     // An assignment, as in an environment, a query or an option.
-    r#"(?i)(?-u:\b)((?:[a-z0-9_.-]{0,40}[_.-])?(?:passw(?:or)?d|passphrase|pgpassword|secret|token|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?)='?)[^\s"'&,;\\\[][^\s"'&,;\\]{3,}"#,
-    r#"(?i)(?-u:\b)((?:[a-z0-9_.-]{0,40}[_.-])?(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|(?:access|auth|api|refresh|bearer)[_ -]?token): ?'?)[^\s"'&,;\\\[][^\s"'&,;\\]{3,}"#,
+    r#"(?i)(?-u:\b)((?:[a-z0-9_.-]{0,40}[_.-])?(?:passw(?:or)?d|passphrase|pgpassword|sshpass|mysql_pwd|secret|(?:access|api|auth|bearer|client|csrf|deploy|id|job|private|refresh|session|xsrf)?[_-]?token|client[_-]?secret|api[_-]?key|access[_-]?key|account[_-]?key|private[_-]?key|credentials?)='?)[^\s"'&,;\\\[][^\s"'&,;\\]{3,}"#,
+    // What signs a URL.
+    r#"(?i)(?-u:\b)(x-(?:amz|goog)-(?:signature|credential)='?)[^\s"'&,;\\\[][^\s"'&,;\\]{3,}"#,
+    r#"(?i)([?&](?:sig|signature)=)[^\s"'&,;\\\[][^\s"'&,;\\]{7,}"#,
+    r#"(?i)(?-u:\b)((?:[a-z0-9_.-]{0,40}[_.-])?(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|(?:access|auth|api|refresh|bearer)[_ -]?token|(?:[a-z0-9]{1,20}-){1,4}token): ?'?)[^\s"'&,;\\\[][^\s"'&,;\\]{3,}"#,
     r#"(?i)((?:^|\s)--?(?:[a-z0-9]{1,20}-){0,3}(?:passw(?:or)?d|passphrase|secret|token|api-?key|access-?key)\s'?)[^\s"'\\\[-][^\s"'\\]{3,}"#,
 ];
 
@@ -62,13 +65,14 @@ const PATTERNS: &[&str] = &[
 const QUOTED: &str = r#"(?i)(?-u:\b)((?:[a-z0-9_.-]{0,40}[_.-])?(?:passw(?:or)?d|passphrase|pgpassword|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)(?:=|: ?|\s)")[^"\\\[][^"\\]*(")"#;
 
 /// Redaction can lay bare what was glued to a secret; it is done again at most so often.
-const ROUNDS: usize = 8;
+pub(super) const ROUNDS: usize = 8;
 
 /// Without one of these, in any case, no pattern matches: most texts need no patterns compiled.
 #[rustfmt::skip]
 const HINTS: &[&str] = &[
     "private key", "akia", "asia", "abia", "acca", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_",
-    "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "xox", "xapp-", "hooks.slack.com", "_live_", "_test_", "whsec_",
+    "glpat-", "glptt-", "gldt-", "glrt-", "glcbt-", "glft-", "glsoat-", "glagent-", "glimt-", "gloas-", "glwt-",
+    "sshpass", "mysql_pwd", "-signature", "-credential", "?sig", "&sig", "xox", "xapp-", "hooks.slack.com", "_live_", "_test_", "whsec_",
     "aiza", "ya29.", "gocspx-", "npm_", "pypi-", "dckr_pat_", "sk-", "hf_", "sg.", "_v1_", "eyj", "authorization",
     "cookie", "bearer", "basic", "passw", "passphrase", "secret", "token", "api_key", "api-key", "apikey",
     "access_key", "access-key", "accesskey", "account_key", "account-key", "accountkey", "private_key",
@@ -178,6 +182,8 @@ mod tests {
             format!("x://{filler}@h"),
             "\"api_key\":\"x\"".to_owned(),
             "ACCOUNT-KEY=abcd".to_owned(),
+            "X-Amz-Signature=abcd".to_owned(),
+            "?sig=abcdefgh".to_owned(),
             "auth token: abcd".to_owned(),
             "x --access-key abcd".to_owned(),
         ]

@@ -163,6 +163,48 @@ fn known_values_are_found_in_every_encoding() {
 }
 
 #[test]
+fn encoded_values_are_found_across_line_breaks() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let secret = "s3cr3t-value-of-some-length";
+    let redactor = Redactor::new();
+    assert!(redactor.learn(secret));
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let wrapped = |text: &str, width: usize, end: &str| {
+        let lines: Vec<&str> =
+            text.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
+        lines.join(end)
+    };
+    for before in ["", "a", "ab", "user:"] {
+        for encoded in [STANDARD.encode(format!("{before}{secret}")), hex.clone()] {
+            for width in [1, 4, 10, 19] {
+                for end in ["\n", "\r\n", "\\n", "\\r\\n", "%0A", "%0d%0a", "\n    "] {
+                    let text = wrapped(&encoded, width, end);
+                    let shown = redactor.values(&text).into_owned();
+                    assert!(shown.contains(MASK), "{text:?}");
+                    // At the borders a few characters belong to what stands around.
+                    assert!(
+                        shown.len() <= MASK.len() + (before.len() * 2 + 6) * (1 + end.len()),
+                        "{text:?} {shown:?}"
+                    );
+                    let mut stream = redactor.stream();
+                    let mut out = Vec::new();
+                    for piece in text.as_bytes().chunks(3) {
+                        out.extend(stream.push(piece.to_vec()));
+                    }
+                    out.extend(stream.finish());
+                    assert_eq!(String::from_utf8(out).unwrap(), shown);
+                }
+            }
+        }
+    }
+    // Other text in lines stays, and so does a value that is only a part.
+    for harmless in ["s3cr3t\n-value", "c2Vj\ncmV0", "one\ntwo\n    three"] {
+        assert_eq!(redactor.values(harmless), harmless);
+    }
+}
+
+#[test]
 fn what_is_inside_encoded_credentials_is_known_too() {
     let redactor = Redactor::new();
     // ann:correct-horse
@@ -210,6 +252,10 @@ impl Dice {
             "Bearer ".to_owned(),
             "Authorization: ".to_owned(),
             "--token ".to_owned(),
+            "curl -u a:".to_owned(),
+            "mysql -p".to_owned(),
+            " -b a=".to_owned(),
+            " sshpass -p ".to_owned(),
             "\"secret\":\"".to_owned(),
             "\"".to_owned(),
             "\\".to_owned(),
@@ -263,11 +309,11 @@ fn redacting_again_changes_nothing_and_nothing_grows() {
         let text = dice.text();
         let once = redactor.text(&text).into_owned();
         assert_eq!(redactor.text(&once), once, "{text:?}");
-        assert!(once.len() <= 2 * text.len() + MASK.len(), "{text:?} {once:?}");
+        assert!(once.len() <= 4 * text.len() + MASK.len(), "{text:?} {once:?}");
         assert!(!once.contains("canary/canary"), "{text:?}");
         let line = redactor.line(&text);
         assert!(!line.contains("canary/canary"), "{text:?}");
-        assert!(line.len() <= 2 * text.len() + MASK.len(), "{text:?} {line:?}");
+        assert!(line.len() <= 4 * text.len() + MASK.len(), "{text:?} {line:?}");
     }
 }
 

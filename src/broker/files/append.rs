@@ -10,10 +10,11 @@ use rustix::io::Errno;
 
 use super::place::{self, Slot};
 use super::read::reopen;
-use super::temp::{NEW_FILE, give};
 use super::write::Room;
 use super::{Files, errno};
-use crate::broker::{Change, Keep, Refusal, What};
+use crate::broker::Refusal;
+use crate::undo::{Change, Keep, What};
+use crate::workspace::temp::{NEW_FILE, give};
 
 /// A file that grows.
 pub(in crate::broker) struct Appending {

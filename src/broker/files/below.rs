@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
-use crate::sandbox::walk::{Descend, Entry, Visitor, Waiting, WalkError, walk};
+use crate::workspace::walk::{Descend, Entry, Visitor, Waiting, WalkError, walk};
 
 /// Most entries of a tree that one request moves or removes.
 pub(super) const MAX_TREE: usize = 200_000;

@@ -8,9 +8,10 @@ use rustix::io::Errno;
 use super::gitfolder::turn;
 use super::place::{Slot, joined};
 use super::remove::open_folder;
-use super::temp::give;
 use super::{Files, errno};
-use crate::broker::{Change, Code, Destroys, Refusal, What};
+use crate::broker::{Code, Destroys, Refusal};
+use crate::undo::{Change, What};
+use crate::workspace::temp::give;
 
 /// Permissions of a new folder.
 const NEW_FOLDER: Mode =

@@ -13,7 +13,7 @@ use super::pattern::{BadPattern, Pattern};
 use super::place::joined;
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
-use crate::sandbox::walk::{Descend, Entry, Visitor, Waiting, walk};
+use crate::workspace::walk::{Descend, Entry, Visitor, Waiting, walk};
 
 /// Most paths of one answer, and how many if nothing is said.
 const MAX_PATHS: usize = 10_000;

@@ -9,7 +9,7 @@ use super::Files;
 use super::place::{self, Found};
 use super::spelled::Named;
 use crate::broker::{Code, Refusal};
-use crate::sandbox::protected::{self, Guard};
+use crate::workspace::protected::{self, Guard};
 
 impl Files {
     /// The absolute path of one below the workspace.

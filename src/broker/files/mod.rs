@@ -38,12 +38,9 @@ mod place;
 mod read;
 mod remove;
 mod spelled;
-mod temp;
 mod write;
 
 use made::Made;
-pub(crate) use place::proc_path;
-pub(crate) use temp::{Replace, Temp, give, temp_name};
 
 use std::fmt;
 use std::path::PathBuf;
@@ -51,8 +48,9 @@ use std::sync::Arc;
 
 use runner_policy::Effective;
 
-use super::{Authority, BrokerLimits, Change, Code, Keep, KeepNothing, NotKept, Refusal};
-use crate::sandbox::workspace::Workspace;
+use super::{Authority, BrokerLimits, Code, Refusal};
+use crate::undo::{Change, Keep, KeepNothing, NotKept};
+use crate::workspace::Workspace;
 
 /// The workspace's files, as the policy sees them. Everything here blocks.
 pub(crate) struct Files {

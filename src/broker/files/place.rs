@@ -1,6 +1,6 @@
 //! From a path to a handle, and from a handle to where it really is.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat2,
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::spelled::Named;
 use super::{Files, errno};
 use crate::broker::{Code, Refusal};
+use crate::workspace::temp::proc_path;
 
 /// How often a resolution that a rename disturbed is begun anew.
 const RETRIES: usize = 64;
@@ -231,11 +232,6 @@ pub(super) fn joined(place: &str, name: &str) -> String {
 /// The kernel's own path of a handle.
 fn kernel_path(handle: impl AsFd) -> Result<Vec<u8>, Errno> {
     readlinkat(CWD, proc_path(&handle), Vec::with_capacity(256)).map(std::ffi::CString::into_bytes)
-}
-
-/// The name by which this process can open a handle once more.
-pub(crate) fn proc_path(handle: &impl AsFd) -> String {
-    format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd())
 }
 
 /// Only folders.

@@ -11,6 +11,7 @@ use super::{Files, errno};
 use crate::broker::frame::{CHUNK_MAX, HEADER};
 use crate::broker::outgoing::Outgoing;
 use crate::broker::{Code, Refusal};
+use crate::workspace::temp::proc_path;
 
 /// Chunks that are read at once: few hops between threads, little memory.
 const CHUNKS_AT_ONCE: usize = 4;
@@ -46,7 +47,7 @@ impl Files {
 /// Opens what a handle names: the very object that was judged.
 pub(super) fn reopen(found: &Found, flags: OFlags) -> Result<OwnedFd, Refusal> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    openat(CWD, place::proc_path(&found.handle), flags, Mode::empty())
+    openat(CWD, proc_path(&found.handle), flags, Mode::empty())
         .map_err(|error| errno::refusal("open", &found.relative, error))
 }
 

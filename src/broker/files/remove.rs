@@ -11,7 +11,8 @@ use super::gitfolder::turn;
 use super::place::joined;
 use super::spelled::Named;
 use super::{Files, errno};
-use crate::broker::{Change, Code, Destroys, Refusal, What};
+use crate::broker::{Code, Destroys, Refusal};
+use crate::undo::{Change, What};
 
 impl Files {
     /// What a removal would destroy, judged by the policy as the removal itself is; nothing if nothing is there and that

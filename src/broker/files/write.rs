@@ -13,9 +13,10 @@ use rustix::fs::{Mode, fchmod, fstat, fstatvfs};
 use rustix::io::Errno;
 
 use super::place::{self, Slot};
-use super::temp::{Replace, Temp, give};
 use super::{Files, errno};
-use crate::broker::{Change, Code, Refusal, What};
+use crate::broker::{Code, Refusal};
+use crate::undo::{Change, What};
+use crate::workspace::temp::{Replace, Temp, give};
 
 /// Bytes between two looks at the free space.
 const SPACE_STEP: u64 = 4 * 1024 * 1024;

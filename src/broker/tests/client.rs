@@ -26,7 +26,7 @@ where
 fn value(served: Served) -> Value {
     match served.end.unwrap() {
         ToolEnd::Value(value) => value,
-        ToolEnd::Error(error) => panic!("{error:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -210,6 +210,65 @@ files:
 }
 
 #[tokio::test]
+async fn a_denied_folder_denies_all_that_is_in_it() {
+    let case = Case::with(
+        r#"
+policy: 1
+name: folders
+files:
+  read: ["**", "!hidden"]
+  write: ["**", "!frozen"]
+  readonly: ["vendor"]
+  deny: ["config/private", "**/.env", "pages/*", "!pages/open"]
+"#,
+    );
+    let denied = ["config/private/a", "config/private/b/c", "x/.env/a", "pages/p/a", ".ssh/a"];
+    let free = ["config/public/a", "config/private2/a", "pages/open/a", ".env2/a"];
+    for path in denied.iter().chain(&free).chain(&["hidden/a", "frozen/a", "vendor/d/a"]) {
+        case.write(path, "x");
+    }
+    let mut peer = case.talk();
+    for path in free {
+        assert_eq!(peer.read(path).await.text(), "x", "{path}");
+        assert_eq!(peer.write(path, "x").await.code(), "ok", "{path}");
+    }
+    for path in denied {
+        assert_eq!(peer.read(path).await.code(), "access_denied", "{path}");
+        assert_eq!(peer.write(path, "y").await.code(), "access_denied", "{path}");
+        let stat = peer.ask("file.stat", json!({"path": path})).await;
+        assert_eq!(stat.code(), "access_denied", "{path}");
+        let copied = peer.ask("file.rename", json!({"from": path, "to": "moved"})).await;
+        assert_eq!(copied.code(), "access_denied", "{path}");
+        assert_eq!(case.read(path), "x");
+    }
+    let refusal = peer.read("config/private/b/c").await.reply;
+    assert_eq!(refusal["error"]["rule"], "folders/files.deny");
+    let list = peer.ask("file.list", json!({"path": "config/private/b"})).await;
+    assert_eq!(list.code(), "access_denied");
+    // Neither can the folder above be moved away from under the name.
+    let moved = peer.ask("file.rename", json!({"from": "config", "to": "other"})).await;
+    assert_eq!(moved.code(), "access_denied");
+    // What a list of grants subtracts goes with all that is in it; a read-only folder is read-only throughout.
+    assert_eq!(peer.read("hidden/a").await.code(), "access_denied");
+    assert_eq!(peer.read("frozen/a").await.text(), "x");
+    assert_eq!(peer.write("frozen/a", "y").await.code(), "access_denied");
+    assert_eq!(peer.read("vendor/d/a").await.text(), "x");
+    assert_eq!(peer.write("vendor/d/new", "y").await.code(), "access_denied");
+    let glob = peer.ask("file.glob", json!({"pattern": "**/a", "dot": true})).await;
+    assert_eq!(
+        glob.ok()["paths"],
+        json!([
+            ".env2/a",
+            "config/private2/a",
+            "config/public/a",
+            "frozen/a",
+            "pages/open/a",
+            "vendor/d/a"
+        ])
+    );
+}
+
+#[tokio::test]
 async fn names_that_are_not_text_are_counted_not_lost() {
     use std::os::unix::ffi::OsStrExt;
     let case = Case::new();

@@ -22,7 +22,8 @@ use tokio::task::JoinHandle;
 
 use super::frame::{CHUNK_MAX, HEADER, Kind, WINDOW, encode};
 use super::*;
-use crate::sandbox::workspace::Workspace;
+use crate::undo::KeepNothing;
+use crate::workspace::Workspace;
 
 /// Reads and writes everything but what is denied.
 pub(super) const OPEN: &str = r#"

@@ -5,10 +5,12 @@
 //! are kept (`approvals`). Trust boundary: everything in a question may be the adversary's text.
 
 mod deeds;
+mod doing;
 mod question;
 mod settle;
 
-pub(super) use deeds::{deeds, removal, request};
+pub(super) use deeds::{removal, request};
+pub(super) use doing::Doing;
 pub use question::{About, Question};
 pub(super) use question::{Fed, effects};
 pub use settle::{Always, Approver, Asking, Reply, Spent, Unapproved};

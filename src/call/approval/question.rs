@@ -71,6 +71,8 @@ pub enum Question {
         reason: Option<String>,
         /// The rule.
         rule: Option<String>,
+        /// What of the code that it runs the answer holds for.
+        holds: Option<String>,
     },
     /// May this tool destroy something? Its tier lets it write, not destroy.
     Destroys {
@@ -128,6 +130,7 @@ impl Question {
         tool: Option<&str>,
         decided: &Decided,
         fed: Fed,
+        holds: Option<String>,
     ) -> (Self, Map<String, Value>) {
         let (command, folder) =
             (decided.request.shown(), decided.workspace.cwd().display().to_string());
@@ -144,6 +147,7 @@ impl Question {
             },
             reason: decided.decision.reason.clone(),
             rule: decided.decision.rule.as_ref().map(|rule| rule.id.clone()),
+            holds,
         };
         // The words themselves: what is shown may join them in another way.
         let words = decided.request.argv_bound();
@@ -177,7 +181,18 @@ impl Question {
                     lines.push((name, entry.clone()));
                 }
             }
-            Self::Command { tool, command, folder, image, effects, headers, fed, reason, rule } => {
+            Self::Command {
+                tool,
+                command,
+                folder,
+                image,
+                effects,
+                headers,
+                fed,
+                reason,
+                rule,
+                holds,
+            } => {
                 lines.extend(tool.iter().map(|tool| ("tool", tool.clone())));
                 lines.push(("command", command.clone()));
                 if !folder.is_empty() {
@@ -189,6 +204,7 @@ impl Question {
                 lines.extend(fed.iter().map(|fed| ("is given", fed.clone())));
                 lines.extend(rule.iter().map(|rule| ("rule", rule.clone())));
                 lines.extend(reason.iter().map(|reason| ("reason", reason.clone())));
+                lines.extend(holds.iter().map(|holds| ("holds for", holds.clone())));
             }
             Self::Destroys { about, what } => {
                 lines = about.lines(Vec::new());
@@ -223,10 +239,13 @@ impl Question {
         let fits = self.fits();
         let mut whole = fits;
         let mut record = Vec::new();
-        for (name, value) in self.lines() {
+        let lines = self.lines();
+        let commands = lines.iter().filter(|(name, _)| matches!(*name, "command" | "runs"));
+        let secrets: Vec<String> = commands.flat_map(|(_, line)| redactor.secrets(line)).collect();
+        for (name, value) in lines {
             let (clean, hides) = match name {
                 "command" | "does" | "runs" => {
-                    (redactor.line(&value), redactor.hides_words_of_line(&value))
+                    (redactor.line_about(&value, &secrets), redactor.hides_words_of_line(&value))
                 }
                 _ => (redactor.text(&value).into_owned(), redactor.hides_words(&value)),
             };
@@ -306,6 +325,7 @@ mod tests {
                 fed: None,
                 reason: None,
                 rule: None,
+                holds: None,
             };
             question.record(&Redactor::new()).to_string()
         };

@@ -1,20 +1,25 @@
 //! From a question to an answer.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use runner_policy::limits::Unit;
 use serde_json::json;
+use tokio::time::timeout;
 
+use super::doing::Doing;
 use super::question::Question;
 use crate::approvals::{
     ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, Scope,
     Waiting,
 };
-use crate::audit::Redactor;
+use crate::audit::{Ledger, Redactor};
 use crate::call::result::ErrorObject;
 use crate::config::Approvals as Times;
-use crate::engine::CallId;
 use crate::exit::{Ending, Kind};
-use crate::policies::Places;
+use crate::ids::CallId;
+use crate::policy_files::Places;
 use crate::store::Store;
 use crate::text::moment;
 
@@ -73,6 +78,8 @@ pub(in crate::call) struct Inquiry {
     pub question: Question,
     /// What an answer is bound to.
     pub asked: Asked,
+    /// What would be done, to look at its files once more.
+    pub doing: Doing,
     /// The call that asks.
     pub call: CallId,
 }
@@ -95,22 +102,41 @@ pub enum Unapproved {
     Never(Box<Never>),
     /// Nobody was there; the question waits.
     Waits(Box<Waiting>),
+    /// Somebody was there, and did not answer in this time.
+    Unanswered(Duration),
 }
 
-/// Puts a question. A person may take their time, so it has a thread of its own.
+/// Set once nobody waits for an answer any more: one that comes then counts for nothing.
+#[derive(Default)]
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Puts a question. A person may take their time, so it has a thread of its own; but no more time than a question waits
+/// that nobody was there to answer.
 pub(in crate::call) async fn put(
     asking: Arc<Asking>,
     inquiry: Inquiry,
 ) -> Result<Answer, ApprovalError> {
-    let answer = tokio::task::spawn_blocking(move || asking.settle(&inquiry)).await;
-    // A question that nobody lived to answer is not approved.
-    answer.unwrap_or(Ok(Answer::No(Unapproved::Declined)))
+    let (most, over) = (asking.times.pending, Over::default());
+    let late = Arc::clone(&over.0);
+    let settled = tokio::task::spawn_blocking(move || asking.settle(&inquiry, &late));
+    match timeout(most, settled).await {
+        Ok(Ok(answer)) => answer,
+        // The thread that asked has died: nobody said yes.
+        Ok(Err(_)) => Ok(Answer::No(Unapproved::Declined)),
+        Err(_) => Ok(Answer::No(Unapproved::Unanswered(most))),
+    }
 }
 
 impl Asking {
-    fn settle(&self, inquiry: &Inquiry) -> Result<Answer, ApprovalError> {
-        let Inquiry { question, asked, call } = inquiry;
-        let book = Book::new(Store::open(self.places.state.as_deref())?, self.times);
+    fn settle(&self, inquiry: &Inquiry, late: &AtomicBool) -> Result<Answer, ApprovalError> {
+        let Inquiry { question, asked, call, doing } = inquiry;
+        let book = Book::new(Ledger::new(Store::open(self.places.state.as_deref())?), self.times);
         match book.look(asked, self.named(&book, asked)?, call)? {
             Found::Granted(id) => {
                 self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
@@ -120,12 +146,21 @@ impl Asking {
             Found::Nothing => {}
         }
         let record = || question.record(&self.redactor);
-        Ok(match self.approver.ask(question) {
+        let reply = self.approver.ask(question);
+        if late.load(Ordering::Relaxed) {
+            return Ok(Answer::No(Unapproved::Declined));
+        }
+        Ok(match reply {
             Reply::Option => {
+                doing.must_be(&asked.files)?;
                 book.by_option(asked, call)?;
                 Answer::Yes
             }
             Reply::Given(given) => {
+                // A person takes their time, and the files may have changed meanwhile.
+                if given.scope != Scope::Never {
+                    doing.must_be(&asked.files)?;
+                }
                 let it = book.answered(asked, record(), call, &given)?;
                 match given.scope {
                     Scope::Never => {
@@ -166,7 +201,7 @@ impl Asking {
         if spent.is_empty() {
             return Ok(());
         }
-        let book = Book::new(Store::open(self.places.state.as_deref())?, self.times);
+        let book = Book::new(Ledger::new(Store::open(self.places.state.as_deref())?), self.times);
         spent.iter().try_for_each(|id| book.give_back(id, call))
     }
 }
@@ -176,7 +211,7 @@ impl Unapproved {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Declined | Self::Waits(_) => "approval_needed",
+            Self::Declined | Self::Waits(_) | Self::Unanswered(_) => "approval_needed",
             Self::Never(_) => "approval_denied",
         }
     }
@@ -185,7 +220,7 @@ impl Unapproved {
     #[must_use]
     pub fn ending(&self) -> Ending {
         let kind = match self {
-            Self::Declined | Self::Waits(_) => Kind::ApprovalNeeded,
+            Self::Declined | Self::Waits(_) | Self::Unanswered(_) => Kind::ApprovalNeeded,
             Self::Never(_) => Kind::Denied,
         };
         Ending::of_kind(kind, self.code())
@@ -195,7 +230,8 @@ impl Unapproved {
     #[must_use]
     pub fn suggestion(&self) -> String {
         match self {
-            Self::Declined => "look at what it does, then answer yes at a terminal".to_owned(),
+            Self::Unanswered(_) => "call it again, and answer at the terminal".to_owned(),
+            Self::Declined => "run it again to be asked again".to_owned(),
             Self::Never(never) => {
                 format!("whoever said never can take it back: runner approve {}", never.id)
             }
@@ -213,7 +249,11 @@ impl Unapproved {
     #[must_use]
     pub fn error(&self, what: &str) -> ErrorObject {
         let (message, details) = match self {
-            Self::Declined => (format!("{what} was not approved"), None),
+            Self::Declined => (format!("{what} was not approved: the answer was no"), None),
+            Self::Unanswered(most) => {
+                let most = Unit::Time.show(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
+                (format!("{what} needs approval, and nobody answered within {most}"), None)
+            }
             Self::Never(never) => {
                 let details = json!({ "approval": { "id": never.id, "said": never.said } });
                 let said = moment(never.said);

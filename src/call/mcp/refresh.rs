@@ -10,16 +10,17 @@ use super::talk::{Site, Spoken, broke, converse, decide};
 use crate::audit::Redactor;
 use crate::call::CallError;
 use crate::call::approval::{Asking, Fed};
+use crate::call::gate::Gate;
 use crate::call::result::{CallResult, ErrorObject};
-use crate::call::run::{Gate, gate, in_event_loop};
+use crate::call::run::{gate, in_event_loop};
 use crate::call::supply::Warmth;
 use crate::config::{self, Config, Server};
 use crate::exit::Ending;
 use crate::mcp::{Asked, Change, Remembered, changes, remember, remembered};
-use crate::policies::{Choice, Places, Trust, load};
+use crate::policy_files::{Choice, Places, Trust, load};
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::workspace::Workspace;
 use crate::store::Store;
+use crate::workspace::Workspace;
 
 /// How long a server may take to say what it offers, in milliseconds: nobody waits longer for a list.
 const ASKING: u64 = 60_000;
@@ -116,7 +117,7 @@ impl Servers {
         let mut decided = decide(&it.server, policy, site)?;
         let call = match gate(&mut decided, Fed::Input, asking)? {
             Gate::Open(call) => call,
-            Gate::Shut(result) => return Ok(Refresh::Refused(result)),
+            Gate::Shut(shut) => return Ok(Refresh::Refused(Box::new(shut.result(&decided)?))),
         };
         let spoken = in_event_loop(async {
             let mut cancel =
@@ -140,7 +141,7 @@ impl Servers {
                 return Ok(Refresh::Failed(Box::new(Failed { ending, error, call })));
             }
         };
-        let at = i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX);
+        let at = i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX);
         let asked = Asked { at, policy: name, peer, tools };
         let store = Store::open(self.places.state.as_deref())?;
         let last = remember(&store, &it.name, &it.identity, &asked)?;

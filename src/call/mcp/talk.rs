@@ -12,22 +12,22 @@ use tokio::io::DuplexStream;
 use tokio::time::timeout;
 
 use crate::call::CallError;
+use crate::call::launch::run::{Keep, Streams};
 use crate::call::record::Unrecorded;
 use crate::call::request::{Command, Decided, Request, Variables};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
 use crate::config::{Config, Server};
-use crate::engine::CallId;
 use crate::error::{Failure as _, Retry};
 use crate::exit::{Ending, Status};
+use crate::ids::CallId;
 use crate::mcp::{Client, McpError};
-use crate::policies::{Choice, Places};
+use crate::policy_files::{Choice, Places};
 use crate::sandbox::cancel::{Cancel, Canceller};
 use crate::sandbox::outcome::CancelCause;
-use crate::sandbox::run::{Keep, Streams};
 use crate::sandbox::streams::Sink;
-use crate::sandbox::workspace::Workspace;
+use crate::workspace::Workspace;
 
 /// Bytes that may wait in each direction.
 const PIPE: usize = 64 << 10;
@@ -134,7 +134,7 @@ async fn pass_on(cancel: &mut Cancel, canceller: &Canceller) -> Infallible {
 
 /// How a call ends whose talk broke: what the sandbox met comes before what the talk saw of it.
 pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, ErrorObject) {
-    let CallResult { ending, error: met, stderr, .. } = result;
+    let CallResult { ending, error: met, stderr, shortfall, .. } = result;
     let by_itself = matches!(ending.status, Status::Completed | Status::Failed);
     let ours = met.as_ref().is_some_and(|met| met.code == ErrorObject::BROKER_ENDED);
     let silent = matches!(error, McpError::Ended { .. } | McpError::Stream(_));
@@ -146,11 +146,13 @@ pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, E
         message.push_str(&format!("; it ended with exit code {}", ending.exit.get()));
     }
     let words = stderr.map(last_words).unwrap_or_default();
+    // A server that misses a file or a network says so in its own words, or not at all.
+    let lacked = shortfall.into_iter().next().map(|note| note.text);
     let object = ErrorObject {
         code: error.code().to_owned(),
         message,
         recoverable: error.retry() == Retry::CanHelp,
-        suggestion: error.hint(),
+        suggestion: lacked.filter(|_| silent).or_else(|| error.hint()),
         rule: None,
         stack: None,
         details: (!words.is_empty()).then(|| json!({ "data": { "stderr": words } })),

@@ -10,9 +10,9 @@ use super::program::Program;
 use crate::call::result::ErrorObject;
 use crate::call::{CallError, CallResult};
 use crate::config::Limits;
-use crate::engine::CallId;
 use crate::exit::{Ending, Kind, Status};
-use crate::limits::{Gate, Shut, Went, Why};
+use crate::ids::CallId;
+use crate::queue::{Gate, Shut, Went, Why};
 use crate::store::Store;
 use crate::tool::shown_cost;
 
@@ -126,7 +126,7 @@ pub(super) fn went(prepared: &Prepared, result: &CallResult) -> Went {
 }
 
 fn now() -> i64 {
-    i64::try_from(crate::engine::now().as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::approvals::{ApprovalError, Asked, Deed, Terms};
+use crate::approvals::{Asked, Deed, Terms};
 use crate::audit::MASK;
 use crate::broker::{self, Boxed, Code, Destroys, NetApproval, Refusal, Removals, Unanswered};
-use crate::call::approval::{
-    About, Answer, Asking, Inquiry, Question, Unapproved, put, removal, request,
-};
-use crate::engine::CallId;
-use crate::error::Failure as _;
+use crate::call::approval::{About, Asking, Doing, Inquiry, Question, removal, request};
+use crate::call::gate::{Consent, NotApproved, Pending};
+use crate::ids::CallId;
+use crate::sandbox::cancel::Cancel;
 use crate::text::counted;
 
 /// Who asks: the tool as it is, its call, and the way to an answer.
@@ -34,28 +33,29 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Asks about something that the tool wants to do.
-    pub async fn put(
+    /// The question about something that the tool wants to do.
+    pub fn pending(
         &self,
         what: &str,
         question: Question,
         arguments: Map<String, Value>,
-        deeds: Vec<Deed>,
-    ) -> Result<Answer, ApprovalError> {
+        mut doing: Doing,
+    ) -> Pending {
         let asked = Asked {
             subject: format!("tool:{}/{what}", self.about.tool),
             digest: self.digest.clone(),
             inputs: self.inputs.clone(),
             terms: self.terms.clone(),
             arguments,
-            deeds,
+            deeds: std::mem::take(&mut doing.deeds),
+            files: doing.files(),
             workspace: self.workspace.clone(),
         };
-        let inquiry = Inquiry { question, asked, call: self.call.clone() };
-        put(Arc::clone(&self.asking), inquiry).await
+        let inquiry = Inquiry { question, asked, doing, call: self.call.clone() };
+        Pending::new(Arc::clone(&self.asking), inquiry)
     }
 
-    /// The same; `Ok` if it may.
+    /// Puts it. Who cancels the request drops it.
     async fn ask(
         &self,
         what: (&str, &str),
@@ -64,37 +64,30 @@ impl Asker {
         deeds: Vec<Deed>,
     ) -> Result<(), Refusal> {
         let (subject, shown) = what;
-        match self.put(subject, question, arguments, deeds).await {
-            Ok(Answer::Yes) => Ok(()),
-            Ok(Answer::No(why)) => Err(refused(&why, shown)),
-            Err(error) => Err(failed(&error)),
+        let pending = self.pending(subject, question, arguments, Doing::plain(deeds));
+        let (_, mut cancel) = Cancel::pair();
+        match pending.put(&mut cancel).await {
+            Consent::NotAsked | Consent::Given => Ok(()),
+            Consent::Refused(why) => Err(refused(&why, shown)),
         }
     }
 }
 
-/// An answer that is not yes: with the codes, the id and the next step that a question before the call has.
-pub(super) fn refused(why: &Unapproved, what: &str) -> Refusal {
+/// What a tool is told if nobody said yes to what it wants: with the codes, the id and the next step that a question before
+/// the call has.
+pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
     let error = why.error(what);
-    unanswered(why.code(), error.message, error.suggestion, error.details)
-}
-
-/// A question that could not be put, or whose named answer is none.
-pub(super) fn failed(error: &ApprovalError) -> Refusal {
-    let details = error.question().map(|id| json!({ "approval": { "id": id } }));
-    unanswered(error.code(), error.to_string(), error.hint(), details)
-}
-
-fn unanswered(
-    code: &str,
-    message: String,
-    suggestion: Option<String>,
-    details: Option<Value>,
-) -> Refusal {
-    // What went wrong on our side is no yes either.
-    let code = Code::by_word(code).unwrap_or(Code::AccessDenied);
-    let mut refusal = Refusal::new(code, message);
-    refusal.suggestion.clone_from(&suggestion);
-    refusal.approval = Some(Box::new(Unanswered { details, suggestion }));
+    let details = match why {
+        NotApproved::Failed(error) => {
+            error.question().map(|id| json!({ "approval": { "id": id } }))
+        }
+        NotApproved::Answer(_) | NotApproved::Cancelled(_) => error.details,
+    };
+    // What went wrong on our side is not the policy's denial, and not a yes either.
+    let code = Code::by_word(&error.code).unwrap_or(Code::ApprovalFailed);
+    let mut refusal = Refusal::new(code, error.message);
+    refusal.suggestion.clone_from(&error.suggestion);
+    refusal.approval = Some(Box::new(Unanswered { details, suggestion: error.suggestion }));
     refusal
 }
 
@@ -133,6 +126,7 @@ impl NetApproval for Asker {
             }),
             reason: asked.decision.reason.clone(),
             rule: asked.decision.rule.as_ref().map(|rule| rule.id.clone()),
+            holds: None,
         };
         Box::pin(self.ask(("net", "the request"), question, arguments, deeds))
     }

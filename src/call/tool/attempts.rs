@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::outcome::MARK;
 use crate::call::result::ErrorObject;
 use crate::codes::{self, Group, Recoverable};
 use crate::exit::Status;
@@ -26,13 +27,13 @@ const NEVER: &[&str] = &[
     "access_denied",
     "approval_needed",
     "approval_denied",
+    "approval_failed",
     "path_escape",
     "protected_path",
     "special_file",
     "net_denied",
     "net_address",
     "net_redirect",
-    "host_not_offered",
     "tool_digest_mismatch",
     "sandbox_weaker",
     "mount_identity",
@@ -51,6 +52,9 @@ pub(super) struct Attempt {
     /// The code of its error, as the tool or we call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// `tool` if the code is the tool's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<&'static str>,
     /// Its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -147,12 +151,24 @@ pub(super) fn may_fall_back(status: Status, error: Option<&ErrorObject>) -> bool
 }
 
 /// The code of an error in our spelling; what a tool threw is what the tool calls it.
-pub(super) fn code_of(error: &ErrorObject) -> String {
+fn code_of(error: &ErrorObject) -> String {
+    let said = said_code(error);
+    canonical(said.strip_prefix(MARK).unwrap_or(said))
+}
+
+/// The code of an error as it is told: ours, or what the tool calls what it threw.
+pub(super) fn said_code(error: &ErrorObject) -> &str {
     let thrown = error.details.as_ref().and_then(|details| details.get("code")?.as_str());
     match (error.code.as_str(), thrown) {
-        ("tool_error", Some(thrown)) => canonical(thrown),
-        (code, _) => canonical(code),
+        ("tool_error", Some(thrown)) => thrown,
+        (code, _) => code,
     }
+}
+
+/// Whose word the code is, if it is not ours.
+pub(super) fn source(error: &ErrorObject) -> Option<&'static str> {
+    let said = error.details.as_ref().is_some_and(|details| details["source"] == "tool");
+    (said && error.code == "tool_error").then_some("tool")
 }
 
 fn canonical(code: &str) -> String {

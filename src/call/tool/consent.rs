@@ -1,8 +1,7 @@
-//! Whether a tool may run: what the person who is asked says, and the result if it may not.
+//! The question whether a tool may run, and the result if it may not.
 
 use std::sync::Arc;
 
-use runner_policy::Verdict;
 use serde_json::Value;
 
 use super::approval::Asker;
@@ -10,14 +9,12 @@ use super::foreseen::Foreseen;
 use super::outcome::Judged;
 use super::prepare::Prepared;
 use crate::approvals::Asked;
-use crate::call::approval::{About, Answer, Asking, Inquiry, Question, Unapproved, put};
+use crate::call::approval::{About, Asking, Inquiry, Question, Unapproved};
+use crate::call::gate::{NotApproved, Pending};
 use crate::call::request::path_text;
-use crate::call::result::{ErrorObject, ending};
 use crate::call::{CallError, CallResult};
-use crate::engine::CallId;
-use crate::exit::{Ending, Kind, Status};
-use crate::sandbox::cancel::Cancel;
-use crate::sandbox::outcome::{CancelCause, Verdict as Outcome};
+use crate::exit::Status;
+use crate::ids::{CallId, ToolName};
 
 /// Who asks in the name of a tool.
 pub(super) fn asker(
@@ -49,24 +46,13 @@ fn about(prepared: &Prepared) -> About {
     }
 }
 
-/// What came of the question whether a tool may run.
-#[derive(Debug)]
-pub(super) enum Consent {
-    /// It may.
-    Given,
-    /// It may not, or nobody was there to ask.
-    Refused(Unapproved),
-    /// Somebody ended the call instead.
-    Cancelled(CancelCause),
-}
-
-/// Asks whether the call may start. A signal is an answer too.
-pub(super) async fn ask(
+/// The question whether the call may start.
+pub(super) fn pending(
     id: &CallId,
     prepared: &Prepared,
     foreseen: Foreseen,
     asking: Arc<Asking>,
-) -> Result<Consent, CallError> {
+) -> Result<Pending, CallError> {
     let definition = &prepared.definition;
     let permissions = &definition.permissions;
     let lists = [
@@ -81,7 +67,7 @@ pub(super) async fn ask(
         .chain(prepared.program.command().map(|command| ("run", command)));
     let Asker { about, digest, inputs, terms, workspace, .. } =
         asker(id, prepared, Arc::clone(&asking))?;
-    let Foreseen { lines, deeds } = foreseen;
+    let Foreseen { lines, mut doing } = foreseen;
     let question = Question::Tool {
         about,
         does: lines,
@@ -93,54 +79,26 @@ pub(super) async fn ask(
     };
     let arguments = prepared.args.as_object().cloned().unwrap_or_default();
     let subject = format!("tool:{}", definition.name);
-    let asked = Asked { subject, digest, inputs, terms, arguments, deeds, workspace };
-    let inquiry = Inquiry { question, asked, call: id.clone() };
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-    Ok(tokio::select! {
-        answer = put(asking, inquiry) => match answer? {
-            Answer::Yes => Consent::Given,
-            Answer::No(why) => Consent::Refused(why),
-        },
-        cause = cancel.asked() => Consent::Cancelled(cause),
-    })
+    let (deeds, files) = (std::mem::take(&mut doing.deeds), doing.files());
+    let asked = Asked { subject, digest, inputs, terms, arguments, deeds, files, workspace };
+    let inquiry = Inquiry { question, asked, doing, call: id.clone() };
+    Ok(Pending::new(asking, inquiry))
 }
 
-impl Consent {
-    /// What the ledger says of a call that may not run.
-    pub(super) fn record(&self) -> (Verdict, &'static str) {
-        match self {
-            Self::Refused(why @ Unapproved::Never(_)) => (Verdict::Deny, why.code()),
-            Self::Given | Self::Refused(_) | Self::Cancelled(_) => {
-                (Verdict::Ask, "approval_needed")
-            }
-        }
-    }
+/// How a tool is called in messages about its approval.
+pub(super) fn named(name: &ToolName) -> String {
+    format!("the tool {name}")
+}
 
-    /// How a call ends that nobody approved.
-    pub(super) fn refusal(&self, name: &str) -> Judged {
-        let (ending, error) = match self {
-            Self::Refused(why) => {
-                let mut error = why.error(&format!("the tool {name}"));
-                if let Unapproved::Declined = why {
-                    error.suggestion = Some(format!(
-                        "look at what it may do (runner tool info {name}), then answer y at a terminal"
-                    ));
-                }
-                (why.ending(), error)
-            }
-            Self::Cancelled(cause) => (
-                ending(&Outcome::Cancelled(*cause)),
-                cancelled("the call was cancelled before it was approved"),
-            ),
-            // Whoever asks for a refusal gets one.
-            Self::Given => (
-                Ending::of_kind(Kind::ApprovalNeeded, "approval_needed"),
-                cancelled("not approved"),
-            ),
-        };
-        Judged { ending, value: None, error: Some(error) }
+/// How a call ends that nobody approved.
+pub(super) fn refusal(why: &NotApproved, name: &ToolName) -> Judged {
+    let mut error = why.error(&named(name));
+    if let NotApproved::Answer(Unapproved::Declined) = why {
+        error.suggestion = Some(format!(
+            "look at what it may do (runner tool info {name}), then answer y at a terminal"
+        ));
     }
+    Judged { ending: why.ending(), value: None, error: Some(error) }
 }
 
 /// Gives back what answers for one call a call has used, if it then stopped at another question and did nothing: who
@@ -165,15 +123,3 @@ pub(super) fn give_back(
 
 /// The requests that change nothing.
 const LOOKS: &[&str] = &["file.read", "file.list", "file.stat", "file.glob"];
-
-fn cancelled(message: &str) -> ErrorObject {
-    ErrorObject {
-        code: "cancelled".to_owned(),
-        message: message.to_owned(),
-        recoverable: true,
-        suggestion: None,
-        rule: None,
-        stack: None,
-        details: None,
-    }
-}

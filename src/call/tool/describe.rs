@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::authority::nothing;
 use super::error::ToolCallError;
 use super::outcome::{Words, judge};
 use super::recorded::Recorded;
 use super::sandbox::{Scene, run_job};
 use crate::audit::{Redactor, Started, ToolRef};
-use crate::broker::{
-    Authority, BrokerLimits, Form, FreeRemovals, Job, KeepNothing, Mode, NoExec, NoNet, Silent,
-};
+use crate::broker::{Authority, Form, Job, Mode, Silent};
 use crate::call::CallError;
-use crate::call::record::{End, Record};
+use crate::call::launch::run::Streams;
+use crate::call::record::{End, Unrecorded};
 use crate::call::request::path_text;
 use crate::call::run::in_event_loop;
-use crate::engine::{CallId, runtime};
+use crate::engine::runtime;
+use crate::exit::Status;
+use crate::ids::CallId;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::run::Streams;
 use crate::store::{Descriptions, Store};
 use crate::tool::compile::Compiled;
 use crate::tool::{Definition, Tool, ToolError, from_description};
@@ -66,19 +67,6 @@ fn key(compiled: &Compiled) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The power to ask for nothing.
-fn nothing(scene: &Scene) -> Authority {
-    Authority {
-        workspace: Arc::clone(&scene.workspace),
-        policy: Arc::clone(&scene.policy),
-        limits: BrokerLimits { calls: 0, ..BrokerLimits::from_limits(&scene.limits) },
-        exec: Arc::new(NoExec),
-        net: Arc::new(NoNet),
-        removals: Arc::new(FreeRemovals),
-        keep: Arc::new(KeepNothing),
-    }
-}
-
 /// Runs the module to ask it, with these powers.
 pub(super) fn ask(
     tool: &Tool,
@@ -87,8 +75,8 @@ pub(super) fn ask(
     mode: Mode,
     powers: impl FnOnce(&CallId) -> Authority,
 ) -> Result<Value, CallError> {
-    let mut record = Record::open(&scene.places)?;
-    let id = record.id().clone();
+    let call = Unrecorded::new(&scene.places)?;
+    let id = call.id().clone();
     let started = Started::of_tool(
         if mode == Mode::Check { "check" } else { "describe" },
         ToolRef { name: tool.name.to_string(), digest: compiled.digest.clone() },
@@ -96,7 +84,7 @@ pub(super) fn ask(
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
         &scene.policy,
     );
-    record.start(&started)?;
+    let record = call.open()?.start(&started)?;
     let job = Job {
         mode,
         form: Form::Module,
@@ -126,13 +114,18 @@ pub(super) fn ask(
             return Err(CallError::Started(id, Box::new(error)));
         }
     };
-    let judged = judge(ran.within.verdict(), ran.served, ran.within.limits(), Words::Theirs);
+    let (verdict, limits) = (ran.within.verdict(), ran.within.limits());
+    let judged = judge(verdict, ran.served, limits, Words::Theirs, &tool.name);
     let code = judged.error.as_ref().map(|error| error.code.clone());
     let detail = json!({ "broker": { "usage": { "recorded": requests.count() } } });
     let (ending, requests) = (judged.ending, requests.left);
+    let late = ending.status == Status::Timeout;
     record.end(End { ending, code, rule: None, cost: None, detail, requests })?;
     match (judged.value, judged.error) {
         (Some(value), _) => Ok(value),
+        (None, _) if late => {
+            Err(ToolCallError::NotDescribedInTime { name: tool.name.to_string() }.into())
+        }
         (None, error) => {
             let why = error.map_or_else(|| "it said nothing".to_owned(), |error| error.message);
             Err(ToolCallError::NotDescribed { name: tool.name.to_string(), why }.into())

@@ -23,6 +23,11 @@ pub enum ToolCallError {
         /// Why.
         why: String,
     },
+    /// A module did not tell what it is in the time that the call may take.
+    NotDescribedInTime {
+        /// The tool.
+        name: String,
+    },
     /// A tool that we ship could not be put where it can be compiled.
     Shipped(std::io::Error),
 }
@@ -32,7 +37,7 @@ impl ToolCallError {
         match self {
             Self::Tool(error) => Some(error),
             Self::Compile(error) => Some(error),
-            Self::NotDescribed { .. } | Self::Shipped(_) => None,
+            Self::NotDescribed { .. } | Self::NotDescribedInTime { .. } | Self::Shipped(_) => None,
         }
     }
 }
@@ -44,6 +49,9 @@ impl fmt::Display for ToolCallError {
             Self::Compile(error) => error.fmt(f),
             Self::NotDescribed { name, why } => {
                 write!(f, "the tool {name} did not tell what it is: {why}")
+            }
+            Self::NotDescribedInTime { name } => {
+                write!(f, "the tool {name} did not tell what it is in time")
             }
             Self::Shipped(error) => write!(f, "cannot lay out the tools that we ship: {error}"),
         }
@@ -66,15 +74,20 @@ impl From<CompileError> for ToolCallError {
 
 impl Failure for ToolCallError {
     fn code(&self) -> &'static str {
-        match self.inner() {
-            Some(inner) => inner.code(),
-            None if matches!(self, Self::Shipped(_)) => "local_error",
-            None => "tool_description",
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.code(),
+            (None, Self::Shipped(_)) => "local_error",
+            (None, Self::NotDescribedInTime { .. }) => "timeout",
+            (None, _) => "tool_description",
         }
     }
 
     fn kind(&self) -> Kind {
-        self.inner().map_or(Kind::Broken, Failure::kind)
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.kind(),
+            (None, Self::NotDescribedInTime { .. }) => Kind::Timeout,
+            (None, _) => Kind::Broken,
+        }
     }
 
     fn fault(&self) -> Fault {
@@ -90,6 +103,9 @@ impl Failure for ToolCallError {
             Self::NotDescribed { name, .. } => Some(format!(
                 "a module exports `tool` with a name, a description, parameters and execute; try: runner tool check {name}"
             )),
+            Self::NotDescribedInTime { .. } => Some(
+                "look whether the engine answers, or give it more time with --timeout".to_owned(),
+            ),
             _ => self.inner().and_then(Failure::hint),
         }
     }

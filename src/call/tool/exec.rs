@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use runner_policy::Effective;
 use runner_policy::limits::Limit;
-use runner_policy::model::RunPlace;
 use tokio::io::AsyncWriteExt as _;
 
-use super::approval::{Asker, failed, refused};
+use super::approval::{Asker, refused};
 use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
-use crate::call::approval::{Answer, Fed, Question, Unapproved, deeds};
-use crate::call::record::{Record, Unrecorded};
-use crate::call::request::{Approval, Decided, Request, Variables};
-use crate::call::run::{Output, carry_out, refuse};
+use crate::call::approval::{Doing, Fed, Question};
+use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
+use crate::call::record::Unrecorded;
+use crate::call::request::{Decided, Request, Variables};
+use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
 use crate::config::Config;
 use crate::error::Failure as _;
-use crate::policies::{Choice, Places};
+use crate::policy_files::{Choice, Places};
 use crate::sandbox::streams::Source;
-use crate::sandbox::workspace::Workspace;
+use crate::workspace::Workspace;
 
 /// Bytes of a command's standard input that may wait for it.
 const STDIN_WAITING: usize = 64 << 10;
@@ -80,68 +80,47 @@ impl ToolExec {
             source = input(stdin) => source?,
             _ = cancel.asked() => return Err(ended()),
         };
-        if decided.asks() {
+        let consent = if decided.asks() {
+            let doing = Doing::of_command(&decided).map_err(broken)?;
+            let holds = doing.holds(&doing.files());
+            let tool = Some(self.asker.about.tool.as_str());
             let (question, arguments) =
-                Question::of_command(Some(&self.asker.about.tool), &decided, Fed::of(&given));
-            let deeds = deeds(&decided);
-            let answer = tokio::select! {
-                answer = self.asker.put("exec", question, arguments, deeds) => answer,
-                _ = cancel.asked() => return Err(ended()),
-            };
-            let refusal = match answer {
-                Ok(Answer::Yes) => None,
-                Ok(Answer::No(why)) => {
-                    self.record(&decided, Some(&why))?;
-                    Some(refused(&why, "the command"))
-                }
-                Err(error) => {
-                    self.record(&decided, None)?;
-                    Some(failed(&error))
-                }
-            };
-            if let Some(refusal) = refusal {
-                let rule = decided.decision.rule.map(Box::new);
-                return Err(Refusal { rule, ..refusal });
-            }
-            decided.approval = Approval::Given;
-        }
-        if !decided.is_allowed() {
-            return Err(self.refused(&decided));
-        }
-        if decided.decision.grant.place == RunPlace::Host {
-            return Err(Refusal::new(
-                Code::HostNotOffered,
-                "the rule says `where: host`, and commands of tools run in sandboxes only",
-            ));
-        }
-        let call = Unrecorded::new(&self.places).map_err(broken)?;
-        let (output, parent) = (Output::Kept(given), Some(&self.asker.call));
-        let result = carry_out(call, &decided, output, &mut cancel, parent).await;
+                Question::of_command(tool, &decided, Fed::of(&given), holds);
+            self.asker.pending("exec", question, arguments, doing).put(&mut cancel).await
+        } else {
+            Consent::NotAsked
+        };
+        let (call, parent) = (Unrecorded::new(&self.places).map_err(broken)?, &self.asker.call);
+        let call = match pass(call, &mut decided, consent, Some(parent)).map_err(broken)? {
+            Gate::Open(call) => call,
+            Gate::Shut(shut) => return Err(shut_out(shut, &decided)),
+        };
+        let output = Output::Kept(given);
+        let result = carry_out(call, &decided, output, &mut cancel, Some(parent)).await;
         reply(result.map_err(broken)?, begun.elapsed())
     }
+}
 
-    /// Records the refusal, and says it to the tool.
-    fn refused(&self, decided: &Decided) -> Refusal {
-        let code = match decided.decision.approvable {
-            true => Code::ApprovalNeeded,
-            false => Code::AccessDenied,
-        };
-        let refusal = Refusal::of_decision(code, &decided.decision);
-        match self.record(decided, None) {
-            Ok(better) => Refusal { suggestion: better.or(refusal.suggestion), ..refusal },
-            Err(refusal) => refusal,
+/// What a tool is told about a command that may not run.
+fn shut_out(shut: Shut, decided: &Decided) -> Refusal {
+    let rule = decided.decision.rule.clone().map(Box::new);
+    match &shut.why {
+        Some(NotApproved::Cancelled(_)) => ended(),
+        Some(why) => Refusal { rule, ..refused(why, "the command") },
+        None => {
+            let code = match decided.decision.approvable {
+                true => Code::ApprovalNeeded,
+                false => Code::AccessDenied,
+            };
+            let refusal = Refusal::of_decision(code, &decided.decision);
+            match shut.result(decided) {
+                Ok(result) => {
+                    let better = result.error.and_then(|error| error.suggestion);
+                    Refusal { suggestion: better.or(refusal.suggestion), ..refusal }
+                }
+                Err(error) => broken(error),
+            }
         }
-    }
-
-    /// Records that a command may not run; the next step. What cannot be recorded is refused all the same, and says so.
-    fn record(
-        &self,
-        decided: &Decided,
-        why: Option<&Unapproved>,
-    ) -> Result<Option<String>, Refusal> {
-        let record = Record::open(&self.places);
-        let result = record.and_then(|record| refuse(record, decided, Some(&self.asker.call), why));
-        Ok(result.map_err(broken)?.error.and_then(|error| error.suggestion))
     }
 }
 

@@ -11,25 +11,24 @@ use super::exec::with_variables;
 use super::outcome::{Judged, kind_of};
 use super::prepare::Prepared;
 use super::program::Program;
-use crate::approvals::Deed;
 use crate::broker::{self, Code, Files, Refusal};
 use crate::call::CallError;
-use crate::call::approval::{deeds, effects, removal, request};
+use crate::call::approval::{Doing, effects, removal, request};
 use crate::call::request::{Request, Variables};
 use crate::call::result::ErrorObject;
 use crate::codes;
 use crate::exit::Ending;
-use crate::policies::Choice;
-use crate::sandbox::workspace::Workspace;
+use crate::policy_files::Choice;
 use crate::tool::builtin::Intent;
+use crate::workspace::Workspace;
 
 /// What a call will do, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Foreseen {
     /// For who is asked.
     pub lines: Vec<(&'static str, String)>,
-    /// For a never.
-    pub deeds: Vec<Deed>,
+    /// For a never, and for what an answer holds for.
+    pub doing: Doing,
 }
 
 /// Looks ahead; a refusal if the policy denies something of it.
@@ -78,15 +77,15 @@ impl Foreseen {
         let decided = request.decide_under(policy, workspace, scene.places.clone(), config)?;
         if !decided.is_allowed() && !decided.asks() {
             let mut refusal = Refusal::of_decision(Code::AccessDenied, &decided.decision);
-            let ways = decided.explain()?;
-            let error =
-                ErrorObject::of_decision(&decided.decision, &ways.nearest, &ways.allowed_by);
-            refusal.suggestion = error.suggestion;
+            refusal.suggestion = ErrorObject::of_decision(&decided.explain()?).suggestion;
             return Ok(Some(refusal));
         }
         self.lines.push(("runs", decided.request.shown()));
         self.lines.extend(effects(&decided).into_iter().map(|effect| ("", effect)));
-        self.deeds.extend(deeds(&decided));
+        let doing = Doing::of_command(&decided)?;
+        let holds = doing.holds(&doing.files());
+        self.lines.extend(holds.map(|holds| ("holds for", holds)));
+        self.doing.extend(doing);
         Ok(None)
     }
 
@@ -96,7 +95,7 @@ impl Foreseen {
             Ok(Some(what)) => {
                 for path in what.loses() {
                     self.lines.push(("removes", path.clone()));
-                    self.deeds.push(removal(path));
+                    self.doing.deeds.push(removal(path));
                 }
                 None
             }
@@ -118,7 +117,7 @@ impl Foreseen {
             return Some(Refusal::of_decision(code, &decision));
         }
         self.lines.push(("reaches", what.clone()));
-        self.deeds.push(request(&what));
+        self.doing.deeds.push(request(&what));
         None
     }
 }

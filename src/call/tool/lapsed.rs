@@ -12,15 +12,16 @@ use serde_json::Value;
 use super::error::ToolCallError;
 use super::sandbox::Scene;
 use crate::approvals::{ApprovalError, Book};
-use crate::audit::{Started, ToolRef};
+use crate::audit::{Ledger, Started, ToolRef};
 use crate::call::CallError;
 use crate::call::record::Unrecorded;
 use crate::call::request::path_text;
 use crate::error::Failure as _;
 use crate::exit::Ending;
+use crate::ids::ToolName;
 use crate::store::Store;
+use crate::tool::ToolError;
 use crate::tool::compile::CompileError;
-use crate::tool::{ToolError, ToolName};
 
 /// The error for a tool that could not be prepared. `folder` is where its files are, if that is known.
 pub(super) fn judged(
@@ -62,6 +63,7 @@ fn file_of(error: &CallError) -> Option<String> {
         ToolCallError::Tool(_)
         | ToolCallError::Compile(_)
         | ToolCallError::NotDescribed { .. }
+        | ToolCallError::NotDescribedInTime { .. }
         | ToolCallError::Shipped(_) => None,
     }
 }
@@ -79,7 +81,7 @@ impl Lapsed<'_> {
         let place = (path_text(workspace.root())?, path_text(workspace.cwd())?);
         let started = Started::of_tool("run", tool, Value::Null, place, &self.scene.policy);
         let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
-        self.call.open()?.refused(refused, &Ending::of_kind(error.kind(), error.code()))?;
+        self.call.open()?.refuse(refused, &Ending::of_kind(error.kind(), error.code()))?;
         Ok(error)
     }
 
@@ -87,7 +89,7 @@ impl Lapsed<'_> {
     fn void(&self) -> Result<Option<ApprovalError>, CallError> {
         let state = self.scene.places.state.as_deref();
         let Some(store) = Store::existing(state)? else { return Ok(None) };
-        let book = Book::new(store, self.scene.config.approvals());
+        let book = Book::new(Ledger::new(store), self.scene.config.approvals());
         let subject = format!("tool:{}", self.name);
         let workspace = path_text(self.scene.workspace.root())?;
         let voided = book.void(&subject, workspace, self.call.id())?;

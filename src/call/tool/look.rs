@@ -7,20 +7,20 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::approval::Asker;
+use super::authority::authority;
 use super::describe;
-use super::exec::ToolExec;
 use super::prepare::compile;
 use super::sandbox::Scene;
 use crate::audit::Redactor;
-use crate::broker::{Authority, BrokerLimits, Fetcher, Mode};
+use crate::broker::Mode;
 use crate::call::request::path_text;
 use crate::call::supply::Warmth;
 use crate::call::{About, Always, Asking, CallError, Reply, Spent};
 use crate::config;
-use crate::engine::CallId;
-use crate::policies::{Choice, Places, Trust, load};
-use crate::sandbox::workspace::Workspace;
-use crate::tool::{Body, Definition, Form, Tool};
+use crate::ids::CallId;
+use crate::policy_files::{Choice, Places, Trust, load};
+use crate::tool::{Body, Definition, Form, Removal, Tool};
+use crate::workspace::Workspace;
 
 /// Where tools are looked at, and under which policy a module is asked.
 pub struct Looker {
@@ -89,7 +89,7 @@ impl Looker {
         definition: &Definition,
     ) -> Result<Option<Health>, CallError> {
         let Body::Module(described) = &definition.body else { return Ok(None) };
-        if !described.hooks.iter().any(|hook| hook == "healthCheck") {
+        if !described.hooks.iter().any(|hook| hook == "healthCheck" || hook == "testMethod") {
             return Ok(None);
         }
         let own = &self.scene;
@@ -128,36 +128,13 @@ impl Looker {
             workspace: path_text(own.workspace.root())?.to_owned(),
             call: CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
         };
-        let powers = |id: &CallId| powers(&scene, Asker { call: id.clone(), ..asker });
+        let powers = |id: &CallId| {
+            let asker = Asker { call: id.clone(), ..asker };
+            authority(&scene, asker, &[], Redactor::new(), Removal::Asked)
+        };
         let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers)?;
         let health = said.get("health").cloned().unwrap_or_default();
         let message = health.get("message").and_then(Value::as_str).map(str::to_owned);
         Ok(Some(Health { healthy: health.get("healthy") == Some(&Value::Bool(true)), message }))
-    }
-}
-
-/// What the tool itself may ask for, with nobody to approve anything.
-fn powers(scene: &Scene, asker: Asker) -> Authority {
-    Authority {
-        workspace: Arc::clone(&scene.workspace),
-        policy: Arc::clone(&scene.policy),
-        limits: BrokerLimits::from_limits(&scene.limits),
-        exec: Arc::new(ToolExec {
-            policy: Arc::clone(&scene.policy),
-            root: scene.workspace.root().to_owned(),
-            places: scene.places.clone(),
-            image: None,
-            asker: asker.clone(),
-            tighten: Vec::new(),
-            config: Arc::clone(&scene.config),
-            warmth: scene.warmth,
-        }),
-        net: Arc::new(Fetcher::new(
-            Arc::clone(&scene.policy),
-            Redactor::new(),
-            Arc::new(asker.clone()),
-        )),
-        keep: Arc::new(scene.journal(&asker.call)),
-        removals: Arc::new(asker),
     }
 }

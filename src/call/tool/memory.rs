@@ -4,7 +4,7 @@
 
 use super::describe;
 use super::prepare::source;
-use crate::policies::Places;
+use crate::policy_files::Places;
 use crate::store::Store;
 use crate::tool::compile::Compiler;
 use crate::tool::{Definition, Tool};

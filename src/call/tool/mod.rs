@@ -15,6 +15,7 @@
 mod admission;
 mod approval;
 mod attempts;
+mod authority;
 mod consent;
 mod describe;
 mod entries;

@@ -5,23 +5,34 @@
 //! | 1 | the tool broke the talk (a frame cut off by rank 2 is no break) | `error`, the code of the protocol error |
 //! | 2 | the sandbox met time, memory or another limit, or was cancelled | as for any call |
 //! | 3 | the broker met a limit | `limit` |
-//! | 4 | the tool returned a value | `completed`; `error` if the value is not what `returns` says |
-//! | 5 | the tool threw what the broker had refused | `denied` or `needs_approval` |
+//! | 4 | the tool returned a value | `completed`; `error` if the value is not what `returns` or zod's `returnType` says |
+//! | 5 | the tool passed on the broker's refusal of a request, which it names by its number | `denied` or `needs_approval` |
 //! | 6 | the tool threw | `failed`, exit code 1 |
 //! | 7 | the process ended without a result | `failed`, `no_result` |
+//! | 8 | the tool reports a cost that is no price | as ranks 1 to 3, otherwise `error` |
 //!
 //! A result counts only if it came as the talk's own last frame; an exit code after it means nothing.
+//!
+//! Codes: `error.code` is always a word of our list. A code that a tool throws decides neither status nor exit code. It is in
+//! `error.details` with `source: tool`; if it is one of our words, it gets the prefix `tool:`.
 
 use serde_json::json;
 
-use crate::broker::{Brokered, Code, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+use crate::broker::{Brokered, Code, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 use crate::call::result::{ErrorObject, ending};
 use crate::codes::{self, Group, Recoverable};
 use crate::error::{Failure, Retry};
 use crate::exit::{Ending, Kind};
+use crate::ids::ToolName;
 use crate::sandbox::outcome::{CancelCause, Verdict};
+use crate::tool::{Violation, reported_cost};
 use runner_policy::limits::Limits;
 use serde_json::Value;
+
+/// Most that is told of a value that does not fit.
+const MAX_ISSUES: usize = 100;
+/// Longest foreign text in a sentence of ours.
+const MAX_SHORT: usize = 300;
 
 /// The exit code of a tool that threw.
 const THREW: u8 = 1;
@@ -46,9 +57,16 @@ pub(super) enum Words {
     Theirs,
 }
 
-/// Judges by the table above.
-pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits, words: Words) -> Judged {
-    let Served { end, requests, .. } = served;
+/// Judges by the table above. `name` is the tool's.
+pub(super) fn judge(
+    verdict: &Verdict,
+    served: Served,
+    limits: &Limits,
+    words: Words,
+    name: &ToolName,
+) -> Judged {
+    let Served { end, requests, cost, .. } = served;
+    let bad_cost = cost.filter(|cost| reported_cost(cost).is_none());
     match end {
         // A frame that was cut off is the tool's fault only if its process ended by itself.
         Err(ServeError::Protocol(ProtocolError::Cut)) if !by_itself(verdict) => {
@@ -56,6 +74,14 @@ pub(super) fn judge(verdict: &Verdict, served: Served, limits: &Limits, words: W
         }
         Err(error @ ServeError::Protocol(_)) => of_failure(&error),
         _ if !by_itself(verdict) => of_verdict(verdict, limits),
+        Ok(_) if bad_cost.is_some() => {
+            let said = bad_cost.map(|cost| short(&cost.to_string())).unwrap_or_default();
+            of_failure(&crate::tool::ToolError::Cost { name: name.clone(), said })
+        }
+        Ok(ToolEnd::Invalid(issues)) => {
+            let violations = issues.into_iter().take(MAX_ISSUES).map(violation).collect();
+            of_failure(&crate::tool::ToolError::Result { name: name.clone(), violations })
+        }
         Ok(ToolEnd::Value(value)) => {
             Judged { ending: Ending::ok(), value: Some(value), error: None }
         }
@@ -113,65 +139,137 @@ fn no_result(error: &ServeError, verdict: &Verdict) -> Judged {
     judged
 }
 
-/// A tool that threw. What the broker refused and the tool passed on is a refusal of ours; a tool that only
-/// says so has thrown an error like any other.
+/// One thing that a schema library says of a value, in a line.
+fn violation(issue: Issue) -> Violation {
+    let Issue { pointer, message } = issue;
+    let keyword = "returnType".to_owned();
+    Violation { pointer: short(&pointer), keyword, message: short(&message), help: None }
+}
+
+/// Foreign text that stands in a sentence of ours: one line, not long.
+fn short(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SHORT).collect()
+}
+
+/// A tool that threw. A refusal that it passes on is ours: its code and its words are those of the request that was refused.
+/// Everything else is the tool's own error, whatever it calls it.
 fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
-    let refused = requests.iter().rev().find(|request| {
-        request.refused.is_some_and(|code| error.code.as_deref() == Some(code.word()))
+    let refused = requests.iter().rev().find(|request| match (words, request.refused) {
+        (_, None) => false,
+        (Words::Ours, Some(code)) => error.code.as_deref() == Some(code.word()),
+        (Words::Theirs, Some(_)) => error.refused == Some(request.id),
     });
-    let kind = refused.and_then(|request| request.refused).and_then(kind_of);
-    let code = match (&error.code, refused) {
-        (Some(code), Some(_)) => code.clone(),
-        _ => "tool_error".to_owned(),
+    match refused.and_then(|request| Some((request, request.refused?))) {
+        Some((request, code)) => passed_on(error, request, code, words),
+        None => own_error(error, words),
+    }
+}
+
+/// A refusal of the broker, in the broker's words.
+fn passed_on(error: ToolError, request: &Brokered, refused: Code, words: Words) -> Judged {
+    let code = refused.word();
+    let row = codes::find(code);
+    let approval = request.approval.clone();
+    let data = error.data;
+    let advice = match words {
+        Words::Ours => data.as_ref().and_then(|data| data["suggestion"].as_str()),
+        Words::Theirs => request.suggestion.as_deref(),
     };
-    // What the tool calls it, if we know the word.
-    let said = error.code.as_deref().and_then(codes::find);
-    let known = said.or_else(|| codes::find(&code));
-    // A word of ours that nobody said is no reason to advise what we would: a tool must not make us say `pass --yes`.
-    let advised = said
-        .filter(|row| {
-            let thrown = matches!(row.group, Group::Thrown | Group::Tool);
-            thrown || refused.is_some() || words == Words::Ours
-        })
-        .or_else(|| codes::find(&code));
-    let own = match words {
-        Words::Ours => error.data.as_ref().and_then(|data| data["suggestion"].as_str()),
-        Words::Theirs => refused.and_then(|request| request.suggestion.as_deref()),
+    let suggestion = advice.or(row.map(|row| row.suggestion)).map(str::to_owned);
+    let message = match (words, &request.message) {
+        (Words::Theirs, Some(message)) => message.clone(),
+        (Words::Theirs, None) => row.map_or_else(String::new, |row| row.about.to_owned()),
+        (Words::Ours, _) => error.message,
     };
-    let suggestion = own.or(advised.map(|row| row.suggestion)).map(str::to_owned);
-    let ending = match kind {
-        Some(kind) => Ending::of_kind(kind, code.clone()),
-        None => Ending { code: Some(code.clone()), ..Ending::of_command(THREW) },
-    };
-    let message = match error.name.as_str() {
-        "" | "Error" | "RunnerError" => error.message,
-        name => format!("{name}: {}", error.message),
-    };
-    // What became of a question is ours to say, not the tool's.
-    let approval = refused.and_then(|request| request.approval.clone());
-    let details = match (approval.as_ref().and_then(|it| it.details.clone()), error.data) {
+    let said = error.recoverable.filter(|_| words == Words::Ours && approval.is_none());
+    let details = match (approval.as_ref().and_then(|it| it.details.clone()), words) {
         (Some(details), _) => Some(details),
-        (None, None) if refused.is_some() || error.code.is_none() => None,
-        (None, data) => {
-            Some(json!({ "code": error.code.filter(|_| refused.is_none()), "data": data }))
-        }
+        (None, Words::Ours) => data.map(|data| json!({ "data": data })),
+        (None, Words::Theirs) => data.map(|data| json!({ "source": "tool", "data": data })),
     };
     Judged {
-        ending,
+        ending: match kind_of(refused) {
+            Some(kind) => Ending::of_kind(kind, code),
+            None => Ending { code: Some(code.to_owned()), ..Ending::of_command(THREW) },
+        },
         value: None,
         error: Some(ErrorObject {
-            code,
+            code: code.to_owned(),
             message,
-            recoverable: error
-                .recoverable
-                .filter(|_| approval.is_none())
-                .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
+            recoverable: said
+                .unwrap_or_else(|| row.is_some_and(|row| row.recoverable == Recoverable::Yes)),
             suggestion: approval.and_then(|it| it.suggestion).or(suggestion),
-            rule: refused.and_then(|request| request.rule.clone()),
+            rule: request.rule.clone(),
             stack: error.stack,
             details,
         }),
     }
+}
+
+/// What a tool throws by itself.
+fn own_error(error: ToolError, words: Words) -> Judged {
+    let code = "tool_error";
+    // What the tool calls it, if we know the word.
+    let said = error.code.as_deref().and_then(codes::find);
+    // A word of ours that nobody said is no reason to advise what we would: a tool must not make us say `pass --yes`.
+    let advised = said
+        .filter(|row| matches!(row.group, Group::Thrown | Group::Tool) || words == Words::Ours)
+        .or_else(|| codes::find(code));
+    let own = error.data.as_ref().filter(|_| words == Words::Ours);
+    let own = own.and_then(|data| data["suggestion"].as_str());
+    let suggestion = own.or(advised.map(|row| row.suggestion)).map(str::to_owned);
+    let message = match error.name.as_str() {
+        "" | "Error" | "RunnerError" => error.message,
+        name => format!("{name}: {}", error.message),
+    };
+    let known = said.or_else(|| codes::find(code));
+    let details = match words {
+        Words::Ours => json!({ "code": error.code, "data": error.data }),
+        Words::Theirs => json!({
+            "source": "tool", "code": error.code.as_deref().map(marked), "data": error.data,
+        }),
+    };
+    Judged {
+        ending: Ending { code: Some(code.to_owned()), ..Ending::of_command(THREW) },
+        value: None,
+        error: Some(ErrorObject {
+            code: code.to_owned(),
+            message,
+            recoverable: error
+                .recoverable
+                .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
+            suggestion,
+            rule: None,
+            stack: error.stack,
+            details: Some(details),
+        }),
+    }
+}
+
+/// What a code of ours begins with if a tool says it.
+pub(super) const MARK: &str = "tool:";
+
+/// Codes of our list that the runtime finds out in the tool's own process; only a tool's error has them.
+const RUNTIME: &[&str] = &[
+    "invalid_arguments",
+    "invalid_argument",
+    "invalid_tool",
+    "load_failed",
+    "not_text",
+    "tool_failed",
+    "uncaught_exception",
+    "unhandled_rejection",
+    "never_settled",
+    "result_too_large",
+    "result_not_json",
+    "channel_closed",
+];
+
+/// A tool's own code. Words of our list are reserved, but for those that are about what tools throw.
+fn marked(code: &str) -> String {
+    let row = codes::TABLE.iter().find(|row| row.code == code);
+    let ours = row.is_some_and(|row| row.group != Group::Thrown && !RUNTIME.contains(&code));
+    if ours || code.starts_with(MARK) { format!("{MARK}{code}") } else { code.to_owned() }
 }
 
 /// A tool that says itself that it failed, in its own words.
@@ -183,6 +281,7 @@ pub(super) fn threw_by_itself(message: String, data: Option<Value>) -> Judged {
         data,
         recoverable: None,
         stack: None,
+        refused: None,
     };
     threw(error, &[], Words::Theirs)
 }
@@ -198,10 +297,10 @@ pub(super) fn kind_of(code: Code) -> Option<Kind> {
         | Code::ProtectedPath
         | Code::SpecialFile
         | Code::NetDenied
-        | Code::NetAddress
-        | Code::HostNotOffered => Some(Kind::Denied),
+        | Code::NetAddress => Some(Kind::Denied),
         Code::ApprovalNeeded | Code::ApprovalOver => Some(Kind::ApprovalNeeded),
         Code::ApprovalUnknown => Some(Kind::Usage),
+        Code::ApprovalFailed => Some(Kind::Broken),
         Code::LimitReached => Some(Kind::Limit),
         _ => None,
     }

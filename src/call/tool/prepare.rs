@@ -17,10 +17,11 @@ use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config, Figure};
-use crate::policies::{Choice, Places, Trust, load};
-use crate::sandbox::workspace::Workspace;
+use crate::ids::ToolName;
+use crate::policy_files::{Choice, Places, Trust, load};
 use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
-use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, ToolName, arguments};
+use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, arguments};
+use crate::workspace::Workspace;
 
 /// A tool call as it was asked for.
 #[derive(Debug, Clone)]
@@ -114,7 +115,7 @@ impl ToolRequest {
             .and_then(|tool| {
                 tool.switched_on().map_err(ToolCallError::from)?;
                 folder.clone_from(&tool.folder);
-                known(tool, scene.clone())
+                known(tool, scene.clone(), &self.tighten)
             })
             .map_err(|error| lapsed::judged(&scene, name, folder.as_deref(), error))?;
         prepared.request = Some(self.clone());
@@ -136,7 +137,9 @@ impl ToolRequest {
         let source = || config.figure_of(name, Figure::MaxExecutionTime).source.clone();
         let ours = wall.map(|it| (Limit::Wall, it, Clock::Configuration(source())));
         let callers = self.tighten.iter().map(|(limit, figure)| (*limit, *figure, Clock::Caller));
-        for (limit, figure, clock) in callers.chain(ours) {
+        let servers = prepared.program.timeout();
+        let servers = servers.map(|(time, name)| (Limit::Wall, time, Clock::Server(name)));
+        for (limit, figure, clock) in callers.chain(ours).chain(servers) {
             if limit == Limit::Wall && figure < longest.get(Limit::Wall) {
                 prepared.clock = clock;
             }
@@ -192,8 +195,9 @@ fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
     Ok(library.tools.swap_remove(at))
 }
 
-/// Learns what a tool is, and compiles it if it is not a part of this program.
-pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
+/// Learns what a tool is, and compiles it if it is not a part of this program. The limits of the caller hold while a module
+/// is asked, too.
+fn known(tool: Tool, scene: Scene, callers: &[(Limit, u64)]) -> Result<Prepared, CallError> {
     let (file, replaces_shipped) = (tool.file.clone(), tool.replaces_shipped);
     let (definition, program) = if let Some(from) = tool.from_server.clone() {
         let policy = match from.server.policy {
@@ -210,7 +214,11 @@ pub(super) fn known(tool: Tool, scene: Scene) -> Result<Prepared, CallError> {
         let compiled = compile(&tool, &scene.places)?;
         let form = tool.form;
         let definition = match form {
-            Form::Module => Some(describe(&tool, &compiled, &scene)?),
+            Form::Module => {
+                let mut asking = scene.clone();
+                callers.iter().for_each(|(limit, figure)| asking.limits.tighten(*limit, *figure));
+                Some(describe(&tool, &compiled, &asking)?)
+            }
             Form::Yaml | Form::BuiltIn | Form::Mcp => {
                 tool.into_definition().map_err(ToolCallError::from)?
             }

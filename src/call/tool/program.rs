@@ -75,6 +75,14 @@ impl Program {
         }
     }
 
+    /// The `timeout` of the server that it is of, in milliseconds, and that server's name.
+    pub(super) fn timeout(&self) -> Option<(u64, String)> {
+        match self {
+            Self::Server { from, .. } => Some((from.server.timeout?, from.name.to_string())),
+            Self::Module { .. } | Self::BuiltIn(_) => None,
+        }
+    }
+
     /// Whether it is still what was looked at. This program does not change while it runs.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use crate::audit::{Event, Ledger, Redactor, Requested};
 use crate::broker::{Brokered, Code, Events, Log, Progress};
 use crate::call::CallError;
-use crate::engine::CallId;
-use crate::policies::Places;
+use crate::ids::CallId;
+use crate::policy_files::Places;
 use crate::store::{Store, StoreError};
 
 /// How long a request waits for others to be recorded with.

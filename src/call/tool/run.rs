@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
-use super::consent::{Consent, ask, asker, give_back};
-use super::exec::ToolExec;
+use super::authority::authority;
+use super::consent::{asker, give_back, named, pending, refusal};
 use super::foreseen::{denied, foresee};
 use super::ourselves::run_here;
 use super::outcome::{Judged, Words, judge, of_failure};
@@ -19,28 +19,25 @@ use super::prepare::Prepared;
 use super::program::Program;
 use super::recorded::Recorded;
 use super::sandbox::run_job;
-use super::tries::attempts;
+use super::tries::{Tried, attempts};
 use super::within::Ran;
 use crate::audit::{Redactor, Started};
-use crate::broker::{
-    Authority, BrokerLimits, BrokerUsage, Brokered, Conversation, Events, Fetcher, Form,
-    FreeRemovals, Job, Mode,
-};
+use crate::broker::{BrokerUsage, Brokered, Conversation, Events, Form, Job, Mode};
 use crate::call::approval::Asking;
+use crate::call::gate::{Consent, NotApproved};
+use crate::call::launch::run::Streams;
 use crate::call::place::place;
-use crate::call::record::{End, Record};
+use crate::call::record::{End, Opened, Unrecorded};
 use crate::call::request::path_text;
 use crate::call::result::{ErrorObject, Stream};
-use crate::call::run::in_event_loop;
+use crate::call::run::ask;
 use crate::call::{CallError, CallResult};
-use crate::engine::CallId;
 use crate::error::Failure as _;
-use crate::exit::Ending;
-use crate::limits::{Gate, Place, Subject, Went};
+use crate::ids::CallId;
+use crate::queue::{Gate, Place, Subject, Went};
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::run::Streams;
 use crate::tool::compile::CompileError;
-use crate::tool::{Removal, RetryPolicy, ToolError};
+use crate::tool::{RetryPolicy, ToolError};
 
 /// Who listens to a tool while it runs, and who answers questions about it.
 #[derive(Clone)]
@@ -98,43 +95,42 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let scene = &prepared.scene;
     let begun = Instant::now();
     let limits = scene.config.limits(&prepared.definition.name);
-    let mut record = Record::open(&scene.places)?;
-    let id = record.id().clone();
+    let opened = Unrecorded::new(&scene.places)?.open()?;
+    let id = opened.id().clone();
     let started = started(prepared, &front.redactor)?;
-    let refuse = |record: &mut Record, verdict, code, judged: Judged| {
+    let refuse = |opened: Opened, code, judged: Judged| {
         let message = judged.error.as_ref().map(|error| error.message.clone());
-        let refused = started.clone().refused(verdict, code, message.unwrap_or_default());
-        record.refused(refused, &judged.ending)?;
+        let mut refused = started.clone().refused(Verdict::Deny, code, message.unwrap_or_default());
+        refused.rule = judged.error.as_ref().and_then(|error| error.rule.clone());
+        opened.refuse(refused, &judged.ending)?;
         Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
     };
     if let Some(judged) = missing_credentials(prepared) {
-        return refuse(&mut record, Verdict::Deny, "authentication_required", judged);
+        return refuse(opened, "authentication_required", judged);
     }
-    let answer = if prepared.definition.asks(&prepared.args) {
+    let consent = if prepared.definition.asks(&prepared.args) {
         // What the policy denies in any case is not asked about.
         match foresee(prepared)? {
-            Ok(foreseen) => in_event_loop(ask(&id, prepared, foreseen, Arc::clone(&front.asking))),
+            Ok(foreseen) => ask(pending(&id, prepared, foreseen, Arc::clone(&front.asking))?)?,
             Err(refusal) => {
                 let code = refusal.code.word();
-                let judged = redacted(denied(refusal), &front.redactor);
-                return refuse(&mut record, Verdict::Deny, code, judged);
+                let judged = redacted(denied(refusal), Words::Ours, &front.redactor);
+                return refuse(opened, code, judged);
             }
         }
     } else {
-        Ok(Consent::Given)
+        Consent::NotAsked
     };
-    match answer {
-        Ok(Consent::Given) => {}
-        Ok(answer) => {
-            let (verdict, code) = answer.record();
-            let judged = answer.refusal(prepared.definition.name.as_str());
-            return refuse(&mut record, verdict, code, judged);
-        }
-        Err(error) => {
-            let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
-            record.refused(refused, &Ending::of_kind(error.kind(), error.code()))?;
-            return Err(error);
-        }
+    if let Consent::Refused(why) = consent {
+        let name = &prepared.definition.name;
+        why.record(opened, started.clone(), &named(name))?;
+        let judged = refusal(&why, name);
+        return match why {
+            NotApproved::Failed(error) => Err(error.into()),
+            NotApproved::Answer(_) | NotApproved::Cancelled(_) => {
+                Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
+            }
+        };
     }
     // The question may have taken a while: what was shown is what must run.
     if let Err(changed) = prepared.program.verify() {
@@ -142,27 +138,30 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
         let error = CompileError::Changed(changed);
         let mut judged = of_failure(&error);
         judged.error = judged.error.map(|it| ErrorObject { details: Some(details), ..it });
-        return refuse(&mut record, Verdict::Deny, error.code(), judged);
+        return refuse(opened, error.code(), judged);
     }
-    if let Some((code, judged)) = enter(record.store(), &id, prepared, limits)? {
-        return refuse(&mut record, Verdict::Deny, code, judged);
+    if let Some((code, judged)) = enter(opened.store(), &id, prepared, limits)? {
+        return refuse(opened, code, judged);
     }
-    record.start(&started)?;
+    let record = opened.start(&started)?;
     let total = limits.total_time.map(|time| (begun + time, time));
     let recorded = Recorded::new(&scene.places, &id, &front.redactor, Arc::clone(&front.events));
     let recorded = Arc::new(recorded);
     let ran = attempts(&id, prepared, front, &recorded, total);
     let (requests, ran) = recorded.finish_after(ran);
     // What broke around the tool says nothing of it.
-    let went = ran.as_ref().map_or(Went::Neither, |result| went(prepared, result));
-    let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went);
+    let went = ran.as_ref().map_or(Went::Neither, |tried| went(prepared, &tried.result));
+    let booked = prepared.definition.estimates().cost.unwrap_or(0);
+    let cost = ran.as_ref().ok().and_then(|tried| tried.cost);
+    let more = cost.unwrap_or(0).saturating_sub(booked);
+    let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went, more);
     match ran {
-        Ok(result) => {
+        Ok(Tried { result, cost }) => {
             record.end(End {
                 ending: result.ending.clone(),
                 code: result.error.as_ref().map(|error| error.code.clone()),
                 rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
-                cost: prepared.definition.estimates().cost,
+                cost,
                 detail: detail(&result.metadata, requests.count()),
                 requests: requests.left,
             })?;
@@ -211,32 +210,8 @@ pub(super) async fn serve(
         place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, told).await?;
     let name = prepared.definition.name.to_string();
     let asker = asker(id, prepared, Arc::clone(&front.asking))?;
-    let exec = ToolExec {
-        policy: Arc::clone(&scene.policy),
-        root: scene.workspace.root().to_owned(),
-        places: scene.places.clone(),
-        image: scene.image.clone(),
-        asker: asker.clone(),
-        tighten: prepared.tighten.clone(),
-        config: Arc::clone(&scene.config),
-        warmth: scene.warmth,
-    };
-    let authority = Authority {
-        workspace: Arc::clone(&scene.workspace),
-        policy: Arc::clone(&scene.policy),
-        limits: BrokerLimits::from_limits(&scene.limits),
-        exec: Arc::new(exec),
-        net: Arc::new(Fetcher::new(
-            Arc::clone(&scene.policy),
-            front.redactor.clone(),
-            Arc::new(asker.clone()),
-        )),
-        removals: match prepared.definition.removal {
-            Removal::Free => Arc::new(FreeRemovals),
-            Removal::Asked => Arc::new(asker),
-        },
-        keep: Arc::new(scene.journal(id)),
-    };
+    let (tighten, redactor) = (&prepared.tighten, front.redactor.clone());
+    let authority = authority(scene, asker, tighten, redactor, prepared.definition.removal);
     let (form, code) = match &prepared.program {
         Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),
         Program::BuiltIn(_) => (Form::BuiltIn, Vec::new()),
@@ -300,15 +275,20 @@ pub(super) fn result(
         Program::BuiltIn(_) => Words::Ours,
         Program::Module { .. } | Program::Server { .. } => Words::Theirs,
     };
-    let mut judged = judge(within.verdict(), served, within.limits(), words);
-    judged = redacted(checked(prepared, judged), redactor);
-    let (streams, farewell) = within.rest();
+    let name = &prepared.definition.name;
+    let mut judged = judge(within.verdict(), served, within.limits(), words, name);
+    judged = redacted(checked(prepared, judged), words, redactor);
+    let (streams, farewell) = within.rest(redactor);
     let streams = if keeps { streams } else { [None, None] };
     CallResult { farewell, ..assemble(id, prepared, judged, metadata, streams) }
 }
 
-/// Hides secrets in what went wrong.
-pub(super) fn redacted(mut judged: Judged, redactor: &Redactor) -> Judged {
+/// Hides secrets in what went wrong, and in what a tool of others returned. What a built-in tool returns are contents
+/// that the policy lets the caller read: a masked one would be written back by who edits it.
+pub(super) fn redacted(mut judged: Judged, words: Words, redactor: &Redactor) -> Judged {
+    if words == Words::Theirs {
+        judged.value = judged.value.take().map(|value| redactor.json(&value));
+    }
     if let Some(error) = &mut judged.error {
         error.message = redactor.text(&error.message).into_owned();
         error.stack = error.stack.take().map(|stack| redactor.text(&stack).into_owned());
@@ -350,6 +330,7 @@ pub(super) fn assemble(
         error: judged.error,
         decision: json!({ "policy": policy.name(), "digest": policy.digest.to_hex().to_string() }),
         metadata,
+        shortfall: Vec::new(),
         explanation: None,
         ending: judged.ending,
         farewell: None,

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::Limits;
-use runner_policy::model::RunPlace;
 use runner_wire::{Bytes, Port, Start, Stdin, Work};
 use tokio::io::DuplexStream;
 
@@ -20,24 +19,28 @@ use super::recorded::Recorded;
 use super::variables;
 use super::within::{Ran, Within};
 use crate::approvals::Terms;
-use crate::broker::{self, Authority, Events, Job};
+use crate::broker::{self, Authority, BrokerUsage, Events, Job, ServeError, Served};
 use crate::call::CallError;
+use crate::call::clock::Deadline;
+use crate::call::launch::ahead::Ahead;
+use crate::call::launch::run::{self, Streams};
 use crate::call::plan::{Planned, Setting, make_plan, neighbours};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
-use crate::engine::{CallId, Docker, Engine, runtime};
-use crate::policies::Places;
+use crate::engine::plan::SandboxPlan;
+use crate::engine::{Docker, Engine, runtime};
+use crate::ids::CallId;
+use crate::policy_files::Places;
+use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::grants::{Code, Writes};
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::order::order;
-use crate::sandbox::plan::SandboxPlan;
 use crate::sandbox::planner::View;
-use crate::sandbox::run::{self, Streams};
 use crate::sandbox::streams::Talk;
-use crate::sandbox::workspace::Workspace;
 use crate::undo::Journal;
+use crate::workspace::Workspace;
+use crate::workspace::grants::{Code, Writes};
 
 /// The program that runs tools.
 const NODE: &str = "node";
@@ -91,22 +94,29 @@ pub(super) async fn run_job(
     mut streams: Streams,
     cancel: &mut Cancel,
 ) -> Result<Ran, CallError> {
-    let begun = Instant::now();
-    let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
-    let setting = setting(scene);
-    let pool = supply::pool(scene.warmth, &scene.config);
-    let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
-    let claim = || supply::claim(&setting, engine.as_ref(), pool);
-    let (ready, ()) =
-        tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()));
-    let Ready { plan, prestart, variables, took } = ready?;
+    let (begun, deadline) = (Instant::now(), Deadline::of(&scene.limits));
+    let at_hand = match deadline.hold(cancel, make_ready(id, scene)).await {
+        Ok(at_hand) => at_hand?,
+        Err(verdict) => {
+            let (end, usage) = (Err(ServeError::NoResult), BrokerUsage::default());
+            let served = Served { end, usage, requests: Vec::new(), cost: None };
+            return Ok(Ran { served, within: Within::Nothing { verdict, limits: scene.limits } });
+        }
+    };
+    let AtHand { engine, ahead, ready, supply } = at_hand;
+    let Ready { plan, prestart, variables, took } = ready;
     job.env = variables;
     let (talk, stream): (Talk, DuplexStream) = Talk::pair();
     streams.talk = Some(talk);
-    let supply = supply::supply(&setting, &plan, engine.as_ref(), Some(&prestart), pool).await?;
     let Start { work, umask, .. } = prestart;
-    let neighbours = neighbours(&scene.places)?;
-    let call = run::Call { id: id.clone(), plan: plan.clone(), work, umask, neighbours };
+    let call = run::Call {
+        id: id.clone(),
+        plan: plan.clone(),
+        work,
+        umask,
+        neighbours: neighbours(&scene.places)?,
+        deadline: deadline.at(),
+    };
     let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead);
     // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
     let events = Arc::clone(recorded) as Arc<dyn Events>;
@@ -116,6 +126,29 @@ pub(super) async fn run_job(
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let (plan, engine) = (Box::new(plan), engine.name());
     Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
+}
+
+/// A tool's sandbox, and where it comes from.
+struct AtHand {
+    engine: Arc<dyn Engine>,
+    ahead: Ahead,
+    ready: Ready,
+    supply: Supply,
+}
+
+/// Finds the engine and plans the sandbox, and wakes one that waits meanwhile.
+async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
+    let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
+    let setting = setting(scene);
+    let pool = supply::pool(scene.warmth, &scene.config);
+    let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
+    let claim = || supply::claim(&setting, engine.as_ref(), pool);
+    let (ready, ()) =
+        tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()));
+    let ready = ready?;
+    let (plan, prestart) = (&ready.plan, Some(&ready.prestart));
+    let supply = supply::supply(&setting, plan, engine.as_ref(), prestart, pool).await?;
+    Ok(AtHand { engine, ahead, ready, supply })
 }
 
 /// A tool's sandbox.
@@ -154,7 +187,6 @@ pub(super) fn setting(scene: &Scene) -> Setting {
         config: Arc::clone(&scene.config),
         image: scene.image.clone(),
         limits: scene.limits,
-        place: RunPlace::Sandbox,
         view: View::Program(NODE),
         writes: Writes::None,
         code: Code::Granted,

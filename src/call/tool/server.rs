@@ -16,25 +16,26 @@ use runner_policy::Effective;
 use runner_policy::limits::Limit;
 use serde_json::{Value, json};
 
-use super::consent::{Consent, asker};
-use super::outcome::{Judged, threw_by_itself};
+use super::consent::asker;
+use super::outcome::{Judged, Words, threw_by_itself};
 use super::prepare::Prepared;
 use super::run::{Front, assemble, broker, checked, redacted};
 use crate::broker::BrokerUsage;
-use crate::call::approval::{self, Fed, Question, Unapproved, deeds};
+use crate::call::approval::{Doing, Fed, Question};
+use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
+use crate::call::launch::run::Streams;
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
 use crate::call::place::place;
-use crate::call::record::{Record, Unrecorded};
-use crate::call::request::{Approval, Decided};
+use crate::call::record::Unrecorded;
+use crate::call::request::Decided;
 use crate::call::result::{ErrorObject, Stream};
-use crate::call::run::{in_event_loop, refuse};
+use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
-use crate::engine::CallId;
 use crate::exit::{Ending, Kind};
-use crate::limits::{Place, Subject};
+use crate::ids::CallId;
 use crate::mcp::{Answer, Attachment, Change, Offered, Peer, changes};
+use crate::queue::{Place, Subject};
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::run::Streams;
 use crate::tool::FromServer;
 
 /// What a server said.
@@ -64,8 +65,12 @@ pub(super) fn attempt(
     let keeps = streams.stdout.is_none();
     let came = in_event_loop(run(id, prepared, front, (from, policy), streams, wall));
     crate::sys::default_signals();
-    let (Came { judged, metadata, stderr }, place) = came?;
-    let judged = redacted(checked(prepared, judged), &front.redactor);
+    let (Came { judged, mut metadata, stderr }, place) = came?;
+    let judged = redacted(checked(prepared, judged), Words::Theirs, &front.redactor);
+    if let Some(attachments) = metadata["mcp"].get_mut("attachments") {
+        *attachments = front.redactor.json(attachments);
+    }
+    let stderr = stderr.map(|stream| stream.redacted(&front.redactor));
     let streams = [None, stderr.filter(|_| keeps)];
     let mut result = assemble(id, prepared, judged, metadata, streams);
     place.tell(&mut result.metadata);
@@ -96,29 +101,19 @@ async fn run(
         warmth: scene.warmth,
     };
     let mut decided = decide(&from.server, Arc::clone(policy), site)?;
-    let call = Unrecorded::new(&scene.places)?;
-    if decided.asks() {
-        let (question, arguments) =
-            Question::of_command(Some(prepared.definition.name.as_str()), &decided, Fed::Input);
+    let consent = if decided.asks() {
+        let doing = Doing::of_command(&decided)?;
+        let (name, holds) = (prepared.definition.name.as_str(), doing.holds(&doing.files()));
+        let (question, arguments) = Question::of_command(Some(name), &decided, Fed::Input, holds);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
-        let answer = tokio::select! {
-            answer = asker.put("exec", question, arguments, deeds(&decided)) => answer,
-            cause = cancel.asked() => {
-                let judged = Consent::Cancelled(cause).refusal(prepared.definition.name.as_str());
-                let metadata = told(Value::Null, from, None, None, Vec::new());
-                return Ok((Came { judged, metadata, stderr: None }, place));
-            }
-        };
-        match answer? {
-            approval::Answer::Yes => decided.approval = Approval::Given,
-            approval::Answer::No(why) => {
-                return Ok((refused(call.open()?, &decided, id, from, Some(&why))?, place));
-            }
-        }
-    }
-    if !decided.is_allowed() {
-        return Ok((refused(call.open()?, &decided, id, from, None)?, place));
-    }
+        asker.pending("exec", question, arguments, doing).put(&mut cancel).await
+    } else {
+        Consent::NotAsked
+    };
+    let call = match pass(Unrecorded::new(&scene.places)?, &mut decided, consent, Some(id))? {
+        Gate::Open(call) => call,
+        Gate::Shut(shut) => return Ok((refused(shut, &decided, from)?, place)),
+    };
     let talk = async |client: &mut crate::call::mcp::Talker| {
         let peer = client.greet().await?.clone();
         let tools = client.tools().await?;
@@ -147,18 +142,15 @@ fn differs(remembered: &Offered, tools: &[Offered]) -> Option<Option<Change>> {
 }
 
 /// A server that may not run.
-fn refused(
-    record: Record,
-    decided: &Decided,
-    id: &CallId,
-    from: &FromServer,
-    why: Option<&Unapproved>,
-) -> Result<Came, CallError> {
-    let result = refuse(record, decided, Some(id), why)?;
-    let CallResult { ending, error, call, .. } = result;
-    let error = error.map(|error| ErrorObject {
-        message: format!("the server {} may not run: {}", from.name, error.message),
-        ..error
+fn refused(shut: Shut, decided: &Decided, from: &FromServer) -> Result<Came, CallError> {
+    let denied = !matches!(shut.why, Some(NotApproved::Cancelled(_)));
+    let CallResult { ending, error, call, .. } = shut.result(decided)?;
+    let error = error.map(|error| match denied {
+        true => ErrorObject {
+            message: format!("the server {} may not run: {}", from.name, error.message),
+            ..error
+        },
+        false => error,
     });
     let metadata = told(Value::Null, from, Some(&call), None, Vec::new());
     Ok(Came { judged: Judged { ending, value: None, error }, metadata, stderr: None })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use runner_policy::limits::Limit;
 use serde_json::json;
 
-use super::attempts::{Attempt, Next, Plan, code_of};
+use super::attempts::{Attempt, Next, Plan, said_code, source};
 use super::outcome::of_failure;
 use super::prepare::Prepared;
 use super::program::Program;
@@ -16,9 +16,18 @@ use super::server;
 use crate::call::clock::Clock;
 use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
-use crate::engine::CallId;
 use crate::error::Failure as _;
+use crate::ids::CallId;
 use crate::sandbox::cancel::Cancel;
+use crate::tool::reported_cost;
+
+/// What all attempts came to.
+pub(super) struct Tried {
+    /// The last one's result, which tells all of them.
+    pub result: CallResult,
+    /// What they cost, in millionths of a US dollar, where that is known.
+    pub cost: Option<u64>,
+}
 
 /// Runs it until it goes well or nothing more can help; what each attempt came to is in the result.
 pub(super) fn attempts(
@@ -27,7 +36,10 @@ pub(super) fn attempts(
     front: &Front,
     recorded: &Arc<Recorded>,
     total: Option<(Instant, Duration)>,
-) -> Result<CallResult, CallError> {
+) -> Result<Tried, CallError> {
+    let first = Instant::now();
+    let estimate = prepared.definition.estimates().cost;
+    let mut cost = None;
     let (deadline, total) = total.unzip();
     let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
     let plan = Plan { policy, longest: prepared.longest, deadline };
@@ -43,7 +55,11 @@ pub(super) fn attempts(
             None => prepared.clock.clone(),
         };
         let result = one_attempt(id, prepared, front, recorded, (attempt, bounded));
-        let result = result.map(|mut result| {
+        // A tool does not make itself cheaper than it was said to be. Each attempt costs.
+        let reported = result.as_ref().ok().and_then(|(_, reported)| *reported);
+        let added = estimate.max(reported);
+        cost = cost.max(added.map(|added| added.saturating_add(cost.unwrap_or(0))));
+        let result = result.map(|(mut result, _)| {
             clock.blame(&mut result, bounded);
             result
         });
@@ -54,7 +70,8 @@ pub(super) fn attempts(
         seen.push(Attempt {
             attempt,
             status,
-            code: error.as_ref().map(code_of),
+            code: error.as_ref().map(|error| said_code(error).to_owned()),
+            source: error.as_ref().and_then(source),
             message: error.as_ref().map(|error| error.message.clone()),
             waited_ms: millis(waited),
             duration_ms: millis(begun.elapsed()),
@@ -69,8 +86,11 @@ pub(super) fn attempts(
         let mut result = result?;
         if seen.len() > 1 {
             result.metadata["attempts"] = json!(seen);
+            if let Some(times) = result.metadata["duration_ms"].as_object_mut() {
+                times.insert("total".to_owned(), json!(shown_ms(first.elapsed())));
+            }
         }
-        return Ok(result);
+        return Ok(Tried { result, cost });
     }
     // The numbers of attempts do not end before the retries do.
     Err(CallError::Local("try again", std::io::ErrorKind::Other.into()))
@@ -97,23 +117,29 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One attempt, in a sandbox of its own.
+/// Milliseconds, to a tenth of a microsecond.
+fn shown_ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e7).round() / 1e4
+}
+
+/// One attempt, in a sandbox of its own; and what the tool says that it cost.
 fn one_attempt(
     id: &CallId,
     prepared: &Prepared,
     front: &Front,
     recorded: &Arc<Recorded>,
     attempt: (u32, u64),
-) -> Result<CallResult, CallError> {
+) -> Result<(CallResult, Option<u64>), CallError> {
     if let Program::Server { from, policy, .. } = &prepared.program {
-        return server::attempt(id, prepared, front, (from, policy), attempt.1);
+        return Ok((server::attempt(id, prepared, front, (from, policy), attempt.1)?, None));
     }
     let streams = (front.streams)();
     let keeps = streams.stdout.is_none();
     let ran = in_event_loop(serve(id, prepared, front, recorded, streams, attempt));
     crate::sys::default_signals();
     let (ran, place) = ran?;
+    let reported = ran.served.cost.as_ref().and_then(reported_cost);
     let mut result = result(id, prepared, ran, keeps, &front.redactor);
     place.tell(&mut result.metadata);
-    Ok(result)
+    Ok((result, reported))
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use runner_policy::Effective;
 
-use crate::sandbox::plan::SandboxPlan;
+use crate::engine::plan::SandboxPlan;
 
 /// What Node reads only as it starts. None of it is anybody's secret.
 const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];

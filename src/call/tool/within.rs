@@ -5,11 +5,13 @@ use std::time::Duration;
 use runner_policy::limits::{Limit, Limits};
 use serde_json::{Map, Value, json};
 
+use crate::audit::Redactor;
 use crate::broker::Served;
+use crate::call::launch::farewell::Farewell;
+use crate::call::launch::outcome::Outcome;
 use crate::call::result::{Stream, metadata};
-use crate::sandbox::farewell::Farewell;
-use crate::sandbox::outcome::{Outcome, Verdict};
-use crate::sandbox::plan::SandboxPlan;
+use crate::engine::plan::SandboxPlan;
+use crate::sandbox::outcome::Verdict;
 
 /// What came of an attempt.
 pub(super) struct Ran {
@@ -30,6 +32,13 @@ pub(super) enum Within {
         /// What made it.
         engine: &'static str,
     },
+    /// Nothing: the call ended before there was a plan for a sandbox.
+    Nothing {
+        /// How it ended.
+        verdict: Verdict,
+        /// The figures that bound it.
+        limits: Limits,
+    },
     /// This process: the tool is a part of it.
     Ourselves {
         /// How it ended.
@@ -46,7 +55,7 @@ impl Within {
     pub(super) fn verdict(&self) -> &Verdict {
         match self {
             Self::Sandbox { outcome, .. } => &outcome.verdict,
-            Self::Ourselves { verdict, .. } => verdict,
+            Self::Nothing { verdict, .. } | Self::Ourselves { verdict, .. } => verdict,
         }
     }
 
@@ -54,7 +63,7 @@ impl Within {
     pub(super) fn limits(&self) -> &Limits {
         match self {
             Self::Sandbox { plan, .. } => &plan.limits,
-            Self::Ourselves { limits, .. } => limits,
+            Self::Nothing { limits, .. } | Self::Ourselves { limits, .. } => limits,
         }
     }
 
@@ -62,19 +71,21 @@ impl Within {
     pub(super) fn metadata(&self) -> Value {
         match self {
             Self::Sandbox { outcome, plan, engine } => metadata(plan, engine, Some(outcome)),
+            Self::Nothing { .. } => Value::Null,
             Self::Ourselves { limits, duration, .. } => ourselves(limits, *duration),
         }
     }
 
-    /// What it printed, and what is left of it. A built-in tool prints nothing, and leaves nothing.
-    pub(super) fn rest(self) -> ([Option<Stream>; 2], Option<Farewell>) {
+    /// What it printed, without secrets, and what is left of it. A built-in tool prints nothing, and leaves nothing.
+    pub(super) fn rest(self, redactor: &Redactor) -> ([Option<Stream>; 2], Option<Farewell>) {
         match self {
             Self::Sandbox { outcome, .. } => {
                 let Outcome { stdout, stderr, farewell, .. } = *outcome;
                 let streams = [("stdout", stdout), ("stderr", stderr)];
-                (streams.map(|(name, kept)| Some(Stream::new(name, kept))), farewell)
+                let shown = |(name, kept)| Some(Stream::new(name, kept).redacted(redactor));
+                (streams.map(shown), farewell)
             }
-            Self::Ourselves { .. } => ([None, None], None),
+            Self::Nothing { .. } | Self::Ourselves { .. } => ([None, None], None),
         }
     }
 }

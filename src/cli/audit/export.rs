@@ -8,8 +8,8 @@ use super::ocsf;
 use super::which::Which;
 use crate::audit::{Kind, Ledger};
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::Printer;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// Records that are read at once.

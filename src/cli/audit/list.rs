@@ -4,9 +4,9 @@ use super::told::{moment, told_command};
 use super::which::Which;
 use crate::audit::{Filter, Ledger};
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// Calls that are listed if nobody says how many.

@@ -13,9 +13,9 @@ mod which;
 use super::printer::Printer;
 use crate::audit::Ledger;
 use crate::call::CallError;
-use crate::error::Error;
+use crate::cli::Error;
 use crate::exit::Ending;
-use crate::policies::Places;
+use crate::policy_files::Places;
 use crate::store::Store;
 
 pub(super) use show::one;

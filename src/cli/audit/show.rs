@@ -3,10 +3,10 @@
 use super::told::moment;
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::usage::UsageError;
 use crate::cli::visible::visible;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

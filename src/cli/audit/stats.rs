@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::which::Which;
 use crate::audit::{Ledger, Stats};
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::visible::visible;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::told::{moment, told};
 use crate::audit::{Ledger, Row};
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::visible::visible;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// How often is looked for more. A look at the end of an index costs microseconds.

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::audit::{Expected, Ledger, Report};
 use crate::call::CallError;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::visible;
-use crate::error::Error;
 use crate::exit::{Ending, Kind};
 
 /// Findings that are shown to people; `--json` has more.

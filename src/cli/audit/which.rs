@@ -15,7 +15,7 @@ pub(super) struct Which {
     /// Only calls that were decided so, at the start or while they ran
     #[arg(long, value_name = "WORD", value_enum)]
     decision: Option<Decision>,
-    /// Only calls that were denied or need approval
+    /// Only calls that were denied; the same as --decision deny
     #[arg(long, conflicts_with = "decision")]
     denied: bool,
     /// Only calls by this user: a name or a number
@@ -43,13 +43,12 @@ enum Decision {
 impl Which {
     /// The filter that it says.
     pub(super) fn filter(&self) -> Result<Filter, UsageError> {
-        let outcomes = match (self.denied, self.decision) {
-            (true, _) => Some(&[Outcome::Denied, Outcome::NeedsApproval][..]),
-            (false, Some(Decision::Allow)) => Some(&[Outcome::Ran][..]),
-            (false, Some(Decision::Ask)) => Some(&[Outcome::NeedsApproval][..]),
-            (false, Some(Decision::Deny)) => Some(&[Outcome::Denied][..]),
-            (false, None) => None,
-        };
+        let decision = if self.denied { Some(Decision::Deny) } else { self.decision };
+        let outcomes = decision.map(|decision| match decision {
+            Decision::Allow => &[Outcome::Ran][..],
+            Decision::Ask => &[Outcome::NeedsApproval][..],
+            Decision::Deny => &[Outcome::Denied][..],
+        });
         let time = |option, text: &Option<String>| {
             text.as_deref().map(|text| time(option, text)).transpose()
         };

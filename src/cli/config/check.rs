@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::places;
+use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::config::{self, Layer};
-use crate::error::{Error, Failure as _};
+use crate::error::Failure as _;
 use crate::exit::{Ending, Kind};
-use crate::policies::Places;
+use crate::policy_files::Places;
 use crate::text::counted;
 
 /// As typed.

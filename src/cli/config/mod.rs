@@ -7,11 +7,11 @@ mod show;
 
 use clap::Subcommand;
 
+use crate::cli::Error;
 use crate::cli::policy::place;
 use crate::cli::printer::Printer;
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Places;
+use crate::policy_files::Places;
 
 /// The subcommands of `config`.
 #[derive(Debug, Subcommand)]

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::places;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::config::{self, Layer};
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

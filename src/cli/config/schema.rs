@@ -1,8 +1,8 @@
 //! `runner config schema`: the JSON Schema of a configuration file.
 
+use crate::cli::Error;
 use crate::cli::printer::{Format, OutputError, Printer};
 use crate::config;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

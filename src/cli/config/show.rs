@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::places;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::config::{self, Config, FIGURES, FLAGS, Figure, Source, Sourced};
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

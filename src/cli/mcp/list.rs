@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::call::mcp::Servers;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::table::{Cell, Table};
 use crate::config::{Flag, Layer, ServerName, Source};
-use crate::error::Error;
 use crate::exit::Ending;
 use crate::mcp::{Known, Peer, Remembered};
 

@@ -5,8 +5,8 @@ mod refresh;
 
 use clap::Subcommand;
 
+use crate::cli::Error;
 use crate::cli::printer::Printer;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// The subcommands of `mcp`.

@@ -9,6 +9,7 @@ use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
 use crate::call::{Asking, Spent};
+use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
@@ -17,10 +18,9 @@ use crate::cli::tool::desk::Desk;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
-use crate::error::Error;
 use crate::exit::Ending;
 use crate::mcp::{Change, Remembered};
-use crate::policies::Choice;
+use crate::policy_files::Choice;
 use crate::text::counted;
 
 /// As typed.
@@ -88,6 +88,12 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
                 Refresh::Done(done) => told(it, done, printer)?,
                 Refresh::Refused(result) => {
                     printer.talk(format_args!("{}: the server may not run", it.name));
+                    let answer = result.error.as_ref().filter(|error| error.is_answer());
+                    if let Some(error) = answer {
+                        printer.talk(visible(&error.message));
+                        printer.hint(error.suggestion.as_deref().unwrap_or_default());
+                        continue;
+                    }
                     if let Some(explanation) = &result.explanation {
                         let words: Vec<String> = it
                             .server

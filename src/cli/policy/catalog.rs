@@ -6,10 +6,10 @@ use runner_policy::grammar::{Command, Depth, Program};
 use serde_json::{Value, json};
 
 use super::grammar::Shown;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

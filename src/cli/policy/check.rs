@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
+use runner_policy::decide::NO_NETWORK;
 use runner_policy::finding::Finding;
+use runner_policy::model::Policy;
 use serde::Serialize;
 
 use super::place;
+use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
-use crate::error::Error;
+use crate::cli::visible::visible;
 use crate::exit::{Ending, Kind};
-use crate::policies::{Layer, Library, Text, load_all, load_files};
+use crate::policy_files::{Layer, Library, Text, load_all, load_files};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,8 @@ struct Row {
     ran: usize,
     /// How many findings it has.
     findings: usize,
+    /// What its author should know.
+    notes: Vec<String>,
 }
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
@@ -56,6 +61,9 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
         Format::Text => {
             for finding in &findings {
                 printer.talk(Shown(finding));
+            }
+            for note in rows.iter().flat_map(|row| &row.notes) {
+                printer.talk(format_args!("note: {}", visible(note)));
             }
             let mut table =
                 Table::new(["policy", "layer", "rules", "examples and tests", "result"]);
@@ -102,7 +110,19 @@ fn check(library: &Library, paths: &[PathBuf]) -> (Vec<Row>, Vec<Finding>) {
                 .map_or(0, |policy| policy.commands.len() + policy.net.len()),
             ran,
             findings: findings.iter().filter(|finding| finding.file == text.file).count(),
+            notes: library
+                .set
+                .get(&text.name)
+                .and_then(|policy| about_net(policy))
+                .into_iter()
+                .collect(),
         });
     }
     (rows, findings)
+}
+
+/// A `net` rule looks as if it were for commands too.
+fn about_net(policy: &Policy) -> Option<String> {
+    let first = policy.net.first()?;
+    Some(format!("{}:{}: {NO_NETWORK}", policy.file, first.at.line))
 }

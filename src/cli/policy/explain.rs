@@ -9,11 +9,11 @@ use runner_policy::word::quoted;
 
 use super::place::{self, Place};
 use super::view::{self, View};
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::usage::UsageError;
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::{Trust, load, shipped};
+use crate::policy_files::{Trust, choosable, load};
 
 /// As typed: exactly one question.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let query = Query { workspace, cwd, now: jiff::Timestamp::now(), what: question.what() };
     // Who is allowed needs no way out, so the other policies need not be read.
     let denied = runner_policy::decide::decide(&policy, &query).decision != Verdict::Allow;
-    let others = if denied { shipped() } else { Vec::new() };
+    let others = if denied { choosable(&place.places) } else { Vec::new() };
     let explanation = explain(&policy, &query, &others);
     let asked = question.shown();
     let view = View { asked: &asked, explanation: &explanation };

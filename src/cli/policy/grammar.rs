@@ -33,6 +33,7 @@ impl Shown<'_> {
             "versions": self.program.versions,
             "depth": self.program.depth,
             "ambient": self.program.ambient,
+            "recipes": self.program.recipes,
             "does": effects(&command.does),
             "operands": operands(&command.operands),
             "options": command.options.iter().map(option).collect::<Vec<_>>(),
@@ -59,6 +60,9 @@ impl fmt::Display for Shown<'_> {
         field(f, "depth", &format!("{}: {meaning}", depth(program.depth)))?;
         for ambient in &program.ambient {
             field(f, "ambient", ambient)?;
+        }
+        if !program.recipes.is_empty() {
+            field(f, "recipes", &program.recipes.join(", "))?;
         }
         if !command.does.is_empty() {
             field(f, "does", &effects(&command.does).join(", "))?;

@@ -3,9 +3,9 @@
 use runner_policy::limits::TABLE;
 use serde_json::json;
 
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// As typed.

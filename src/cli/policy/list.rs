@@ -6,11 +6,11 @@ use runner_policy::finding::Finding;
 use serde::Serialize;
 
 use super::place;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::{Layer, Library, Places, PolicyError, Text, check_trust, load_all};
+use crate::policy_files::{Layer, Library, Places, PolicyError, Text, check_trust, load_all};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

@@ -16,8 +16,8 @@ pub use trust::TrustRefused;
 
 use clap::Subcommand;
 
+use crate::cli::Error;
 use crate::cli::printer::Printer;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// The subcommands of `policy`.

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-use crate::policies::{Choice, Places};
-use crate::sandbox::workspace::{Workspace, WorkspaceError};
+use crate::cli::Error;
+use crate::policy_files::{Choice, Places};
+use crate::workspace::{Workspace, WorkspaceError};
 
 /// Which policy, and where. As typed.
 #[derive(Debug, clap::Args)]

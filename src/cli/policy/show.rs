@@ -2,10 +2,10 @@
 
 use super::place;
 use super::summary::Summary;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::{Choice, Trust, load};
+use crate::policy_files::{Choice, Trust, load};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

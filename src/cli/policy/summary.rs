@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::style;
 use crate::cli::visible::visible;
-use crate::policies::{Layer, Loaded};
+use crate::policy_files::{Layer, Loaded};
 
 /// A policy as `show` and `trust` show it.
 #[derive(Debug, Serialize)]
@@ -67,7 +67,10 @@ impl Summary {
             within: policy.within.iter().map(|other| other.name().to_owned()).collect(),
             image: policy.image().to_owned(),
             isolation: format!("{:?}", policy.isolation()).to_lowercase(),
-            engines: policy.engines().into_iter().map(str::to_owned).collect(),
+            engines: {
+                let there = |name: &&str| crate::engine::NAMES.contains(name);
+                policy.engines().into_iter().filter(there).map(str::to_owned).collect()
+            },
             limits: serde_json::to_value(policy.limits(&[])).unwrap_or_default(),
             files: files(policy),
             commands: each(policy, |layer| {

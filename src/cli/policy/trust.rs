@@ -5,11 +5,12 @@ use std::io::{self, BufRead, IsTerminal};
 
 use super::place;
 use super::summary::Summary;
+use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::cli::visible::visible;
-use crate::error::{Error, Failure, Fault};
+use crate::error::{Failure, Fault};
 use crate::exit::{Ending, Kind};
-use crate::policies::{Choice, Layer, Pin, PolicyError, Trust, TrustStore, load};
+use crate::policy_files::{Choice, Layer, Pin, PolicyError, Trust, TrustStore, load};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

@@ -36,7 +36,7 @@ pub fn ending(decision: &Decision) -> Ending {
 
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { decision, nearest, allowed_by } = self.explanation;
+        let Explanation { decision, nearest, allowed_by, notes } = self.explanation;
         let colour = colour(decision.decision);
         let (strong, faint) = (style::STRONG, style::FAINT);
         let (word, asked) = (decision.decision.word(), visible(self.asked));
@@ -64,6 +64,9 @@ impl fmt::Display for View<'_> {
             }
             let approval = if decision.approvable { "can unlock it" } else { "cannot unlock it" };
             field(f, "approval", approval)?;
+        }
+        for note in notes {
+            field(f, "note", note.text)?;
         }
         if let Some((verdict, code)) = decision.would {
             let text = format!("only observed: it would be {} [{}]", verdict.word(), code.word());

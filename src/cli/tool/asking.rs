@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::call::tool::Looker;
 use crate::cli::printer::Printer;
 use crate::error::Failure as _;
-use crate::policies::Choice;
+use crate::policy_files::Choice;
 use crate::tool::{Definition, Switch, Tool};
 
 /// As typed.

@@ -11,19 +11,19 @@ use serde::Serialize;
 use super::place::{self, Place};
 use crate::call::CallError;
 use crate::call::tool::{Health, Looker};
+use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::visible_inside;
-use crate::error::{Error, Failure as _};
+use crate::error::Failure as _;
 use crate::exit::{Ending, Kind};
-use crate::policies::{Choice, Trust, load, shipped};
+use crate::ids::{NameError, ToolName};
+use crate::policy_files::{Choice, Trust, load, shipped};
 use crate::text::counted;
-use crate::tool::{
-    Asked, Conformance, Definition, Library, NameError, Origin, Tool, ToolError, ToolName, asked,
-};
+use crate::tool::{Asked, Conformance, Definition, Library, Origin, Tool, ToolError, asked};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

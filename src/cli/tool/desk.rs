@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc::{self, OwnedPermit, error::SendError, error::TrySendError};
 
+use crate::audit::{Prints, Redactor};
 use crate::cli::terminal::Terminal;
 
 /// Pieces of text that may wait to be written.
@@ -66,13 +67,14 @@ impl Desk {
         Held(self.gate.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A sink for what a tool prints. On a terminal it is shown as text.
-    pub fn sink(&self, shown: Shown) -> Option<Sink> {
+    /// A sink for what a tool prints, which hides secrets. On a terminal it is shown as text.
+    pub fn sink(&self, shown: Shown, redactor: &Redactor) -> Option<Sink> {
         let filter = match shown {
             Shown::AsText => Some(Terminal::new(Vec::new())),
             Shown::AsItIs => None,
         };
-        self.queue.clone().map(|queue| Sink { queue, filter, room: None })
+        let prints = redactor.prints();
+        self.queue.clone().map(|queue| Sink { queue, prints, filter, room: None })
     }
 }
 
@@ -99,8 +101,37 @@ type Room = Pin<Box<dyn Future<Output = Result<OwnedPermit<Vec<u8>>, SendError<(
 /// Where a tool's prints go.
 pub(in crate::cli) struct Sink {
     queue: mpsc::Sender<Vec<u8>>,
+    prints: Prints,
     filter: Option<Terminal<Vec<u8>>>,
     room: Option<Room>,
+}
+
+impl Sink {
+    fn shown(&mut self, text: Vec<u8>) -> io::Result<Vec<u8>> {
+        match &mut self.filter {
+            Some(filter) => {
+                filter.write_all(&text)?;
+                Ok(std::mem::take(filter.get_mut()))
+            }
+            None => Ok(text),
+        }
+    }
+}
+
+impl Drop for Sink {
+    /// Writes the last line, which had no end.
+    fn drop(&mut self) {
+        let rest = self.prints.finish();
+        let Ok(piece) = self.shown(rest) else { return };
+        if piece.is_empty() {
+            return;
+        }
+        if let Err(TrySendError::Full(piece)) = self.queue.try_send(piece) {
+            let queue = self.queue.clone();
+            // Not here: who drops this may be the one thread of an event loop.
+            std::thread::spawn(move || queue.blocking_send(piece));
+        }
+    }
 }
 
 impl AsyncWrite for Sink {
@@ -114,13 +145,8 @@ impl AsyncWrite for Sink {
         let permit = ready!(room.as_mut().poll(context));
         self.room = None;
         let taken = bytes.len().min(PIECE);
-        let piece = match &mut self.filter {
-            Some(filter) => {
-                filter.write_all(&bytes[..taken])?;
-                std::mem::take(filter.get_mut())
-            }
-            None => bytes[..taken].to_vec(),
-        };
+        let text = self.prints.push(&bytes[..taken]);
+        let piece = self.shown(text)?;
         // A desk that is closed has no reader any more.
         let permit = permit.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         permit.send(piece);

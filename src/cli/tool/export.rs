@@ -3,10 +3,11 @@
 use super::asking::{Asking, Under};
 use super::place;
 use crate::call::tool::{State, entries};
+use crate::cli::Error;
 use crate::cli::printer::{Format, OutputError, Printer};
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::tool::{Counts, ExportFormat, Switch, Tokens, ToolName, export};
+use crate::ids::ToolName;
+use crate::tool::{Counts, ExportFormat, Switch, Tokens, export};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

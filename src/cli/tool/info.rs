@@ -5,12 +5,13 @@ use super::place;
 use super::view::View;
 use crate::call::CallError;
 use crate::call::tool::{Looker, lacks};
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::limits::{Gate, Standing};
+use crate::ids::ToolName;
+use crate::queue::{Gate, Standing};
 use crate::store::Store;
-use crate::tool::{Counts, Definition, Tokens, Tool, ToolName};
+use crate::tool::{Counts, Definition, Tokens, Tool};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

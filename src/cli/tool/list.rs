@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::place::{self, Place};
 use crate::call::tool::{Entry, Memory, State, entries};
+use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::table::{Cell, Table};
 use crate::config::{Figure, Flag};
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Layer;
+use crate::policy_files::Layer;
 use crate::text::counted;
 use crate::tool::{
     Auth, Broken, Category, Counts, Form, Library, Origin, Risk, Switch, Tier, Tokens, glimpse,

@@ -17,8 +17,8 @@ mod view;
 
 use clap::Subcommand;
 
+use crate::cli::Error;
 use crate::cli::printer::Printer;
-use crate::error::Error;
 use crate::exit::Ending;
 
 /// The subcommands of `tool`.

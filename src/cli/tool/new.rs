@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::place;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::visible::visible;
-use crate::error::Error;
 use crate::exit::Ending;
+use crate::ids::ToolName;
+use crate::tool::Switch;
 use crate::tool::scaffold::{ScaffoldError, Template, Where, scaffold};
-use crate::tool::{Switch, ToolName};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

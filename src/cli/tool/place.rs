@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::cli::Error;
 use crate::cli::policy::place;
 use crate::config::{self, Config};
-use crate::error::Error;
-use crate::policies::Places;
+use crate::policy_files::Places;
 use crate::tool::Library;
 
 /// Which folders. As typed.

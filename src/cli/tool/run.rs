@@ -12,8 +12,10 @@ use super::desk::{Desk, Shown};
 use super::live::Live;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::launch::run::{Keep, Streams};
 use crate::call::tool::{self, Front, Given, ToolRequest};
 use crate::call::{Asking, CallResult, Spent, Warmth};
+use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
 use crate::cli::exec::{limit, tightened};
 use crate::cli::policy::place;
@@ -22,12 +24,11 @@ use crate::cli::style;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_block, visible_inside};
 use crate::config;
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::policies::Choice;
-use crate::sandbox::run::{Keep, Streams};
+use crate::ids::ToolName;
+use crate::policy_files::Choice;
 use crate::sandbox::streams::Sink;
-use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, ToolName, builtin};
+use crate::tool::{RETRY_WORDS, RetryPolicy, Schema, builtin};
 
 /// The largest file of arguments.
 const ARGS_FILE_MAX: u64 = 16 << 20;
@@ -105,10 +106,11 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     }
     let redactor = Redactor::new();
     let desk = Arc::new(Desk::new());
-    let (format, printing) = (printer.format(), Arc::downgrade(&desk));
+    let (format, printing, hides) = (printer.format(), Arc::downgrade(&desk), redactor.clone());
     let streams = move || match (format, printing.upgrade()) {
         (Format::Text, Some(desk)) => {
-            Streams { stdout: prints(&desk), stderr: prints(&desk), ..Streams::default() }
+            let sink = || prints(&desk, &hides);
+            Streams { stdout: sink(), stderr: sink(), ..Streams::default() }
         }
         (Format::Json | Format::Text, _) => Streams { keep: Keep::Limit, ..Streams::default() },
     };
@@ -189,9 +191,9 @@ fn read(path: &PathBuf) -> Result<String, UsageError> {
 }
 
 /// What a tool prints is talk, not its result: all of it goes to standard error.
-fn prints(desk: &Desk) -> Sink {
+fn prints(desk: &Desk, redactor: &Redactor) -> Sink {
     let shown = if std::io::stderr().is_terminal() { Shown::AsText } else { Shown::AsItIs };
-    desk.sink(shown).map(|sink| Box::pin(sink) as Pin<Box<dyn AsyncWrite + Send>>)
+    desk.sink(shown, redactor).map(|sink| Box::pin(sink) as Pin<Box<dyn AsyncWrite + Send>>)
 }
 
 /// The value on standard output; what went wrong on standard error.

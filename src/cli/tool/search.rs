@@ -5,9 +5,9 @@ use serde_json::json;
 use super::list::{row, table};
 use super::place;
 use crate::call::tool::{Entry, Memory, entries};
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::config::Flag;
-use crate::error::Error;
 use crate::exit::Ending;
 use crate::tool::{Counts, Question, glimpse};
 

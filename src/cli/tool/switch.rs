@@ -8,12 +8,13 @@ use std::path::Path;
 use serde_json::json;
 
 use super::place;
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::config::{self, ConfigError, EditError, Layer, Source};
-use crate::error::Error;
 use crate::exit::Ending;
-use crate::tool::{Counts, Origin, ToolError, ToolName};
+use crate::ids::ToolName;
+use crate::tool::{Counts, Origin, ToolError};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -69,21 +70,36 @@ fn switch(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(unreadable(error).into()),
     };
+    let mut changed = Vec::new();
     for name in names {
         allowed(name, on, &place)?;
+        let before = text.clone();
         text = config::switched(layer, &file, &text, name, on).map_err(|error| match error {
             EditError::Refused(findings) => ConfigError::Refused(findings),
             EditError::ByHand { line } => ConfigError::ByHand { file: file.clone(), line },
         })?;
+        changed.push(text != before);
     }
-    write(&path, &text).map_err(unreadable)?;
+    let any = changed.contains(&true);
+    if any {
+        write(&path, &text).map_err(unreadable)?;
+    }
     let counts = Counts::remembered(place.places.state.as_deref());
     match printer.format() {
         Format::Json => {
-            printer.json(&json!({ "tools": names, "enabled": on, "layer": layer, "file": file }))?
+            let pairs = names.iter().zip(&changed);
+            let changed: Vec<&ToolName> = pairs.filter(|(_, it)| **it).map(|(it, _)| it).collect();
+            printer.json(&json!({
+                "tools": names, "changed": changed, "enabled": on, "layer": layer, "file": file,
+            }))?
         }
         Format::Text => {
-            for name in names {
+            for (name, changed) in names.iter().zip(&changed) {
+                if !changed {
+                    let word = if on { "enabled" } else { "disabled" };
+                    printer.data(format_args!("  {name} is {word} already\n"))?;
+                    continue;
+                }
                 let definition = place.library.tool(name).ok().and_then(|it| it.definition().ok());
                 let tokens = definition.flatten().map(|it| counts.known(it).figure());
                 let sign = if on { '+' } else { '-' };
@@ -95,7 +111,8 @@ fn switch(
                 let cost = cost.unwrap_or_default();
                 printer.data(format_args!("{colour}{mark}{colour:#} {word} {name}{cost}\n"))?;
             }
-            printer.hint(&format!("written to {file}"));
+            let how = if any { "written to" } else { "nothing to write to" };
+            printer.hint(&format!("{how} {file}"));
         }
     }
     Ok(Ending::ok())

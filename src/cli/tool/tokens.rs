@@ -7,10 +7,10 @@ use super::asking::{Asking, Under};
 use super::list::share;
 use super::place;
 use crate::call::tool::{State, entries};
+use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::config::Figure;
-use crate::error::Error;
 use crate::exit::Ending;
 use crate::tool::{Counts, Origin, Tokens};
 

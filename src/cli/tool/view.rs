@@ -8,7 +8,7 @@ use super::list::lacking;
 use crate::cli::audit::moment;
 use crate::cli::style;
 use crate::cli::visible::visible;
-use crate::limits::{Breaker, Standing};
+use crate::queue::{Breaker, Standing};
 use crate::text::counted;
 use crate::tool::{
     Auth, Body, Cost, Definition, Metadata, Origin, Permissions, Removal, RetryPolicy, Schema,

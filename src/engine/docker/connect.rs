@@ -35,6 +35,10 @@ pub(super) const REQUEST_SECONDS: u64 = 120;
 /// The same as a time.
 pub const REQUEST_WAIT: Duration = Duration::from_secs(REQUEST_SECONDS);
 
+/// How long an operation may take, which can be several requests. The client bounds the wait for the head of each answer; this
+/// bounds what follows it too, so that an engine that stops in the middle of an answer holds nothing up for ever.
+const OPERATION_WAIT: Duration = Duration::from_secs(3 * REQUEST_SECONDS);
+
 /// How long a ping may take.
 const PING_WAIT: Duration = Duration::from_secs(10);
 
@@ -140,6 +144,14 @@ impl Docker {
     pub(super) fn socket(&self) -> Option<&Path> {
         self.endpoint.strip_prefix("unix://").map(Path::new)
     }
+}
+
+/// Bounds an operation of the engine.
+pub(super) async fn in_time<T>(
+    operation: &'static str,
+    work: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    tokio::time::timeout(OPERATION_WAIT, work).await.unwrap_or(Err(EngineError::Slow { operation }))
 }
 
 /// The socket of a rootless daemon of this user, if there is one.

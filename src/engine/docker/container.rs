@@ -10,14 +10,16 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt;
 
+use super::connect::in_time;
 use super::settings::{GuestDelivery, Launch, container_settings};
 use super::{Docker, Line};
 use crate::engine::error::EngineError;
-use crate::engine::label::{CallId, Labels};
+use crate::engine::label::Labels;
+use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
     Attached, BoxFuture, Chunk, Engine, Facts, FileSystem, Found, Prepared, SandboxId, State,
 };
-use crate::sandbox::plan::{Image, SandboxPlan};
+use crate::ids::CallId;
 
 impl Engine for Docker {
     fn name(&self) -> &'static str {
@@ -29,19 +31,19 @@ impl Engine for Docker {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
-        Box::pin(self.facts())
+        Box::pin(in_time("ask the Docker engine what it is", self.facts()))
     }
 
     fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
-        Box::pin(self.facts_anew())
+        Box::pin(in_time("ask the Docker engine what it is", self.facts_anew()))
     }
 
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {
-        Box::pin(self.prove_file_system())
+        Box::pin(in_time("prove whose files the engine sees", self.prove_file_system()))
     }
 
     fn prepare<'a>(&'a self, image: &'a Image) -> BoxFuture<'a, Result<Prepared, EngineError>> {
-        Box::pin(self.prepare_image(image))
+        Box::pin(in_time("make the image ready", self.prepare_image(image)))
     }
 
     fn describe<'a>(
@@ -86,11 +88,12 @@ impl Engine for Docker {
         labels: &'a Labels,
         arguments: &'a [String],
     ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
-        Box::pin(self.create_sandbox(line, plan, prepared, labels, arguments))
+        let created = self.create_sandbox(line, plan, prepared, labels, arguments);
+        Box::pin(in_time("make a sandbox", created))
     }
 
     fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>> {
-        Box::pin(async move {
+        let attached = async move {
             let options = AttachContainerOptionsBuilder::default()
                 .stdin(true)
                 .stdout(true)
@@ -111,27 +114,29 @@ impl Engine for Docker {
                 Err(error) => Err(EngineError::from_client("read from a sandbox", error)),
             });
             Ok(Attached { output: Box::pin(output), input: attached.input })
-        })
+        };
+        Box::pin(in_time("attach to a sandbox", attached))
     }
 
     fn start<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
-        Box::pin(async move {
+        let started = async move {
             self.client
                 .start_container(id.as_str(), None)
                 .await
                 .map_err(|error| EngineError::from_client("start a sandbox", error))
-        })
+        };
+        Box::pin(in_time("start a sandbox", started))
     }
 
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
-        Box::pin(self.remove_by_name(id.as_str()))
+        Box::pin(in_time("remove a sandbox", self.remove_by_name(id.as_str())))
     }
 
     fn list<'a>(
         &'a self,
         call: Option<&'a CallId>,
     ) -> BoxFuture<'a, Result<Vec<Found>, EngineError>> {
-        Box::pin(async move {
+        let listed = async move {
             let label = match call {
                 Some(call) => format!("{}={call}", Labels::key("call")),
                 None => Labels::key("call"),
@@ -162,7 +167,8 @@ impl Engine for Docker {
                     })
                 })
                 .collect())
-        })
+        };
+        Box::pin(in_time("list sandboxes", listed))
     }
 }
 

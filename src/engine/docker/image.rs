@@ -19,11 +19,13 @@ use super::Docker;
 use super::archive::{Entry, tar};
 use super::settings::{GUEST_FOLDER, GUEST_PROGRAM, GuestDelivery};
 use crate::engine::error::EngineError;
-use crate::engine::label::{Labels, Owner, Purpose, now};
+use crate::engine::label::{Labels, Purpose};
+use crate::engine::plan::Image;
+use crate::engine::plan::ImageFacts;
 use crate::engine::traits::Prepared;
 use crate::engine::{guest, runtime};
-use crate::sandbox::plan::Image;
-use crate::sandbox::planner::ImageFacts;
+use crate::ids::Owner;
+use crate::sys::now;
 
 /// The name of our image.
 const REPOSITORY: &str = "runner-host";
@@ -180,7 +182,7 @@ impl Docker {
     pub(super) fn temporary_labels(&self) -> Result<HashMap<String, String>, EngineError> {
         let local = |source| EngineError::Local { operation: "label a container", source };
         let labels = Labels {
-            call: crate::engine::label::CallId::fresh().map_err(local)?,
+            call: crate::ids::CallId::fresh().map_err(local)?,
             owner: Owner::this().map_err(local)?,
             deadline: now() + std::time::Duration::from_secs(CARRIER_SECONDS),
             purpose: Purpose::Call,

@@ -18,8 +18,8 @@ use bollard::models::{
 };
 use runner_policy::limits::{Limit, Limits};
 
-use crate::sandbox::plan::{Access, SandboxPlan, Tmpfs, TmpfsExec};
-use crate::sandbox::protection::RuntimeKind;
+use crate::engine::plan::{Access, SandboxPlan, Tmpfs, TmpfsExec};
+use crate::engine::runtime_kind::RuntimeKind;
 
 /// The system calls that a sandbox may make.
 pub const SECCOMP: &str = include_str!("../../../images/seccomp.json");

@@ -2,10 +2,11 @@
 //! `RUNNER_BLESS=1` writes the golden files anew.
 
 use super::*;
-use crate::sandbox::plan::{
-    FileMode, Identity, Image, Mask, MaskKind, Mount, MountRole, Runtime, SyntheticFile,
-    SyntheticRole, UserChoice, WhyUser,
+use crate::engine::plan::{
+    FileMode, Image, Mask, MaskKind, Mount, MountRole, Runtime, SyntheticFile, SyntheticRole,
+    UserChoice, WhyUser,
 };
+use crate::ids::Identity;
 use runner_policy::limits::Isolation;
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
@@ -68,7 +69,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         limits,
         protections: Vec::new(),
         created_folders: Vec::new(),
-        claim: crate::sandbox::claims::ClaimHandle::default(),
+        claim: crate::engine::claim::ClaimHandle::default(),
         guarded: Vec::new(),
         notes: Vec::new(),
         workspace,

@@ -41,7 +41,6 @@ codes! {
     EnvDenied "env_denied" "The variable is not in `env.accept`."
     RuleExpired "rule_expired" "The rule that allowed it has ended."
     ArgsNotMet "args_not_met" "A rule is about it, but its conditions on arguments are not proved."
-    HostNotProved "host_not_proved" "The rule runs it on the host, and it is not fully read."
     EmptyCommand "empty_command" "There is no command."
     BadArgument "bad_argument" "An argument cannot be passed to any program."
     TooLarge "too_large" "It is too large to be judged."

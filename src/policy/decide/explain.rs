@@ -1,18 +1,19 @@
 //! Explaining: the decision with the ways out of it.
 //!
-//! The decision itself is [`decide`](super::decide), untouched; hints are found by deciding again.
+//! The decision itself is [`decide`](super::decide), untouched; hints are found by deciding again. A hint is never
+//! a way around somebody's word: where a rule asks or denies, no other policy is named.
 
-use super::{Code, Decision, Query, What, decide};
+use std::cmp::Reverse;
+
+use super::inside::{NO_NETWORK, NO_NETWORK_CODE};
+use super::judge::{certain, effects_of, mandatory, reading};
+use super::rules::{is_about, rules};
+use super::{Code, Decision, Query, What, decide, instead, peers};
+use crate::effect::Effect;
 use crate::effective::Effective;
 use crate::model::Verdict;
-use crate::pattern::Pattern;
-use crate::reading::Scope;
-use crate::word::{Word, quoted};
-
-/// Most forms that are offered.
-const MAX_NEAREST: usize = 3;
-/// Longest command for which other forms are tried.
-const MAX_TRIED: usize = 64;
+use crate::pattern::Certainty;
+use crate::reading::Level;
 
 /// A decision with its hints.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -22,100 +23,124 @@ pub struct Explanation {
     pub decision: Decision,
     /// Close forms that the same policy allows.
     pub nearest: Vec<String>,
-    /// Shipped policies that would allow it.
+    /// Other policies that would allow it, the narrowest first.
     pub allowed_by: Vec<String>,
+    /// What else is worth knowing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
 }
 
-/// Decides and looks for ways out. `others` are the shipped policies.
+/// Something worth knowing about a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Note {
+    /// A stable word.
+    pub code: &'static str,
+    /// A sentence.
+    pub text: &'static str,
+}
+
+/// Decides and looks for ways out. `others` are the policies that the caller may choose instead.
 #[must_use]
 pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> Explanation {
     let decision = decide(policy, query);
+    let notes = notes(query, &decision);
     if decision.decision == Verdict::Allow {
-        return Explanation { decision, nearest: Vec::new(), allowed_by: Vec::new() };
+        return Explanation { decision, nearest: Vec::new(), allowed_by: Vec::new(), notes };
     }
-    let nearest = nearest(policy, query, &decision);
-    let allowed_by = others
+    let nearest = instead::forms(policy, query, &decision);
+    let allowed_by = allowed_by(policy, query, &decision, others);
+    Explanation { decision, nearest, allowed_by, notes }
+}
+
+fn notes(query: &Query<'_>, decision: &Decision) -> Vec<Note> {
+    let about_net = decision.reaches_out || matches!(query.what, What::Net(_));
+    about_net.then_some(Note { code: NO_NETWORK_CODE, text: NO_NETWORK }).into_iter().collect()
+}
+
+fn allowed_by(
+    policy: &Effective,
+    query: &Query<'_>,
+    decision: &Decision,
+    others: &[Effective],
+) -> Vec<String> {
+    // No policy gives a command a network, so none is a way out.
+    if decision.reaches_out || !lacks_a_grant(decision) || is_withheld(policy, query) {
+        return Vec::new();
+    }
+    // A tool's own permissions hold under every policy: what they refuse, none would allow.
+    let own = policy.narrowings().iter();
+    if own.clone().any(|own| decide(own, query).decision != Verdict::Allow) {
+        return Vec::new();
+    }
+    let mut allowing: Vec<(&Effective, Decision)> = others
         .iter()
-        .filter(|other| {
-            other.digest != policy.digest && decide(other, query).decision == Verdict::Allow
-        })
-        // A tool's own permissions hold under every policy: what they refuse, none would allow.
-        .filter(|_| {
-            policy.narrowings().iter().all(|it| decide(it, query).decision == Verdict::Allow)
-        })
-        .map(|other| other.name().to_owned())
+        .filter(|other| other.digest != policy.digest)
+        .map(|other| (other, decide(other, query)))
+        .filter(|(_, decision)| decision.decision == Verdict::Allow && decision.would.is_none())
         .collect();
-    Explanation { decision, nearest, allowed_by }
+    allowing.sort_by_key(|(other, decision)| {
+        let granted = decision.grant.classes.iter().count();
+        (granted, other.breadth(), Reverse(other.isolation()), other.name().to_owned())
+    });
+    allowing.into_iter().map(|(other, _)| other.name().to_owned()).collect()
 }
 
-fn nearest(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<String> {
-    let argv: Option<Vec<String>> = match query.what {
-        What::Argv(argv) => Some(argv.to_vec()),
-        What::Words(words) => words.iter().map(|word| word.text().map(str::to_owned)).collect(),
-        What::Line(_) | What::Read(_) | What::Write(_) | What::Net(_) | What::Env(_) => None,
-    };
-    let Some(argv) = argv else { return Vec::new() };
-    let mut forms: Vec<Vec<String>> = Vec::new();
-    if argv.len() <= MAX_TRIED && !argv.is_empty() {
-        if decision.code == Code::ProgramPath {
-            let mut bare = argv.clone();
-            bare[0] = bare[0].rsplit('/').next().unwrap_or_default().to_owned();
-            forms.push(bare);
-        }
-        // The same command without one option, without it and its value, or up to it.
-        for at in (1..argv.len()).filter(|at| argv[*at].starts_with('-')) {
-            for taken in [1, 2, argv.len() - at] {
-                if at + taken <= argv.len() {
-                    let mut without = argv.clone();
-                    without.drain(at..at + taken);
-                    forms.push(without);
-                }
-            }
-        }
-        // A value that is left behind would be a new operand, and a command about nothing is not the one that was meant.
-        let most = operands(&argv, query);
-        forms.retain(|form| match operands(form, query) {
-            0 => most == 0,
-            some => some <= most,
-        });
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+/// Whether the policy merely does not grant it. A denied path, for one, is a decision of the policy's owner.
+fn lacks_a_grant(decision: &Decision) -> bool {
+    match decision.code {
+        Code::NoRule
+        | Code::EffectNotGranted
+        | Code::UnknownProgram
+        | Code::UnknownArgument
+        | Code::ProgramPath
+        | Code::ShellUnreadable
+        | Code::PathOutside
+        | Code::PathNotReadable
+        | Code::PathNotWritable
+        | Code::NetDenied
+        | Code::EnvDenied
+        | Code::RuleExpired
+        | Code::ArgsNotMet => true,
+        Code::Allowed
+        | Code::Ask
+        | Code::DeniedByRule
+        | Code::PathDenied
+        | Code::PathReadonly
+        | Code::ProtectedPath
+        | Code::KeyMaterial
+        | Code::NetAddress
+        | Code::EmptyCommand
+        | Code::BadArgument
+        | Code::TooLarge
+        | Code::TooDeep => false,
     }
-    let program = argv.first().map(String::as_str).unwrap_or_default();
-    let mut found: Vec<String> = Vec::new();
-    let mut offer = |words: &[String]| {
-        let asked = Query { what: What::Argv(words), ..*query };
-        let shown = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        if found.len() < MAX_NEAREST
-            && !found.contains(&shown)
-            && decide(policy, &asked).decision == Verdict::Allow
-        {
-            found.push(shown);
-        }
-    };
-    forms.iter().for_each(|form| offer(form));
-    // What rules give as examples for the same program.
-    for rule in policy.layers.iter().flat_map(|layer| &layer.commands) {
-        let named = matches!(&rule.subject, crate::model::Subject::Patterns(patterns) if patterns.iter().flat_map(Pattern::programs).any(|name| name == program));
-        for example in &rule.examples {
-            let words: Vec<String> = example.line.split_whitespace().map(str::to_owned).collect();
-            if example.expected == crate::model::Expected::Match
-                && words.first().is_some_and(|first| first == program || named)
-                && !example.line.contains(['\'', '"', '|', '&', ';', '>', '<', '\\'])
-            {
-                offer(&words);
-            }
-        }
-    }
-    found
 }
 
-/// How many operands a command has, by its own grammar.
-fn operands(argv: &[String], query: &Query<'_>) -> usize {
-    let words: Vec<Word> = argv.iter().map(Word::lit).collect();
-    let scope = Scope { cwd: query.cwd, layers: &[] };
-    let reading = crate::reading::read(&words, scope);
-    reading
-        .ok()
-        .and_then(|reading| reading.levels.first().map(|level| level.operands.len()))
-        .unwrap_or(usize::MAX)
+/// Whether some part of a command is asked about or denied by the policy or one that it stays within, whatever
+/// part of it was reported.
+fn is_withheld(policy: &Effective, query: &Query<'_>) -> bool {
+    let own = match reading(policy, query) {
+        Some(Ok(reading)) => certain(&reading).any(|level| level_is_withheld(policy, query, level)),
+        Some(Err(_)) => true,
+        None => false,
+    };
+    own || policy.within.iter().any(|other| is_withheld(other, query))
+}
+
+fn level_is_withheld(policy: &Effective, query: &Query<'_>, level: &Level) -> bool {
+    // Conditions on arguments do not count: who asks about `git commit` without `--no-verify` does not want
+    // `git commit --no-verify` to run unasked.
+    let by_rule = [Verdict::Ask, Verdict::Deny].into_iter().any(|verb| {
+        rules(policy, level, verb)
+            .filter(|(.., rule)| rule.until.is_none_or(|end| query.now < end))
+            .any(|(.., rule)| is_about(rule, level, Certainty::Doubt))
+    });
+    let effects = effects_of(level, query.workspace);
+    let by_peer = |effect: &Effect| {
+        matches!(effect, Effect::Net(peer)
+            if peers::judge(policy, query.now, peer).rule.is_some())
+    };
+    by_rule
+        || mandatory(policy, query.workspace, &effects).is_some()
+        || effects.iter().any(|caused| by_peer(&caused.effect))
 }

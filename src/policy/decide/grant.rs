@@ -4,88 +4,125 @@ use std::cmp::Ordering;
 
 use super::judge::Answer;
 use super::rules::{is_about, key, met, reference, rules};
-use super::{Code, Grant, Query};
-use crate::effect::{Caused, Class, Classes, Effect, Place};
+use super::{Code, Grant, Query, inside};
+use crate::effect::{Caused, Class, Classes};
 use crate::effective::Effective;
-use crate::grammar::Depth;
-use crate::model::{Policy, Rule, RunPlace, Subject, Verdict};
+use crate::model::{Policy, Rule, Subject, Verdict};
 use crate::pattern::Certainty;
 use crate::reading::Level;
 
 /// The rules that grant the level, or why none does. All of them count, so their order does not.
-pub(super) fn grant<'p>(
-    policy: &'p Effective,
+pub(super) fn grant(
+    policy: &Effective,
     query: &Query<'_>,
     level: &Level,
     unread: Option<&Level>,
     effects: &[&Caused],
 ) -> Answer {
-    let mut failed: Option<Failure<'p>> = None;
-    let mut note = |failure: Failure<'p>| {
-        if failed.as_ref().is_none_or(|known| failure.outranks(known)) {
-            failed = Some(failure);
-        }
-    };
-    let unread = unread.map(|unread| {
-        (unread, unread.effects.iter().chain(&level.redirects).collect::<Vec<&Caused>>())
-    });
+    let mut failed = None;
     for verb in [Verdict::Ask, Verdict::Allow] {
-        let certainty = if verb == Verdict::Allow { Certainty::Proof } else { Certainty::Doubt };
-        let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
-        let mut classes = Classes::default();
-        let mut uncovered = false;
-        for (index, layer, rule) in rules(policy, level, verb) {
-            // A grammar that a policy brings counts for its own grants only.
-            let foreign = level.described_by.is_some_and(|by| by != index);
-            let (seen, effects) = match &unread {
-                Some((unread, effects)) if foreign => (*unread, effects.as_slice()),
-                _ => (level, effects),
-            };
-            if !is_about(rule, seen, certainty) {
-                continue;
-            }
-            if rule.until.is_some_and(|end| query.now >= end) {
-                note(Failure::Expired(layer, rule));
-                continue;
-            }
-            if !met(rule, seen, query.workspace, certainty) {
-                note(Failure::Args(layer, rule));
-                continue;
-            }
-            let over = effects.iter().find(|caused| {
-                caused.effect.class().is_some_and(|class| !rule.effects.grants(class))
-            });
-            if let Some(over) = over {
-                note(Failure::Effect(layer, rule, (*over).clone()));
-                uncovered = true;
-            } else if rule.place == RunPlace::Host && !is_proved(seen) {
-                note(Failure::Host(layer, rule));
-                uncovered = true;
-            } else {
-                covering.push((layer, rule));
-                classes = classes.union(needed(rule, seen));
-            }
-        }
-        if let Some(answer) = granted(policy, &covering, classes, level) {
-            return answer;
-        }
-        if verb == Verdict::Ask && uncovered {
+        match by_verb(policy, query, (level, unread), effects, verb, &mut failed) {
+            Covered::Granted(answer) => return *answer,
             // An ask that does not cover it must not be passed by an allow.
-            break;
+            Covered::InPart if verb == Verdict::Ask => break,
+            Covered::InPart | Covered::Not => {}
         }
     }
     explain_failure(failed, level)
 }
 
+/// What the asks say of a level that no rule has to allow: a mere wrapper, or what a program called by a path
+/// could be. What it executes is granted where that is judged.
+pub(super) fn asked(
+    policy: &Effective,
+    query: &Query<'_>,
+    level: &Level,
+    unread: Option<&Level>,
+) -> Option<Answer> {
+    let effects: Vec<&Caused> = level.effects.iter().collect();
+    let mut failed = None;
+    let covered = by_verb(policy, query, (level, unread), &effects, Verdict::Ask, &mut failed);
+    match covered {
+        Covered::Granted(answer) => Some(Answer { granted: None, ..*answer }),
+        Covered::InPart => Some(explain_failure(failed, level)),
+        Covered::Not => None,
+    }
+}
+
+/// What the rules with one verb say of a level.
+enum Covered {
+    /// They cover all that it does.
+    Granted(Box<Answer>),
+    /// One is about it, and it does more.
+    InPart,
+    /// None is about it.
+    Not,
+}
+
+/// Asks the rules with one verb. `failed` keeps the most telling reason why one does not cover it.
+fn by_verb<'p>(
+    policy: &'p Effective,
+    query: &Query<'_>,
+    (level, unread): (&Level, Option<&Level>),
+    effects: &[&Caused],
+    verb: Verdict,
+    failed: &mut Option<Failure<'p>>,
+) -> Covered {
+    let mut note = |failure: Failure<'p>| {
+        if failed.as_ref().is_none_or(|known| failure.outranks(known)) {
+            *failed = Some(failure);
+        }
+    };
+    let unread = unread.map(|unread| {
+        (unread, unread.effects.iter().chain(&level.redirects).collect::<Vec<&Caused>>())
+    });
+    let certainty = if verb == Verdict::Allow { Certainty::Proof } else { Certainty::Doubt };
+    let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
+    let mut classes = Classes::default();
+    let mut uncovered = false;
+    for (index, layer, rule) in rules(policy, level, verb) {
+        // A grammar that a policy brings counts for its own grants only.
+        let foreign = level.described_by.is_some_and(|by| by != index);
+        let (seen, effects) = match &unread {
+            Some((unread, effects)) if foreign => (*unread, effects.as_slice()),
+            _ => (level, effects),
+        };
+        if !is_about(rule, seen, certainty) {
+            continue;
+        }
+        if rule.until.is_some_and(|end| query.now >= end) {
+            note(Failure::Expired(layer, rule));
+            continue;
+        }
+        if !met(rule, seen, query.workspace, certainty) {
+            note(Failure::Args(layer, rule));
+            continue;
+        }
+        let over = effects.iter().find(|caused| {
+            inside::class(&caused.effect).is_some_and(|class| !rule.effects.grants(class))
+        });
+        if let Some(over) = over {
+            note(Failure::Effect(layer, rule, (*over).clone()));
+            uncovered = true;
+        } else {
+            covering.push((layer, rule));
+            classes = classes.union(needed(rule, seen));
+        }
+    }
+    match granted(policy, &covering, classes, level) {
+        Some(answer) => Covered::Granted(Box::new(answer)),
+        None if uncovered => Covered::InPart,
+        None => Covered::Not,
+    }
+}
+
 /// Who runs code may use all that the rule grants; anyone else gets what was read.
 fn needed(rule: &Rule, level: &Level) -> Classes {
-    let own = level
-        .classes()
-        .union(level.redirects.iter().filter_map(|caused| caused.effect.class()).collect());
+    let own = inside::classes(level.effects.iter().chain(&level.redirects));
     if own.contains(Class::Code) || own.contains(Class::Unknown) { rule.effects } else { own }
 }
 
-/// What the covering rules give together. Those that name the program set figures and place.
+/// What the covering rules give together. Those that name the program set figures.
 fn granted(
     policy: &Effective,
     covering: &[(&Policy, &Rule)],
@@ -99,11 +136,6 @@ fn granted(
         .clone()
         .map(|(_, rule)| policy.limits(&rule.limits))
         .reduce(|one, other| one.loosest(&other))?;
-    let place = if telling.clone().any(|(_, rule)| rule.place == RunPlace::Host) {
-        RunPlace::Host
-    } else {
-        RunPlace::Sandbox
-    };
     let (layer, rule) = telling.by_ref().min_by_key(|(layer, rule)| key(layer, rule)).copied()?;
     let id = reference(layer, rule).id;
     let (code, message) = match rule.verb {
@@ -118,7 +150,7 @@ fn granted(
         message,
         rule: Some(reference(layer, rule)),
         reason: rule.reason.clone(),
-        granted: Some(Grant { classes, limits, place }),
+        granted: Some(Grant { classes, limits }),
         refused: None,
     })
 }
@@ -126,7 +158,6 @@ fn granted(
 /// Why a rule that is about the command does not grant it.
 enum Failure<'p> {
     Args(&'p Policy, &'p Rule),
-    Host(&'p Policy, &'p Rule),
     Expired(&'p Policy, &'p Rule),
     Effect(&'p Policy, &'p Rule, Caused),
 }
@@ -136,7 +167,6 @@ impl Failure<'_> {
     fn rank(&self) -> u8 {
         let (rule, base) = match self {
             Self::Expired(_, rule) => (rule, 1),
-            Self::Host(_, rule) => (rule, 3),
             Self::Effect(_, rule, _) => (rule, 5),
             Self::Args(_, rule) => (rule, 7),
         };
@@ -145,10 +175,9 @@ impl Failure<'_> {
 
     fn rule(&self) -> (&Policy, &Rule) {
         match self {
-            Self::Args(layer, rule)
-            | Self::Host(layer, rule)
-            | Self::Expired(layer, rule)
-            | Self::Effect(layer, rule, _) => (layer, rule),
+            Self::Args(layer, rule) | Self::Expired(layer, rule) | Self::Effect(layer, rule, _) => {
+                (layer, rule)
+            }
         }
     }
 
@@ -201,13 +230,6 @@ fn explain_failure(failed: Option<Failure<'_>>, level: &Level) -> Answer {
                 reference(layer, rule).id
             ),
         ),
-        Some(Failure::Host(layer, rule)) => (
-            Code::HostNotProved,
-            format!(
-                "`{command}` is not fully read, and `{}` runs it on the host",
-                reference(layer, rule).id
-            ),
-        ),
         Some(Failure::Expired(layer, rule)) => {
             (Code::RuleExpired, format!("`{}` has ended", reference(layer, rule).id))
         }
@@ -248,17 +270,4 @@ fn verb_of(class: &str, by: &str) -> String {
 fn granted_words(classes: Classes) -> String {
     let words: Vec<&str> = classes.iter().map(Class::word).collect();
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
-}
-
-/// Whether the command is fully read, for running on the host without a sandbox.
-fn is_proved(level: &Level) -> bool {
-    let named = |place: &Place| matches!(place, Place::Exact(_));
-    level.complete
-        && level.known == Some(Depth::Full)
-        && crate::catalog::lookup(&level.program).is_some_and(|program| program.ambient.is_empty())
-        && level.effects.iter().all(|caused| match &caused.effect {
-            Effect::Read(place) | Effect::Write(place) => named(place),
-            Effect::Net(_) | Effect::Env(_) => true,
-            Effect::Code | Effect::System | Effect::Unknown => false,
-        })
 }

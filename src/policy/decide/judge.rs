@@ -1,12 +1,12 @@
 //! Commands: every level of a reading against the policy.
 
-use super::grant::grant;
+use super::grant::{asked, grant};
 use super::rules::{is_about, key, met, reference, rules};
-use super::{Code, Decision, EffectLine, Grant, Query, RuleRef, files, peers, shown};
-use crate::effect::{Caused, Classes, Effect, Place};
+use super::{Code, Decision, EffectLine, Grant, Query, RuleRef, What, files, inside, peers, shown};
+use crate::effect::{Caused, Classes, Effect, Peer, Place};
 use crate::effective::Effective;
 use crate::limits::Limits;
-use crate::model::{Rule, RunPlace, Verdict};
+use crate::model::{Rule, Verdict};
 use crate::pattern::{Certainty, is_word};
 use crate::reading::{Level, Reading, Refusal, Scope, Standing};
 use crate::{paths, variables};
@@ -24,23 +24,43 @@ pub(super) struct Answer {
     pub refused: Option<Caused>,
 }
 
+/// What a command or line does; `None` for a question about something else.
+pub(crate) fn reading(policy: &Effective, query: &Query<'_>) -> Option<Result<Reading, Refusal>> {
+    let scope = Scope { cwd: query.cwd, layers: &policy.layers };
+    match query.what {
+        What::Argv(argv) => {
+            let argv: Vec<Vec<u8>> = argv.iter().map(|word| word.clone().into_bytes()).collect();
+            Some(crate::reading::read(&argv, scope))
+        }
+        What::Bytes(argv) => Some(crate::reading::read(argv, scope)),
+        What::Line(line) => Some(crate::reading::read_line(line, scope)),
+        What::Read(_) | What::Write(_) | What::Net(_) | What::Env(_) => None,
+    }
+}
+
 /// Decides a command or line.
-pub(super) fn command(
-    policy: &Effective,
-    query: &Query<'_>,
-    read: impl Fn(Scope<'_>) -> Result<Reading, Refusal>,
-) -> Decision {
-    let reading = match read(Scope { cwd: query.cwd, layers: &policy.layers }) {
+pub(super) fn command(policy: &Effective, query: &Query<'_>) -> Decision {
+    let mut reading = match reading(policy, query).unwrap_or(Err(Refusal::Empty)) {
         Ok(reading) => reading,
         Err(refusal) => return Decision::refused(policy, refusal),
     };
+    let mut decision = judged(policy, query, &reading);
+    if decision.decision != Verdict::Deny {
+        decision.plan = reading.plan.take();
+    }
+    decision
+}
+
+/// Decides what was read.
+fn judged(policy: &Effective, query: &Query<'_>, reading: &Reading) -> Decision {
     let answers: Vec<Option<Answer>> =
         reading.levels.iter().map(|level| judge_level(policy, query, level)).collect();
-    let effects = effect_lines(&reading, &answers, query.workspace);
+    let effects = effect_lines(reading, &answers, query.workspace);
+    let reaches_out = certain(reading)
+        .any(|level| level.effects.iter().any(|caused| inside::reaches_out(&caused.effect)));
     let mut worst: Option<&Answer> = None;
     let mut classes = Classes::default();
     let mut limits: Option<Limits> = None;
-    let mut place: Option<RunPlace> = None;
     for answer in answers.iter().flatten() {
         if worst.is_none_or(|worst| answer.verdict > worst.verdict) {
             worst = Some(answer);
@@ -48,7 +68,6 @@ pub(super) fn command(
         if let Some(grant) = &answer.granted {
             classes = classes.union(grant.classes);
             limits = Some(limits.map_or(grant.limits, |limits| limits.loosest(&grant.limits)));
-            place = Some(place.map_or(grant.place, |place| place.and(grant.place)));
         }
     }
     let Some(worst) = worst else {
@@ -60,19 +79,16 @@ pub(super) fn command(
             "there is nothing to run".to_owned(),
         );
         decision.effects = effects;
-        return observe(policy, query, &reading, decision);
+        return observe(policy, query, reading, decision);
     };
     let mut decision = Decision::new(policy, worst.verdict, worst.code, worst.message.clone());
     decision.effects = effects;
     decision.rule.clone_from(&worst.rule);
     decision.reason.clone_from(&worst.reason);
     decision.approvable = worst.verdict == Verdict::Ask;
-    decision.grant = Grant {
-        classes,
-        limits: limits.unwrap_or_else(|| policy.limits(&[])),
-        place: place.unwrap_or(RunPlace::Sandbox),
-    };
-    observe(policy, query, &reading, decision)
+    decision.reaches_out = reaches_out;
+    decision.grant = Grant { classes, limits: limits.unwrap_or_else(|| policy.limits(&[])) };
+    observe(policy, query, reading, decision)
 }
 
 /// `mode: observe`: what would be refused runs in the sandbox all the same, and is recorded.
@@ -105,16 +121,15 @@ fn observe(
     decision.approvable = false;
     decision.grant.classes =
         certain(reading).fold(Classes::default(), |all, level| all.union(level.classes()));
-    decision.grant.place = RunPlace::Sandbox;
     decision
 }
 
 /// The levels that are facts.
-fn certain(reading: &Reading) -> impl Iterator<Item = &Level> {
+pub(super) fn certain(reading: &Reading) -> impl Iterator<Item = &Level> {
     reading.levels.iter().filter(|level| level.standing == Standing::Certain)
 }
 
-/// Judges one level; `None` for a mere wrapper, which is as allowed as what it wraps.
+/// Judges one level; `None` for a mere wrapper that no rule denies or asks about: it is as allowed as what it wraps.
 fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<Answer> {
     let unread = level.described_by.map(|_| level.as_unknown());
     let means = |rule: &Rule, seen: &Level| {
@@ -137,17 +152,17 @@ fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<A
         });
     }
     if level.standing == Standing::Doubted || (level.wrapper && level.redirects.is_empty()) {
-        return None;
+        return asked(policy, query, level, unread.as_ref());
     }
     let effects = effects_of(level, query.workspace);
     if let Some(refused) = mandatory(policy, query.workspace, &effects) {
         return Some(refused);
     }
     let granted = grant(policy, query, level, unread.as_ref(), &effects);
-    let Some(place) = granted.granted.as_ref().map(|grant| grant.place) else {
+    if granted.granted.is_none() {
         return Some(granted);
-    };
-    Some(match fence(policy, query, &effects, place) {
+    }
+    Some(match fence(policy, query, &effects) {
         // Whoever approves the peer approves what the rule grants, and no more.
         Some(fenced) if fenced.verdict == Verdict::Ask => {
             Answer { granted: granted.granted, ..fenced }
@@ -158,7 +173,7 @@ fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<A
 }
 
 /// Effects that are judged: redirections to scratch are free.
-fn effects_of<'l>(level: &'l Level, workspace: &str) -> Vec<&'l Caused> {
+pub(super) fn effects_of<'l>(level: &'l Level, workspace: &str) -> Vec<&'l Caused> {
     let free = |caused: &&Caused| match &caused.effect {
         Effect::Read(Place::Exact(path)) | Effect::Write(Place::Exact(path)) => {
             !paths::is_free(workspace, path)
@@ -169,7 +184,11 @@ fn effects_of<'l>(level: &'l Level, workspace: &str) -> Vec<&'l Caused> {
 }
 
 /// What holds for everyone, and the policy's denied files: stronger than any rule.
-fn mandatory(policy: &Effective, workspace: &str, effects: &[&Caused]) -> Option<Answer> {
+pub(super) fn mandatory(
+    policy: &Effective,
+    workspace: &str,
+    effects: &[&Caused],
+) -> Option<Answer> {
     effects.iter().find_map(|caused| {
         let judged = match &caused.effect {
             Effect::Read(place) => files::place(policy, workspace, place, files::Access::Read),
@@ -185,40 +204,38 @@ fn mandatory(policy: &Effective, workspace: &str, effects: &[&Caused]) -> Option
 
 /// The lists of files, peers and variables, which hold for every rule of the policy.
 /// Scratch is no list's affair: whoever may write at all in a sandbox may write there.
-fn fence(
-    policy: &Effective,
-    query: &Query<'_>,
-    effects: &[&Caused],
-    at: RunPlace,
-) -> Option<Answer> {
+fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<Answer> {
     let mut ask = None;
     for caused in effects {
         let path = |judged: Result<(), files::Refused>| {
             judged.err().map(|refused| path_answer(refused, caused))
         };
         let refused = match &caused.effect {
+            Effect::Read(place) if inside::is_own_proc(place) => None,
             Effect::Read(place) => {
                 path(files::place(policy, query.workspace, place, files::Access::Read))
             }
-            Effect::Write(place)
-                if at == RunPlace::Sandbox && files::is_scratch(policy, query.workspace, place) =>
-            {
-                None
-            }
+            Effect::Write(place) if files::is_scratch(policy, query.workspace, place) => None,
             Effect::Write(place) => {
                 path(files::place(policy, query.workspace, place, files::Access::Write))
             }
             Effect::Net(peer) => {
                 let answer = peers::judge(policy, query.now, peer);
-                let code = match answer.verdict {
+                // No rule is about it, and whatever it is, it ends in the sandbox.
+                let kept_in = answer.rule.is_none()
+                    && (inside::is_loopback(peer) || is_open(policy, query, peer));
+                let (code, message) = match answer.verdict {
                     Verdict::Allow => continue,
-                    Verdict::Ask => Code::Ask,
-                    Verdict::Deny => Code::NetDenied,
+                    Verdict::Deny if kept_in => continue,
+                    Verdict::Ask => (Code::Ask, answer.message),
+                    Verdict::Deny => {
+                        (Code::NetDenied, format!("{}; {}", answer.message, inside::NO_NETWORK))
+                    }
                 };
                 let answer = Answer {
                     verdict: answer.verdict,
                     code,
-                    message: answer.message,
+                    message,
                     rule: answer.rule,
                     reason: answer.reason,
                     granted: None,
@@ -242,6 +259,12 @@ fn fence(
         }
     }
     ask
+}
+
+/// Whether a peer is not known before the command runs, and no rule could be against it. A rule that grants `net` lets
+/// such a command run: its sandbox has no network, and what it wants to reach is not reached.
+fn is_open(policy: &Effective, query: &Query<'_>, peer: &Peer) -> bool {
+    *peer == Peer::Any && !peers::restricts(policy, query.now)
 }
 
 /// A question about one variable.

@@ -7,6 +7,8 @@ mod code;
 mod explain;
 mod files;
 mod grant;
+mod inside;
+mod instead;
 mod judge;
 #[cfg(test)]
 mod peer_tests;
@@ -16,7 +18,9 @@ mod rules;
 mod tests;
 
 pub use code::Code;
-pub use explain::{Explanation, explain};
+pub use explain::{Explanation, Note, explain};
+pub use inside::{NO_NETWORK, NO_NETWORK_CODE};
+pub(crate) use judge::reading;
 pub use peers::{DialRefused, dial};
 
 use jiff::Timestamp;
@@ -24,10 +28,10 @@ use jiff::Timestamp;
 use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::limits::Limits;
-use crate::model::{RunPlace, Verdict};
+use crate::model::Verdict;
 use crate::net::Terms;
+use crate::plan::Plan;
 use crate::reading::Refusal;
-use crate::word::Word;
 
 /// A question.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +51,8 @@ pub struct Query<'a> {
 pub enum What<'a> {
     /// May this command run?
     Argv(&'a [String]),
-    /// The same, of words that may not be wholly known.
-    Words(&'a [Word]),
+    /// The same, of arguments that need not be text.
+    Bytes(&'a [Vec<u8>]),
     /// May this shell line run?
     Line(&'a str),
     /// May this path be read?
@@ -92,6 +96,12 @@ pub struct Decision {
     /// What a sandbox for it needs.
     #[serde(skip)]
     pub grant: Grant,
+    /// Whether the command wants to reach something outside its sandbox, which has no network.
+    #[serde(skip)]
+    pub reaches_out: bool,
+    /// What runs, exactly as it was judged; none for a denial and for questions that are not about a command.
+    #[serde(skip)]
+    pub plan: Option<Plan>,
     /// Whose answer it is: the policy that was asked, or one that it stays within.
     #[serde(skip)]
     pub said_by: String,
@@ -104,8 +114,6 @@ pub struct Grant {
     pub classes: Classes,
     /// Figures.
     pub limits: Limits,
-    /// Where it runs.
-    pub place: RunPlace,
 }
 
 /// One effect, for people and machines.
@@ -143,15 +151,18 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
     policy.within.iter().map(|other| decide(other, query)).fold(own, |own, other| {
         let classes = own.grant.classes.intersection(other.grant.classes);
         let limits = own.grant.limits.tightest(&other.grant.limits);
-        let place = own.grant.place.and(other.grant.place);
         let (policy, digest) = (own.policy.clone(), own.digest.clone());
         // What one of them would have said is evidence, whoever decides.
         let would = own.would.max(other.would);
+        let reaches_out = own.reaches_out || other.reaches_out;
         let (mut own, mut other) = (own, other);
         let terms = own.terms.take().zip(other.terms.take()).map(|(own, other)| own.within(other));
+        let (plan, other_plan) = (own.plan.take(), other.plan.take());
         let stricter = if other.decision > own.decision { said_by(other) } else { own };
-        let grant = Grant { classes, limits, place };
-        Decision { policy, digest, would, terms, grant, ..stricter }
+        let grant = Grant { classes, limits };
+        // All of them read the same. What they would read differently has no plan, and so does not run.
+        let plan = plan.zip(other_plan).and_then(|(own, other)| (own == other).then_some(own));
+        Decision { policy, digest, would, terms, grant, reaches_out, plan, ..stricter }
     })
 }
 
@@ -165,16 +176,7 @@ fn said_by(mut answer: Decision) -> Decision {
 
 fn decide_alone(policy: &Effective, query: &Query<'_>) -> Decision {
     match query.what {
-        What::Argv(argv) => {
-            let words: Vec<Word> = argv.iter().map(Word::lit).collect();
-            judge::command(policy, query, |scope| crate::reading::read(&words, scope))
-        }
-        What::Words(words) => {
-            judge::command(policy, query, |scope| crate::reading::read(words, scope))
-        }
-        What::Line(line) => {
-            judge::command(policy, query, |scope| crate::reading::read_line(line, scope))
-        }
+        What::Argv(_) | What::Bytes(_) | What::Line(_) => judge::command(policy, query),
         What::Read(path) => files::question(policy, query, path, files::Access::Read),
         What::Write(path) => files::question(policy, query, path, files::Access::Write),
         What::Net(target) => peers::question(policy, query, target),
@@ -207,11 +209,9 @@ impl Decision {
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
             said_by: policy.name().to_owned(),
-            grant: Grant {
-                classes: Classes::default(),
-                limits: policy.limits(&[]),
-                place: RunPlace::Sandbox,
-            },
+            reaches_out: false,
+            grant: Grant { classes: Classes::default(), limits: policy.limits(&[]) },
+            plan: None,
         }
     }
 

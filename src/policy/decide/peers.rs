@@ -110,6 +110,11 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         .unwrap_or_else(|| answer(Verdict::Deny, format!("no `net` rule allows `{shown}`"), None))
 }
 
+/// Whether a rule asks about some peer or denies one.
+pub(super) fn restricts(policy: &Effective, now: Timestamp) -> bool {
+    rules(policy).any(|(_, rule)| rule.verb != Verdict::Allow && in_force(rule, now))
+}
+
 /// Why an address is not dialled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DialRefused {

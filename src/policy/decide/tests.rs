@@ -211,13 +211,13 @@ fn too_large_and_too_deep_are_denied_not_shortened() {
 fn nearest_forms_are_allowed_and_leave_no_value_behind() {
     let look = policy(&[LOOK], "look");
     let nearest = |line: &str| {
-        let words: Vec<Word> = line.split(' ').map(Word::lit).collect();
+        let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
         let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
-        let query = Query { workspace: "/w", cwd: "/w", now, what: What::Words(&words) };
+        let query = Query { workspace: "/w", cwd: "/w", now, what: What::Bytes(&words) };
         explain(&look, &query, &[]).nearest
     };
     assert_eq!(nearest("sort -r -o x a"), ["sort -r a"]);
-    assert_eq!(nearest("sort -r -o x"), ["sort -r", "sort"]);
+    assert_eq!(nearest("sort -r -o x"), ["sort -r"]);
     assert!(nearest("rm -rf /").is_empty(), "`rm` alone is of no help");
     assert_eq!(nearest("find . -exec rm {} +"), ["find ."]);
     assert_eq!(nearest("/usr/bin/sort a"), ["sort a"]);

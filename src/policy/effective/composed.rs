@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::index::{Index, RuleAt};
 use super::set::finding;
+use crate::effect::Classes;
 use crate::finding::{At, Finding};
 use crate::limits::{Isolation, Limits, TABLE};
-use crate::model::Policy;
+use crate::model::{Policy, Verdict};
 use crate::reading::Level;
 
 /// A policy ready to decide.
@@ -183,6 +184,13 @@ impl Effective {
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.layers.iter().find_map(|layer| layer.owner.as_deref())
+    }
+
+    /// How many classes of effects its rules allow, all together.
+    pub(crate) fn breadth(&self) -> usize {
+        let allows = self.layers.iter().flat_map(|layer| &layer.commands);
+        let allows = allows.filter(|rule| rule.verb == Verdict::Allow);
+        allows.fold(Classes::default(), |all, rule| all.union(rule.effects)).iter().count()
     }
 
     /// Whether it only observes at this moment. All that it stays within must observe too.

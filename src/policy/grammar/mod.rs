@@ -33,6 +33,8 @@ pub struct Program {
     pub depth: Depth,
     /// What configuration files and variables can make it do.
     pub ambient: Vec<String>,
+    /// Files that it runs or is led by without being told, in the folder in force or one above it.
+    pub recipes: Vec<String>,
     /// The arguments.
     pub command: Command,
 }

@@ -23,8 +23,17 @@ const COMMAND: &[&str] = &[
     "default",
 ];
 /// Keys of a catalog file besides those.
-const PROGRAM: &[&str] =
-    &["program", "also", "about", "implementation", "versions", "depth", "ambient", "sets"];
+const PROGRAM: &[&str] = &[
+    "program",
+    "also",
+    "about",
+    "implementation",
+    "versions",
+    "depth",
+    "ambient",
+    "recipes",
+    "sets",
+];
 
 /// Named tables of options that several subcommands share.
 type Sets = Vec<(String, Vec<Opt>)>;
@@ -62,6 +71,7 @@ pub fn grammar(root: &Node, report: &mut Report<'_>) -> Option<Program> {
     };
     let also = list("also", report);
     let ambient = list("ambient", report);
+    let recipes = list("recipes", report);
     let mut sets = Sets::new();
     if let Some(entry) = find(entries, "sets") {
         for set in report.map(&entry.value)? {
@@ -70,7 +80,7 @@ pub fn grammar(root: &Node, report: &mut Report<'_>) -> Option<Program> {
         }
     }
     let command = command(root, &sets, OptionStyle::default(), report)?;
-    Some(Program { name, also, about, implementation, versions, depth, ambient, command })
+    Some(Program { name, also, about, implementation, versions, depth, ambient, recipes, command })
 }
 
 /// An entry of a policy's `programs:`. It claims to know every option.
@@ -85,6 +95,7 @@ pub fn inline(name: &str, node: &Node, report: &mut Report<'_>) -> Option<Progra
         versions: String::new(),
         depth: Depth::Full,
         ambient: Vec::new(),
+        recipes: Vec::new(),
         command,
     })
 }

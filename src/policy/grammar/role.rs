@@ -17,6 +17,14 @@ pub enum Role {
     Form,
     /// A text, or `WORD-file=FILE` which is read.
     FileEquals,
+    /// Files or folders with colons between them, all of them read.
+    ReadList,
+    /// A file that is read, or `KEY=FILE`.
+    ReadEquals,
+    /// A file that is read, in the folder where operands are looked for (tar).
+    ReadMember,
+    /// A filter rule of rsync; one that merges reads a file.
+    FilterRule,
     /// A path, or `HOST:PATH` which is reached over the net.
     HostPath(Access, Shape),
     /// A path or a URL.
@@ -208,6 +216,10 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("at-file", Role::AtFile),
     ("form", Role::Form),
     ("file-equals", Role::FileEquals),
+    ("read-list", Role::ReadList),
+    ("read-equals", Role::ReadEquals),
+    ("read-member", Role::ReadMember),
+    ("filter-rule", Role::FilterRule),
     ("host-read", Role::HostPath(Access::Read, Shape::OrStdout)),
     ("host-write", Role::HostPath(Access::Write, Shape::OrStdout)),
     ("host-read-tree", Role::HostPath(Access::Read, Shape::Tree)),
@@ -277,7 +289,12 @@ impl Role {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Inert(kind) | Self::Code(kind) => *kind,
-            Self::Path(..) | Self::HostPath(..) | Self::UrlOrRead => Kind::Path,
+            Self::Path(..)
+            | Self::HostPath(..)
+            | Self::UrlOrRead
+            | Self::ReadList
+            | Self::ReadEquals
+            | Self::ReadMember => Kind::Path,
             Self::Rev | Self::RevOrPath | Self::RevTree => Kind::Ref,
             Self::Remote(_) => Kind::Remote,
             Self::Url => Kind::Url,

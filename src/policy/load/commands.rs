@@ -4,9 +4,9 @@ use super::sections::{date, identifier, limits};
 use crate::effect::{Class, Classes};
 use crate::finding::Report;
 use crate::grammar::Kind;
-use crate::model::{Condition, Expectation, Expected, Rule, RunPlace, Subject, Verdict};
+use crate::model::{Condition, Expectation, Expected, Rule, Subject, Verdict};
 use crate::pattern::Pattern;
-use crate::yaml::{Entry, Node};
+use crate::yaml::{Entry, Node, Value};
 
 const KEYS: &[&str] = &[
     "id", "allow", "ask", "deny", "effects", "where", "args", "limits", "until", "reason",
@@ -49,15 +49,10 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<Rule> {
             "records and alerts refer to it: `id: never-main`".to_owned(),
         );
     }
-    let place = find("where").map_or(RunPlace::Sandbox, |entry| match report.text(&entry.value) {
-        Some("host") => RunPlace::Host,
-        Some("sandbox") | None => RunPlace::Sandbox,
-        Some(other) => {
-            report.unknown_word("place", other, entry.value.at, &["sandbox", "host"]);
-            RunPlace::Sandbox
-        }
-    });
-    let effects = effects(find("effects"), verb, place, report);
+    if let Some(entry) = find("where") {
+        runs_in_a_sandbox(entry, report);
+    }
+    let effects = effects(find("effects"), verb, report);
     if verb == Verdict::Deny {
         for key in ["effects", "limits", "until", "where"] {
             if let Some(entry) = find(key) {
@@ -82,7 +77,6 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<Rule> {
         verb,
         subject,
         effects,
-        place,
         args: find("args").map(|entry| conditions(&entry.value, report)).unwrap_or_default(),
         limits: find("limits").map(|entry| limits(&entry.value, report)).unwrap_or_default(),
         until: find("until").and_then(|entry| date(&entry.value, report)),
@@ -91,6 +85,20 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<Rule> {
         at: node.at,
         text: format!("{} {patterns}", verb.word()),
     })
+}
+
+/// `where: sandbox` is the only place that there is.
+fn runs_in_a_sandbox(entry: &Entry, report: &mut Report<'_>) {
+    match report.text(&entry.value) {
+        Some("sandbox") | None => {}
+        Some("host") => report.add(
+            "forbidden_setting",
+            entry.at,
+            "no command runs on the host",
+            "remove `where: host`: every command runs in a sandbox".to_owned(),
+        ),
+        Some(other) => report.unknown_word("place", other, entry.value.at, &["sandbox"]),
+    }
 }
 
 fn verb(node: &Node, entries: &[Entry], report: &mut Report<'_>) -> Option<(Verdict, Subject)> {
@@ -115,8 +123,8 @@ fn verb(node: &Node, entries: &[Entry], report: &mut Report<'_>) -> Option<(Verd
             "make two rules of it".to_owned(),
         );
     }
-    let texts = report.one_or_more(&entry.value)?;
-    if texts.is_empty() {
+    let texts = report.one_or_more_patterns(&entry.value)?;
+    if texts.is_empty() && matches!(&entry.value.value, Value::List(items) if items.is_empty()) {
         report.add("empty", entry.value.at, "no pattern at all", None);
         return None;
     }
@@ -146,12 +154,7 @@ fn verb(node: &Node, entries: &[Entry], report: &mut Report<'_>) -> Option<(Verd
 }
 
 /// The ceiling of a rule: `[read]` for an allow, everything for an ask.
-fn effects(
-    entry: Option<&Entry>,
-    verb: Verdict,
-    place: RunPlace,
-    report: &mut Report<'_>,
-) -> Classes {
+fn effects(entry: Option<&Entry>, verb: Verdict, report: &mut Report<'_>) -> Classes {
     let Some(entry) = entry else {
         return if verb == Verdict::Allow {
             [Class::Read].into_iter().collect()
@@ -175,16 +178,6 @@ fn effects(
             Some(class) => classes = classes.with(class),
         }
     }
-    if place == RunPlace::Host
-        && [Class::Code, Class::System, Class::Unknown].iter().any(|class| classes.contains(*class))
-    {
-        report.add(
-            "forbidden_setting",
-            entry.at,
-            "on the host only `read`, `write` and `net` can be granted",
-            "remove `where: host`: a sandbox contains what code does".to_owned(),
-        );
-    }
     classes
 }
 
@@ -198,7 +191,7 @@ fn conditions(node: &Node, report: &mut Report<'_>) -> Vec<Condition> {
             continue;
         };
         let mut condition = Condition { kind, only: Vec::new(), not: Vec::new() };
-        for (text, at) in report.one_or_more(&entry.value).unwrap_or_default() {
+        for (text, at) in report.one_or_more_patterns(&entry.value).unwrap_or_default() {
             match text.strip_prefix('!') {
                 Some("") => report.add("bad_pattern", at, "`!` alone excludes nothing", None),
                 Some(text) => condition.not.push(text.to_owned()),

@@ -81,7 +81,7 @@ fn rule(
             );
         }
     }
-    let texts = report.one_or_more(&entry.value)?;
+    let texts = report.one_or_more_patterns(&entry.value)?;
     let mut targets = Vec::new();
     for (text, at) in &texts {
         match net::rule(text) {

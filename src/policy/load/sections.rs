@@ -365,7 +365,7 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
                 continue;
             }
             let Some(at) = keys.iter().position(|key| *key == entry.key) else { continue };
-            for (text, place) in report.one_or_more(&entry.value).unwrap_or_default() {
+            for (text, place) in report.one_or_more_patterns(&entry.value).unwrap_or_default() {
                 // Before its form: `/` is no pattern either, and what it asks for is what matters.
                 if (entry.key == "read" || entry.key == "write") && opens_the_host(text, &entry.key)
                 {
@@ -384,20 +384,34 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
         }
     }
     let [read, write, readonly, deny] = lists;
-    Files {
+    let files = Files {
         read: List::new(Meaning::Grants, read),
         write: List::new(Meaning::Grants, write),
         create,
         readonly: List::new(Meaning::Refuses, readonly),
         deny: List::new(Meaning::Refuses, deny),
+    };
+    for list in [&files.readonly, &files.deny] {
+        for ((text, at), around) in list.without_effect() {
+            report.add(
+                "bad_pattern",
+                *at,
+                format!("`{text}` subtracts nothing: `{around}` is about the whole folder around it"),
+                "nothing in such a folder can be subtracted; write `folder/*` instead of `folder` or `folder/**`, \
+                 and then `!folder/file`"
+                    .to_owned(),
+            );
+        }
     }
+    files
 }
 
 /// `create: { Cargo.lock: Cargo.toml }`: the file, and what it goes with.
 fn companions(node: &Node, report: &mut Report<'_>) -> Vec<Companion> {
     let mut found = Vec::new();
     for entry in report.map(node).unwrap_or_default() {
-        let Some(beside) = report.text(&entry.value) else { continue };
+        let seen = report.is_seen(&entry.key, entry.at);
+        let Some(beside) = report.pattern(&entry.value).filter(|_| seen) else { continue };
         for (text, at) in [(entry.key.as_str(), entry.at), (beside, entry.value.at)] {
             if !is_single_name(text) {
                 report.add(
@@ -447,6 +461,9 @@ fn programs(node: &Node, report: &mut Report<'_>) -> Vec<grammar::Program> {
             );
             continue;
         }
+        if !report.is_seen(&entry.key, entry.at) {
+            continue;
+        }
         if entry.key.is_empty() || entry.key.contains(['/', ' ', '*']) {
             report.add(
                 "bad_name",
@@ -478,7 +495,7 @@ fn env(node: &Node, report: &mut Report<'_>) -> Env {
             }
             key => {
                 let mut names = Vec::new();
-                for (name, at) in report.one_or_more(&entry.value).unwrap_or_default() {
+                for (name, at) in report.one_or_more_patterns(&entry.value).unwrap_or_default() {
                     let stem = name.strip_suffix('*').unwrap_or(name);
                     if name != "*" && !variables::is_name(stem) {
                         bad_variable(name, at, report);

@@ -2,9 +2,11 @@
 
 use super::args::{self, Item};
 use super::roles::{self, Emit};
-use super::{MAX_DEPTH, MAX_LEVELS, Refusal, Scope, worst};
+use super::shells::{self, Starter};
+use super::{MAX_DEPTH, MAX_LEVELS, Place, Refusal, Scope, nested, worst};
 use crate::effect::{Caused, Class, Effect};
 use crate::grammar::{Command, Depth, Does, Kind, Program, Role, Slots, When};
+use crate::plan::{Inner, Plan};
 use crate::word::Word;
 
 /// What a whole command does: every level of it, outermost first.
@@ -12,6 +14,8 @@ use crate::word::Word;
 pub struct Reading {
     /// The levels.
     pub levels: Vec<Level>,
+    /// What runs if all of them are granted.
+    pub(crate) plan: Option<Plan>,
 }
 
 /// One command.
@@ -25,6 +29,8 @@ pub struct Level {
     pub known: Option<Depth>,
     /// The program's own name: an alias is read as what it stands for.
     pub program: String,
+    /// The name that it was called by, for people.
+    pub called: String,
     /// Program and subcommands, canonical: `git push`, `npm run`.
     pub path: Vec<String>,
     /// Options in the order given.
@@ -41,6 +47,8 @@ pub struct Level {
     pub complete: bool,
     /// The folder it runs in.
     pub cwd: String,
+    /// The folder that its own options lead to: `sub` for `make -C sub`.
+    pub folder: String,
     /// Files that redirections of a shell line open.
     pub redirects: Vec<Caused>,
     /// The layer whose `programs:` describe it; `None` for the catalog.
@@ -89,6 +97,7 @@ impl Level {
             words,
             known: None,
             path: vec![program.clone()],
+            called: program.clone(),
             program,
             options: Vec::new(),
             operands: Vec::new(),
@@ -97,6 +106,7 @@ impl Level {
             wrapper: false,
             complete: true,
             cwd: cwd.to_owned(),
+            folder: cwd.to_owned(),
             redirects: Vec::new(),
             described_by: None,
             unreadable: None,
@@ -120,6 +130,9 @@ impl Level {
         };
         self.add(Effect::Unknown, by);
         self.complete = false;
+        // `flock FILE -c LINE`: what looks like an option is one, and may hand text to a shell.
+        let option = self.program.len() > 1 && self.program.starts_with('-');
+        shells::doubt(self, option || self.program.is_empty());
         self.operands =
             self.words.iter().skip(1).map(|word| word.text().map(str::to_owned)).collect();
     }
@@ -128,6 +141,12 @@ impl Level {
     #[must_use]
     pub fn classes(&self) -> crate::effect::Classes {
         self.effects.iter().filter_map(|caused| caused.effect.class()).collect()
+    }
+
+    /// Program and subcommands, by the name that was called.
+    pub(super) fn spoken(&self) -> String {
+        let words = std::iter::once(self.called.as_str());
+        words.chain(self.path.iter().skip(1).map(String::as_str)).collect::<Vec<_>>().join(" ")
     }
 
     /// The command as one line.
@@ -147,16 +166,15 @@ impl Level {
     }
 }
 
-/// Reads the words of one command and, below it, all that it executes.
+/// Reads the words of one command and, below it, all that it executes. Gives the line that its last words are, if the
+/// guest executes one.
 pub(super) fn read_level(
     words: &[Word],
-    cwd: &str,
-    env: &[String],
-    depth: usize,
+    place: Place<'_>,
     scope: &Scope<'_>,
     reading: &mut Reading,
-) -> Result<(), Refusal> {
-    if depth > MAX_DEPTH {
+) -> Result<Option<Inner>, Refusal> {
+    if place.depth > MAX_DEPTH {
         return Err(Refusal::TooDeep);
     }
     if reading.levels.len() >= MAX_LEVELS {
@@ -165,32 +183,31 @@ pub(super) fn read_level(
     let name = words.first().and_then(Word::text).unwrap_or_default();
     let (program, described_by) =
         scope.lookup(name).map_or((None, None), |(program, by)| (Some(program), by));
-    let mut level = Level::bare(words.to_vec(), cwd, depth);
+    let mut level = Level::bare(words.to_vec(), place.cwd, place.depth);
     if let Some(program) = program {
         level.known = Some(program.depth);
         level.program.clone_from(&program.name);
         level.path = vec![program.name.clone()];
         level.described_by = described_by;
     }
-    for variable in env {
+    for variable in place.env {
         roles::set_variable(&mut level, variable);
     }
     match program {
         None => {
             level.unread();
             reading.levels.push(level);
-            doubt_path(words, cwd, env, depth, scope, reading)
+            doubt_path(words, place, scope, reading)?;
+            Ok(None)
         }
-        Some(program) => read_known(program, level, env, scope, reading),
+        Some(program) => read_known(program, level, place, scope, reading),
     }
 }
 
 /// `/usr/bin/env sort a` is unknown, and could be `env sort a`: read so, for those who deny it.
 fn doubt_path(
     words: &[Word],
-    cwd: &str,
-    env: &[String],
-    depth: usize,
+    place: Place<'_>,
     scope: &Scope<'_>,
     reading: &mut Reading,
 ) -> Result<(), Refusal> {
@@ -202,7 +219,7 @@ fn doubt_path(
     let mut bare = words.to_vec();
     bare[0] = Word::lit(name);
     let first = reading.levels.len();
-    read_level(&bare, cwd, env, depth, scope, reading)?;
+    read_level(&bare, Place { starter: Starter::Program, ..place }, scope, reading)?;
     for level in &mut reading.levels[first..] {
         level.standing = Standing::Doubted;
     }
@@ -212,18 +229,21 @@ fn doubt_path(
 fn read_known(
     program: &Program,
     mut level: Level,
-    env: &[String],
+    place: Place<'_>,
     scope: &Scope<'_>,
     reading: &mut Reading,
-) -> Result<(), Refusal> {
+) -> Result<Option<Inner>, Refusal> {
     let words = std::mem::take(&mut level.words);
     let own = level.effects.len();
-    let mut emit = Emit::new(level.cwd.clone(), env.to_vec());
+    let mut emit = Emit::new(level.cwd.clone(), place.env.to_vec());
     if program.depth == Depth::Opaque {
-        level.add(Effect::Code, format!("`{}` runs what it is given", program.name));
+        level.add(Effect::Code, format!("`{}` runs what it is given", level.called));
     }
     read_command(&program.command, &words[1..], &mut level, &mut emit);
     level.words = words;
+    shells::doubt(&mut level, false);
+    let runs = nested::runs(program, &mut level, &emit.nested, place.starter);
+    level.folder.clone_from(emit.folder());
     level.wrapper = !emit.nested.is_empty()
         && level.complete
         && level.effects[own..].is_empty()
@@ -234,12 +254,9 @@ fn read_known(
         // What a wrapper passes on is judged where it arrives.
         level.effects.clear();
     }
-    let depth = level.depth;
+    let at = reading.levels.len();
     reading.levels.push(level);
-    for nested in emit.nested {
-        roles::read_nested(nested, depth + 1, scope, reading)?;
-    }
-    Ok(())
+    nested::read(at, emit.nested, runs, place, scope, reading)
 }
 
 /// Reads the arguments of a program or subcommand, then of the subcommand it names.
@@ -322,7 +339,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
                 level.complete = false;
                 level.add(
                     Effect::Unknown,
-                    format!("option `{text}` is not in the catalog's `{}`", level.path.join(" ")),
+                    format!("option `{text}` is not in the catalog's `{}`", level.spoken()),
                 );
             }
             Item::Missing(text) => {
@@ -337,7 +354,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
         }
     }
     for does in does {
-        let by = level.path.join(" ");
+        let by = level.spoken();
         emit.among_operands(|emit| emit.does(level, does, &by));
     }
     if let Some(role) = rest_role {
@@ -353,7 +370,7 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
 
 /// Which word is the subcommand depends on an option that was not understood: it can be any.
 fn doubt_subcommand(words: &[Word], level: &mut Level) {
-    let by = format!("which subcommand of `{}` is meant is not known", level.path.join(" "));
+    let by = format!("which subcommand of `{}` is meant is not known", level.spoken());
     level.complete = false;
     level.add(Effect::Unknown, by);
     level.operands.extend(words.iter().map(|_| None));
@@ -389,7 +406,7 @@ fn read_subcommand(command: &Command, words: &[Word], level: &mut Level, emit: &
                 format!(
                     "subcommand `{}` is not in the catalog's `{}`",
                     words[0].show(),
-                    level.path.join(" ")
+                    level.spoken()
                 ),
             );
             level.operands.extend(words.iter().map(|word| word.text().map(str::to_owned)));
@@ -591,7 +608,7 @@ fn read_key(command: &Command, word: &Word, level: &mut Level, emit: &mut Emit) 
             level.complete = false;
             level.add(
                 Effect::Unknown,
-                format!("`{}` is not in the catalog's `{}`", word.show(), level.program),
+                format!("`{}` is not in the catalog's `{}`", word.show(), level.called),
             );
         }
     }

@@ -2,29 +2,20 @@
 //! variables that the line gives it. A line that is not readable is one level: `sh`, running code.
 
 use super::level::{Level, Reading, read_level};
-use super::{Refusal, Scope, roles};
-use crate::effect::{Caused, Effect, Place};
+use super::shells::Starter;
+use super::{Place, Refusal, Scope, roles};
+use crate::effect::{self, Caused, Effect};
 use crate::paths;
-use crate::shell::{self, AndOr, Join, Line, Pipeline, RedirectTo, SimpleCommand, Unreadable};
+use crate::plan::{Inner, Plan, PlannedLine};
+use crate::shell::{
+    self, AndOr, Dialect, Join, Line, Pipeline, RedirectTo, SimpleCommand, Unreadable,
+};
 use crate::word::Word;
 
 /// The home folder inside a sandbox: scratch, empty at first.
 pub const HOME: &str = "/home/runner";
 /// Most folders that a line can be in at one point; `cd` may fail or not run.
 const MAX_FOLDERS: usize = 16;
-
-/// A line and where it runs.
-#[derive(Debug, Clone, Copy)]
-pub struct CommandLine<'a> {
-    /// The text.
-    pub text: &'a str,
-    /// The folder it runs in.
-    pub cwd: &'a str,
-    /// Names of variables that are set for it.
-    pub env: &'a [String],
-    /// How deep it is nested.
-    pub depth: usize,
-}
 
 /// Reads a line.
 ///
@@ -35,54 +26,58 @@ pub fn read_line(text: &str, scope: Scope<'_>) -> Result<Reading, Refusal> {
         return Err(Refusal::Empty);
     }
     let mut reading = Reading::default();
-    read_into(&CommandLine { text, cwd: scope.cwd, env: &[], depth: 0 }, &scope, &mut reading)?;
+    let place = Place { cwd: scope.cwd, env: &[], depth: 0, starter: Starter::TOP };
+    let line = read_into(text, Dialect::Bash, place, &scope, &mut reading)?;
     if reading.levels.is_empty() {
         return Err(Refusal::Empty);
     }
+    reading.plan = Some(Plan::line_or_shell(line, text));
     Ok(reading)
 }
 
+/// Reads a line into levels. Gives the line as the guest would execute it; none if only a shell can.
 pub(super) fn read_into(
-    line: &CommandLine<'_>,
+    text: &str,
+    dialect: Dialect,
+    place: Place<'_>,
     scope: &Scope<'_>,
     reading: &mut Reading,
-) -> Result<(), Refusal> {
-    if line.text.len() > shell::MAX_BYTES {
+) -> Result<Option<PlannedLine>, Refusal> {
+    if text.len() > shell::MAX_BYTES {
         return Err(Refusal::TooLarge);
     }
-    if line.text.contains('\0') {
+    if text.contains('\0') {
         return Err(Refusal::Nul);
     }
-    match shell::parse(line.text) {
+    match shell::parse_as(dialect, text) {
         Line::Readable(script) => {
             let mut state = State {
-                folders: vec![line.cwd.to_owned()],
-                exported: line.env.to_vec(),
-                depth: line.depth,
+                folders: vec![place.cwd.to_owned()],
+                exported: place.env.to_vec(),
+                place,
+                inner: Vec::new(),
                 scope,
             };
             for list in &script.lists {
                 state.list(list, reading)?;
             }
-            Ok(())
+            let inner = state.inner;
+            Ok(Some(PlannedLine::new(script, inner)))
         }
         Line::Unreadable(unreadable) => {
-            reading.levels.push(shell_level(line, unreadable));
-            Ok(())
+            reading.levels.push(shell_level(text, place, unreadable));
+            Ok(None)
         }
     }
 }
 
 /// A line that only a shell can execute.
-fn shell_level(line: &CommandLine<'_>, unreadable: Unreadable) -> Level {
-    let mut level = Level::bare(
-        vec![Word::lit("sh"), Word::lit("-c"), Word::lit(line.text)],
-        line.cwd,
-        line.depth,
-    );
+fn shell_level(text: &str, place: Place<'_>, unreadable: Unreadable) -> Level {
+    let words = ["sh", "-c", text].map(Word::lit).to_vec();
+    let mut level = Level::bare(words, place.cwd, place.depth);
     level.program = "sh".to_owned();
     level.known = Some(crate::grammar::Depth::Opaque);
-    for name in line.env {
+    for name in place.env {
         roles::set_variable(&mut level, name);
     }
     level.effects.push(Caused {
@@ -97,7 +92,10 @@ fn shell_level(line: &CommandLine<'_>, unreadable: Unreadable) -> Level {
 struct State<'a> {
     folders: Vec<String>,
     exported: Vec<String>,
-    depth: usize,
+    /// Where the line stands.
+    place: Place<'a>,
+    /// For each command so far: the line that its last words are.
+    inner: Vec<Option<Inner>>,
     scope: &'a Scope<'a>,
 }
 
@@ -152,10 +150,12 @@ impl State<'_> {
             match command.words.first().and_then(shell::Word::literal) {
                 Some("cd") => {
                     self.change_folder(command, moves, reading);
+                    self.inner.push(None);
                     return Ok(());
                 }
                 Some("export") => {
                     self.export(command, reading);
+                    self.inner.push(None);
                     return Ok(());
                 }
                 // An assignment alone changes the environment where the name is exported already.
@@ -166,31 +166,38 @@ impl State<'_> {
             }
         }
         for command in &pipeline.commands {
-            self.command(command, reading)?;
+            let inner = self.command(command, reading)?;
+            self.inner.push(inner);
         }
         Ok(())
     }
 
-    /// One command, in every folder that the line can be in by then.
-    fn command(&self, command: &SimpleCommand, reading: &mut Reading) -> Result<(), Refusal> {
+    /// One command, in every folder that the line can be in by then. What it executes is the same in each.
+    fn command(
+        &self,
+        command: &SimpleCommand,
+        reading: &mut Reading,
+    ) -> Result<Option<Inner>, Refusal> {
         let words: Vec<Word> = command.words.iter().map(word).collect();
         let mut env = self.exported.clone();
         env.extend(command.assignments.iter().map(|(name, _)| name.clone()));
+        let mut inner = None;
         for cwd in &self.folders {
             let first = reading.levels.len();
             if words.is_empty() {
-                reading.levels.push(Level::bare(Vec::new(), cwd, self.depth));
+                reading.levels.push(Level::bare(Vec::new(), cwd, self.place.depth));
                 reading.levels[first].wrapper = command.redirects.is_empty();
                 reading.levels[first].known = Some(crate::grammar::Depth::Full);
             } else {
-                read_level(&words, cwd, &env, self.depth, self.scope, reading)?;
+                let place = Place { cwd, env: &env, ..self.place };
+                inner = read_level(&words, place, self.scope, reading)?;
             }
             // What a wrapper's redirections open is opened for the command that it wraps.
             let innermost =
                 reading.levels[first..].iter().position(|level| !level.wrapper).unwrap_or(0);
             redirects(command, cwd, &mut reading.levels[first + innermost]);
         }
-        Ok(())
+        Ok(inner)
     }
 
     fn change_folder(&mut self, command: &SimpleCommand, moves: Moves, reading: &mut Reading) {
@@ -231,7 +238,7 @@ impl State<'_> {
     /// A command that the line itself carries out; its redirections open files wherever it can be.
     fn builtin(&self, command: &SimpleCommand) -> Level {
         let words = command.words.iter().map(word).collect();
-        let mut level = Level::bare(words, &self.folders[0], self.depth);
+        let mut level = Level::bare(words, &self.folders[0], self.place.depth);
         level.known = Some(crate::grammar::Depth::Full);
         level.wrapper = true;
         for folder in &self.folders {
@@ -266,7 +273,7 @@ fn redirects(command: &SimpleCommand, cwd: &str, level: &mut Level) {
             RedirectTo::Write(word) | RedirectTo::Append(word) => (word, true),
             RedirectTo::Duplicate(_) | RedirectTo::Close | RedirectTo::Text(_) => continue,
         };
-        let place = Place::Exact(paths::join(cwd, &word.text(HOME)));
+        let place = effect::Place::Exact(paths::join(cwd, &word.text(HOME)));
         let effect = if write { Effect::Write(place) } else { Effect::Read(place) };
         let sign = if write { '>' } else { '<' };
         level.redirects.push(Caused { effect, by: format!("{sign} {}", word.text("~")) });

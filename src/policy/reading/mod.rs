@@ -11,18 +11,22 @@ mod jq;
 mod level;
 mod line;
 mod mode;
+mod nested;
 mod roles;
 mod sed;
+mod shells;
 mod worst;
 
 pub use level::{Arg, Given, Level, Reading, Standing};
-pub use line::{CommandLine, read_line};
+pub use line::read_line;
+pub(crate) use shells::is_shell;
 
 use std::sync::Arc;
 
 use crate::catalog;
 use crate::grammar::Program;
 use crate::model::Policy;
+use crate::plan::Plan;
 use crate::word::Word;
 
 /// Most words of one command. Linux takes more; nobody types more.
@@ -74,11 +78,38 @@ impl<'a> Scope<'a> {
 ///
 /// # Errors
 /// The command is empty, too large, too deep, or has a NUL byte.
-pub fn read(words: &[Word], scope: Scope<'_>) -> Result<Reading, Refusal> {
-    check_size(words)?;
+pub fn read(argv: &[Vec<u8>], scope: Scope<'_>) -> Result<Reading, Refusal> {
+    let words: Vec<Word> = argv.iter().map(|argument| word(argument)).collect();
+    check_size(&words)?;
     let mut reading = Reading::default();
-    level::read_level(words, scope.cwd, &[], 0, &scope, &mut reading)?;
+    let place = Place { cwd: scope.cwd, env: &[], depth: 0, starter: shells::Starter::TOP };
+    let inner = level::read_level(&words, place, &scope, &mut reading)?;
+    reading.plan = Some(Plan::argv(argv, inner));
     Ok(reading)
+}
+
+/// An argument as far as it is text: one that is not begins as far as it is.
+fn word(argument: &[u8]) -> Word {
+    match std::str::from_utf8(argument) {
+        Ok(text) => Word::lit(text),
+        Err(error) => {
+            let valid = &argument[..error.valid_up_to()];
+            Word::Starts(String::from_utf8_lossy(valid).into_owned())
+        }
+    }
+}
+
+/// Where a command stands.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    /// The folder it runs in.
+    cwd: &'a str,
+    /// Names of variables that are set for it.
+    env: &'a [String],
+    /// How deep it is nested.
+    depth: usize,
+    /// Who starts it.
+    starter: shells::Starter,
 }
 
 fn check_size(words: &[Word]) -> Result<(), Refusal> {

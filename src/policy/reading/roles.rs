@@ -1,8 +1,7 @@
 //! From a role and a word to effects and nested commands.
 
-use super::level::{Arg, Level, Reading, read_level};
-use super::line::{self, CommandLine};
-use super::{Refusal, Scope, awk, jq, mode, sed};
+use super::level::{Arg, Level};
+use super::{awk, jq, mode, sed};
 use crate::effect::{Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
@@ -42,6 +41,11 @@ impl Emit {
             roots: Vec::new(),
             nested: Vec::new(),
         }
+    }
+
+    /// The folder in force.
+    pub(super) fn folder(&self) -> &String {
+        &self.cwd
     }
 
     /// What must be known before the arguments are read in order.
@@ -116,6 +120,30 @@ impl Emit {
                 Some(text) => {
                     if let Some((_, path)) = text.split_once("-file=") {
                         self.path(level, Access::Read, Shape::Exact, &Word::lit(path), by);
+                    }
+                }
+                None => path_effects(level, Access::Read, &Place::Any, by),
+            },
+            Role::ReadList => match word.text() {
+                Some(text) => text.split(':').for_each(|path| {
+                    self.path(level, Access::Read, Shape::Tree, &Word::lit(path), by);
+                }),
+                None => path_effects(level, Access::Read, &Place::Any, by),
+            },
+            Role::ReadEquals => {
+                let path = word.text().and_then(|text| text.split_once('=')).map(|(_, path)| path);
+                let path = path.map_or_else(|| word.clone(), Word::lit);
+                self.path(level, Access::Read, Shape::Tree, &path, by);
+            }
+            Role::ReadMember => self.among_operands(|emit| {
+                emit.path(level, Access::Read, Shape::Tree, word, by);
+            }),
+            Role::FilterRule => match word.text() {
+                Some(text) => {
+                    let (rule, file) = text.split_once([' ', '_']).unwrap_or((text, ""));
+                    let name = rule.split(',').next().unwrap_or_default();
+                    if name.starts_with(['.', ':']) || ["merge", "dir-merge"].contains(&name) {
+                        self.path(level, Access::Read, Shape::Exact, &Word::lit(file), by);
                     }
                 }
                 None => path_effects(level, Access::Read, &Place::Any, by),
@@ -447,22 +475,6 @@ impl Emit {
                 _ => path_effects(level, Access::Read, &Place::Any, by),
             },
             None => path_effects(level, Access::Read, &Place::Any, by),
-        }
-    }
-}
-
-/// Reads what a command executes.
-pub(super) fn read_nested(
-    nested: Nested,
-    depth: usize,
-    scope: &Scope<'_>,
-    reading: &mut Reading,
-) -> Result<(), Refusal> {
-    match nested {
-        Nested::Words(words, cwd, env) => read_level(&words, &cwd, &env, depth, scope, reading),
-        Nested::Line(text, cwd, env) => {
-            let line = CommandLine { text: &text, cwd: &cwd, env: &env, depth };
-            line::read_into(&line, scope, reading)
         }
     }
 }

@@ -84,6 +84,10 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         Role::Path(access, _) => path(*access, push),
         Role::AtFile
         | Role::FileEquals
+        | Role::ReadList
+        | Role::ReadEquals
+        | Role::ReadMember
+        | Role::FilterRule
         | Role::Form
         | Role::Rev
         | Role::RevOrPath

@@ -86,6 +86,8 @@ pub(super) fn check(command: &mut SimpleCommand) -> Result<(), Stop> {
         "type" | "hash" => Err(Stop::new(at, Construct::WhichBuiltin, name)),
         "set" => Err(Stop::new(at, Construct::SetBuiltin, name)),
         "export" => export(command),
+        "cd" => change_folder(command),
+        "printf" if sets_variable(command) => Err(Stop::new(at, Construct::Builtin, "printf %n")),
         "printf" | "test" | "[" if asks_shell(command, name) => {
             Err(Stop::new(at, Construct::Builtin, format!("{name} -v")))
         }
@@ -95,12 +97,49 @@ pub(super) fn check(command: &mut SimpleCommand) -> Result<(), Stop> {
     }
 }
 
-/// `printf -v NAME` sets, `test -v NAME` and `test -R NAME` ask for, a variable of the shell.
+/// `printf -v NAME` sets, `test -v NAME` and `test -R NAME` ask for, a variable of the shell. NAME can be
+/// `a[$(…)]`, in which bash expands everything. A pattern counts if a file could make it `-v`.
 fn asks_shell(command: &SimpleCommand, name: &str) -> bool {
-    let words = || command.words.iter().skip(1).filter_map(|word| word.literal());
+    let mut words = command.words.iter().skip(1);
     match name {
-        "printf" => words().next().is_some_and(|word| word.starts_with("-v")),
-        _ => words().any(|word| word == "-v" || word == "-R"),
+        "printf" => {
+            words.next().and_then(|word| word.literal()).is_some_and(|word| word.starts_with("-v"))
+        }
+        _ => words.any(|word| word.may_be("-v") || word.may_be("-R")),
+    }
+}
+
+/// `printf '%n' NAME` sets a variable of bash. A format that files decide could hold anything.
+fn sets_variable(command: &SimpleCommand) -> bool {
+    let dashes = command.words.get(1).and_then(|word| word.literal()) == Some("--");
+    let Some(format) = command.words.get(1 + usize::from(dashes)) else { return false };
+    format.literal().map_or(format.is_glob(), |format| {
+        // What follows each `%`; of `%%` the second begins nothing.
+        let mut pieces = format.split('%').skip(1);
+        while let Some(piece) = pieces.next() {
+            if piece.is_empty() {
+                pieces.next();
+                continue;
+            }
+            let size = |c: char| c.is_ascii_digit() || "#-+ '.*hlLjzt".contains(c);
+            if piece.trim_start_matches(size).starts_with('n') {
+                return true;
+            }
+        }
+        false
+    })
+}
+
+/// `cd` and `cd FOLDER`; options and `-` need what only a shell remembers.
+fn change_folder(command: &SimpleCommand) -> Result<(), Stop> {
+    match command.words.as_slice() {
+        [_] => Ok(()),
+        [_, folder] if !folder.may_start_with_dash() => Ok(()),
+        [_, word, ..] => {
+            let at = command.words[0].at.start as usize;
+            Err(Stop::new(at, Construct::ChangeFolder, format!("cd {}", word.text("~"))))
+        }
+        [] => Ok(()),
     }
 }
 

@@ -7,13 +7,20 @@ use super::heredoc::{self, Waited, Within};
 use super::redirect;
 use super::script::{AndOr, Join, Line, Note, Pipeline, RedirectTo, Script, SimpleCommand};
 use super::stop::{Construct, Stop};
-use super::{MAX_BYTES, MAX_COMMANDS};
+use super::{Dialect, MAX_BYTES, MAX_COMMANDS};
 
-/// Reads a shell line.
+/// Reads a shell line as bash does.
 #[must_use]
 pub fn parse(line: &str) -> Line {
+    parse_as(Dialect::Bash, line)
+}
+
+/// Reads a shell line as shells of this kind do.
+#[must_use]
+pub fn parse_as(dialect: Dialect, line: &str) -> Line {
     let mut parser = Parser {
         cursor: Cursor::new(line),
+        dialect,
         waited: Vec::new(),
         texts: Vec::new(),
         braces: Budget::new(),
@@ -29,6 +36,7 @@ pub fn parse(line: &str) -> Line {
 /// What is known while a line is read.
 pub(super) struct Parser<'a> {
     pub cursor: Cursor<'a>,
+    pub dialect: Dialect,
     /// Here-documents whose text begins behind the next newline.
     pub waited: Vec<Waited>,
     /// Texts that were read, by the byte where their redirection begins, in order.
@@ -142,6 +150,7 @@ impl<'a> Parser<'a> {
                     break;
                 }
                 Some(b'&') => {
+                    self.only_bash(before, "|&")?;
                     self.cursor.at += 1;
                     let at = Span::new(before, self.cursor.at);
                     if let Some(last) = commands.last_mut() {
@@ -240,6 +249,14 @@ impl<'a> Parser<'a> {
                 Stop::new(name.at.start as usize, Construct::Function, name.at.of(self.cursor.text))
             }
             _ => Stop::new(at, Construct::Syntax, "("),
+        }
+    }
+
+    /// Refuses a form that only bash has; other shells read the same text as something else.
+    pub(super) fn only_bash(&self, at: usize, shown: &str) -> Result<(), Stop> {
+        match self.dialect {
+            Dialect::Bash => Ok(()),
+            Dialect::Posix => Err(Stop::new(at, Construct::OnlyBash, shown)),
         }
     }
 

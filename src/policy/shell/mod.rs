@@ -10,7 +10,8 @@
 //!
 //! # What is readable
 //!
-//! Meanings are those of bash 5 started as `bash -c LINE`.
+//! Meanings are those of bash 5 started as `bash -c LINE`. Of a line for `sh` the forms are not readable that
+//! dash reads as something else: `$'…'`, braces, `&>`, `>&file`, `|&`, `<<<` and `NAME=~` behind a command.
 //!
 //! - Simple commands joined by `;`, newline, `&&`, `||`, `|` and `|&`; `!` before a pipeline.
 //! - Prefix assignments (`FOO=1 npm test`), `export NAME=VALUE`, and `NAME=VALUE` alone (see
@@ -56,12 +57,21 @@ mod units;
 mod word;
 
 pub use cursor::{Position, Span};
-pub use line::parse;
+pub use line::{parse, parse_as};
 pub use script::{
     AndOr, Class, ClassItem, Join, Line, Note, Part, Pipeline, Redirect, RedirectTo, Script,
     SimpleCommand, Word,
 };
 pub use stop::{Construct, Unreadable};
+
+/// Which shell a line was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// bash 5.
+    Bash,
+    /// `sh`, which can be dash, ash or bash: a form on which these disagree is not readable.
+    Posix,
+}
 
 /// The longest line that is read, in bytes: the longest argument that Linux passes to a program.
 pub const MAX_BYTES: usize = 128 << 10;

@@ -41,6 +41,7 @@ impl<'a> Parser<'a> {
         } else {
             self.cursor.eat(b'>');
             if both {
+                self.only_bash(start, "&>")?;
                 return self.both(start, redirects);
             }
             match self.cursor.peek() {
@@ -57,7 +58,10 @@ impl<'a> Parser<'a> {
                     match self.duplicate(start)? {
                         Some(to) => (STDOUT, to),
                         // `>&file` is `&>file`, and so has no descriptor of its own.
-                        None if fd.is_none() => return self.both(start, redirects),
+                        None if fd.is_none() => {
+                            self.only_bash(start, ">&")?;
+                            return self.both(start, redirects);
+                        }
                         None => return Err(self.refused(start)),
                     }
                 }
@@ -78,6 +82,7 @@ impl<'a> Parser<'a> {
             Some(b'<') => {
                 self.cursor.at += 1;
                 if self.cursor.eat(b'<') {
+                    self.only_bash(start, "<<<")?;
                     let mut text = self.here_string(start)?;
                     text.push('\n');
                     RedirectTo::Text(text)

@@ -245,6 +245,41 @@ impl Word {
         }
     }
 
+    /// Whether this word can become exactly this text.
+    #[must_use]
+    pub fn may_be(&self, text: &str) -> bool {
+        if !self.is_glob() {
+            return self.literal() == Some(text);
+        }
+        // The places of the text up to which the parts so far can reach.
+        let mut reached = vec![0];
+        for part in &self.parts {
+            let one = |holds: &dyn Fn(char) -> bool| -> Vec<usize> {
+                let next = |at: &usize| {
+                    text[*at..].chars().next().filter(|c| holds(*c)).map(|c| at + c.len_utf8())
+                };
+                reached.iter().filter_map(next).collect()
+            };
+            reached = match part {
+                Part::Text(exact) => {
+                    let fits = |at: &&usize| text[**at..].starts_with(exact.as_str());
+                    reached.iter().filter(fits).map(|at| at + exact.len()).collect()
+                }
+                // HOME is an absolute path.
+                Part::Home => Vec::new(),
+                Part::Any => match reached.iter().min() {
+                    Some(least) => {
+                        (*least..=text.len()).filter(|at| text.is_char_boundary(*at)).collect()
+                    }
+                    None => Vec::new(),
+                },
+                Part::One => one(&|c| c != '/'),
+                Part::Class(class) => one(&|c| class.holds(c)),
+            };
+        }
+        reached.contains(&text.len())
+    }
+
     /// The word as text, with patterns as they are written: what a glob becomes if no file matches.
     #[must_use]
     pub fn text(&self, home: &str) -> String {

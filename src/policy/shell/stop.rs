@@ -144,6 +144,8 @@ constructs! {
     AppendAssignment = "assignment that adds to a variable", hint "assign the whole value";
     /// A variable that changes how the shell itself reads or runs commands.
     ShellVariable = "assignment to a variable of the shell itself";
+    /// What bash reads in its own way, in a line for `sh`.
+    OnlyBash = "form that only bash has", hint "use `bash -c`, or give the line to `--shell`";
     /// A builtin that changes or asks the shell.
     Builtin = "shell builtin", hint "make a call of its own instead of changing the shell";
     /// `command -v`, `type`, `hash`: questions to the shell about programs.
@@ -152,6 +154,8 @@ constructs! {
     SetBuiltin = "shell builtin", hint "join the commands with `&&`: the line then stops at the first failure";
     /// `export` in a form other than `export NAME=VALUE…`.
     Export = "form of `export`", hint "write `export NAME=VALUE` with a literal value";
+    /// `cd` in a form other than `cd [FOLDER]`.
+    ChangeFolder = "form of `cd`", hint "write `cd FOLDER`";
     /// A glob as the name of a program.
     CommandPattern = "pattern as a command name", hint "write the program's name";
     /// A bracket pattern on whose meaning shells differ.

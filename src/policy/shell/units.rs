@@ -3,6 +3,7 @@
 //! Braces, tildes and patterns only count where they were not quoted, and bash looks for them one
 //! after the other, so the marks live until [`super::part`] has made parts of them.
 
+use super::Dialect;
 use super::cursor::{Cursor, is_meta};
 use super::heredoc;
 use super::stop::{Construct, Stop};
@@ -74,7 +75,11 @@ pub(super) enum Waiting {
 }
 
 /// Reads one raw word. The cursor stands on its first byte, which is no metacharacter.
-pub(super) fn read(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<Units, Stop> {
+pub(super) fn read(
+    cursor: &mut Cursor<'_>,
+    dialect: Dialect,
+    waiting: Waiting,
+) -> Result<Units, Stop> {
     let mut units = Units::default();
     while let Some(byte) = cursor.peek() {
         if is_meta(byte) {
@@ -88,6 +93,9 @@ pub(super) fn read(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<Units, S
             b'\\' => escaped(cursor, &mut units)?,
             b'`' => return Err(Stop::new(at, Construct::Backticks, "")),
             b'$' => match cursor.raw(0) {
+                Some(b'\'') if dialect == Dialect::Posix => {
+                    return Err(Stop::new(at, Construct::OnlyBash, "$'"));
+                }
                 Some(b'\'') => ansi(cursor, &mut units)?,
                 Some(b'"') => {
                     return Err(Stop::new(at, Construct::Translation, "$\""));

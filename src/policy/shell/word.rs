@@ -92,12 +92,20 @@ impl<'a> Parser<'a> {
 
     fn expand(&mut self, units: Units, span: Span, words: &mut Vec<Word>) -> Result<(), Stop> {
         if !brace::is_possible(&units) {
-            words.push(self.placed(part::word(&units, Place::Argument, span), span)?);
+            let word = self.placed(part::word(&units, Place::Argument, span), span)?;
+            if word.parts.iter().skip(1).any(|part| *part == Part::Home) {
+                self.only_bash(span.start as usize, "=~")?;
+            }
+            words.push(word);
             return Ok(());
         }
         let shown = span.of(self.cursor.text);
+        let written = units.bytes.clone();
         let expanded = brace::expand(units, &mut self.braces)
             .map_err(|brace::Refused| Stop::new(span.start as usize, Construct::Brace, shown))?;
+        if !matches!(&expanded[..], [only] if only.bytes == written) {
+            self.only_bash(span.start as usize, shown)?;
+        }
         // An empty word disappears unless quotes hold its place.
         for units in expanded.iter().filter(|units| !units.is_empty()) {
             words.push(self.placed(part::word(units, Place::BracedArgument, span), span)?);
@@ -164,6 +172,6 @@ impl<'a> Parser<'a> {
             return Ok(Raw::Plain(self.cursor.slice(start, start + length)));
         }
         let waiting = if self.waited.is_empty() { Waiting::No } else { Waiting::Yes };
-        units::read(&mut self.cursor, waiting).map(Raw::Units)
+        units::read(&mut self.cursor, self.dialect, waiting).map(Raw::Units)
     }
 }

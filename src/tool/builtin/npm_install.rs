@@ -7,7 +7,7 @@ use super::command::{shown, went_well};
 use super::intent::Intent;
 use super::problem::Problem;
 use crate::broker::client::{Call, Client, Exec, Thrown};
-use crate::tool::json as strict;
+use crate::json as strict;
 
 /// The arguments. Defaults, and what a package's name and version may be, are the schema's.
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::intent::Intent;
 use super::problem::Problem;
 use crate::broker::client::{Call, Fetch, Response, Thrown};
-use crate::tool::json;
+use crate::json;
 
 /// Bytes of a body that are given: as JSON, with every character escaped, it is still within a result.
 const BODY_MAX: usize = 512 << 10;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::problem::{Problem, text};
 use crate::broker::client::{Call, Client, Thrown};
-use crate::tool::json::{self, JsonError, MAX_BYTES};
-use crate::tool::schema::{Role, Schema, Spans};
+use crate::json::{self, JsonError, MAX_BYTES};
+use crate::tool::schema::{BOUNDS, Formats, Role, Schema, Spans};
 
 /// The arguments. That one of each pair is given is the schema's matter.
 #[derive(Deserialize)]
@@ -20,6 +20,8 @@ struct Args {
     path: Option<String>,
     schema: Option<Value>,
     schema_path: Option<String>,
+    #[serde(default)]
+    assert_format: bool,
 }
 
 /// Checks.
@@ -42,7 +44,8 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
         }
         (None, None) => None,
     };
-    let checked = tokio::task::spawn_blocking(move || check(&data, schema)).await;
+    let formats = if args.assert_format { Formats::Asserted } else { Formats::Noted };
+    let checked = tokio::task::spawn_blocking(move || check(&data, schema, formats)).await;
     checked.map_err(|error| Thrown::new("tool_failed", error.to_string()))?
 }
 
@@ -55,8 +58,8 @@ async fn file(client: &Client, path: &str) -> Result<String, Thrown> {
     text(path, contents.bytes)
 }
 
-fn check(data: &str, schema: Option<Value>) -> Result<Value, Thrown> {
-    let schema = schema.map(compiled).transpose()?;
+fn check(data: &str, schema: Option<Value>, formats: Formats) -> Result<Value, Thrown> {
+    let schema = schema.map(|schema| compiled(schema, formats)).transpose()?;
     let value = match json::read(data) {
         Ok(value) => value,
         Err(JsonError::Unreadable { why, line, column }) => {
@@ -67,10 +70,14 @@ fn check(data: &str, schema: Option<Value>) -> Result<Value, Thrown> {
             return Err(Problem::TooLarge.says(error.to_string()));
         }
     };
-    let violations = match schema.map(|schema| schema.check(value)) {
-        None | Some(Ok(_)) => Vec::new(),
+    let violations = match schema.map(|schema| schema.validate(&value)) {
+        None | Some(Ok(())) => Vec::new(),
         Some(Err(violations)) => violations,
     };
+    // A bound of ours says nothing of the value.
+    if let Some(bound) = violations.iter().find(|it| it.keyword == BOUNDS) {
+        return Err(Problem::TooLarge.says(bound.to_string()));
+    }
     let errors: Vec<Value> = violations
         .iter()
         .map(|it| {
@@ -84,10 +91,10 @@ fn check(data: &str, schema: Option<Value>) -> Result<Value, Thrown> {
     Ok(json!({ "valid": errors.is_empty(), "errors": errors }))
 }
 
-fn compiled(schema: Value) -> Result<Schema, Thrown> {
+fn compiled(schema: Value, formats: Formats) -> Result<Schema, Thrown> {
     let mut report = Report::new("schema", "");
     let spans = Spans::all_at(At::default());
-    match Schema::compile(schema, Role::Result, &spans, &mut report) {
+    match Schema::compile_with(schema, Role::Result, formats, &spans, &mut report) {
         Some(schema) if report.is_clean() => Ok(schema),
         _ => {
             let findings = report.finish();
@@ -207,6 +214,54 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::schema::suite::groups;
+
+    fn check(data: &str, schema: Option<Value>) -> Result<Value, Thrown> {
+        super::check(data, schema, Formats::Noted)
+    }
+
+    #[test]
+    fn the_required_cases_of_the_standard_hold() {
+        let mut held = 0;
+        for group in groups() {
+            let (name, refused) = (&group.name, group.refused());
+            if group.has_documents() {
+                // Nobody gave the documents, and nothing is fetched.
+                let alone = check("1", Some(group.alone.clone())).unwrap_err();
+                assert!(alone.message.contains("nothing is fetched"), "{name:?} {alone:?}");
+            }
+            for (test, data, valid) in &group.tests {
+                let told = check(&data.to_string(), Some(group.schema.clone()));
+                match (told, refused) {
+                    (Ok(told), None) => assert_eq!(told["valid"], *valid, "{name:?} {test}"),
+                    (Err(thrown), Some(why)) => {
+                        assert!(thrown.message.contains(why), "{name:?} {thrown:?}");
+                    }
+                    (told, refused) => panic!("{name:?} {test}: {told:?} {refused:?}"),
+                }
+                held += usize::from(refused.is_none());
+            }
+        }
+        assert!(held > 1_250, "{held}");
+    }
+
+    #[test]
+    fn values_are_checked_as_they_are() {
+        let schema = json!({ "properties": { "a": { "default": 1 } }, "required": ["a"] });
+        assert_eq!(check("{}", Some(schema)).unwrap()["valid"], false);
+        for (schema, valid) in [(json!(true), true), (json!(false), false)] {
+            assert_eq!(check("1", Some(schema)).unwrap()["valid"], valid);
+        }
+        let mail = json!({ "format": "email" });
+        assert_eq!(check("\"x\"", Some(mail.clone())).unwrap()["valid"], true);
+        let asserted = super::check("\"x\"", Some(mail), Formats::Asserted).unwrap();
+        assert_eq!(asserted["valid"], false);
+        // What is too much for us is not wrong.
+        let twice = json!({ "$ref": "#/$defs/n" });
+        let doubling = json!({ "$ref": "#/$defs/n", "$defs": { "n": { "properties": { "a": { "anyOf": [twice, twice, twice] } } } } });
+        let value = (0..40).fold("1".to_owned(), |value, _| format!("{{\"a\":{value}}}"));
+        assert_eq!(check(&value, Some(doubling)).unwrap_err().code, "too_large");
+    }
 
     #[test]
     fn a_pointer_is_found_in_the_text() {

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::keywords::{About, HOLDERS, Shape};
-use super::references::target;
+use super::references::{References, address};
 
 /// Most visits of one check. Real arguments need some hundreds.
 const MAX_VISITS: u64 = 200_000;
@@ -27,12 +27,12 @@ const NAME_BYTES: usize = 64;
 const MAX_WAY: usize = 512;
 
 /// Whether checking the value stays within bounds.
-pub(super) fn is_affordable(root: &Value, value: &Value) -> bool {
-    Count::new(root).work(root, value, 0).is_some()
+pub(super) fn is_affordable(references: &References<'_>, value: &Value) -> bool {
+    Count::new(references).work(references.root, value, 0).is_some()
 }
 
 struct Count<'s> {
-    root: &'s Value,
+    references: &'s References<'s>,
     /// Work of each pair by the addresses of its halves; `None` while it is being counted.
     seen: HashMap<(usize, usize), Option<u64>>,
     /// Lookups of each schema by its address, so that its names are gone through once.
@@ -49,8 +49,8 @@ struct Lookups {
 }
 
 impl<'s> Count<'s> {
-    fn new(root: &'s Value) -> Self {
-        Self { root, seen: HashMap::new(), lookups: HashMap::new(), spent: 0 }
+    fn new(references: &'s References<'s>) -> Self {
+        Self { references, seen: HashMap::new(), lookups: HashMap::new(), spent: 0 }
     }
 
     /// The work of one pair; `None` once it is beyond the bound.
@@ -60,7 +60,7 @@ impl<'s> Count<'s> {
         if way > MAX_WAY {
             return None;
         }
-        let pair = (std::ptr::from_ref(schema).addr(), std::ptr::from_ref(value).addr());
+        let pair = (address(schema), address(value));
         match self.seen.get(&pair) {
             Some(Some(known)) => return Some(*known),
             // The checker stops at a circle too.
@@ -73,10 +73,15 @@ impl<'s> Count<'s> {
         if value.is_object() {
             self.charge(&mut total, lookups.in_object)?;
         }
-        let next = map.get("$ref").and_then(Value::as_str);
-        if let Some(next) = next.and_then(|next| target(self.root, next)) {
+        if let Some(next) = self.references.target(schema) {
             add(&mut total, self.work(next, value, way + 1)?)?;
         }
+        // One of them is chosen, and which is known only on the way.
+        let mut most = 0;
+        for next in self.references.dynamic(schema) {
+            most = self.work(next, value, way + 1)?.max(most);
+        }
+        add(&mut total, most)?;
         for (key, shape, about) in HOLDERS {
             let Some(held) = map.get(*key) else { continue };
             match (about, shape, held) {
@@ -214,6 +219,10 @@ mod tests {
 
     use super::*;
 
+    fn is_affordable(schema: &Value, value: &Value) -> bool {
+        super::is_affordable(&References::new(schema, &[]), value)
+    }
+
     #[test]
     fn alternatives_that_double_are_counted_and_not_walked() {
         // Each level asks the next one twice: 2^40 visits, 40 pairs.
@@ -247,7 +256,8 @@ mod tests {
     /// An array of objects with that many properties, and what was counted for that many `{}`.
     fn counted(schema: &Value, items: usize) -> (Option<u64>, u64) {
         let value = Value::Array(vec![json!({}); items]);
-        let mut count = Count::new(schema);
+        let references = References::new(schema, &[]);
+        let mut count = Count::new(&references);
         (count.work(schema, &value, 0), count.spent)
     }
 
@@ -285,7 +295,8 @@ mod tests {
     #[test]
     fn properties_are_found_from_either_side() {
         let schema = json!({"properties": {"a": {"properties": {"b": {}}}, "c": {}}});
-        let inner = |given: Value| Count::new(&schema).work(&schema, &given, 0);
+        let references = References::new(&schema, &[]);
+        let inner = |given: Value| Count::new(&references).work(&schema, &given, 0);
         // Fewer names than properties: by the value's names; more of them: by the schema's.
         assert_eq!(inner(json!({"a": {}})), Some(2 * VISIT + 4));
         assert_eq!(inner(json!({"a": {"b": 1}, "x": 1, "y": 1})), Some(3 * VISIT + 4));

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::references::followed;
-use crate::tool::json;
+use super::references::{References, address};
+use crate::json;
 
 /// Most steps of one filling: a schema can give a default whose own parts have defaults, without end.
 /// Enough to go to each value that can be read, and to look there for a default.
@@ -45,14 +45,14 @@ impl Unfilled {
 ///
 /// # Errors
 /// There is no end to them, or the whole would be too large.
-pub(super) fn fill(root: &Value, value: &mut Value) -> Result<(), Unfilled> {
-    let mut filling = Filling::new(root, value);
-    filling.walk(root, value, 0)
+pub(super) fn fill(references: &References<'_>, value: &mut Value) -> Result<(), Unfilled> {
+    let mut filling = Filling::new(references, value);
+    filling.walk(references.root, value, 0)
 }
 
 /// One filling and what is left of its budget.
 struct Filling<'s> {
-    root: &'s Value,
+    references: &'s References<'s>,
     steps: usize,
     values: usize,
     bytes: usize,
@@ -67,9 +67,9 @@ type Defaults<'s> = Rc<[(&'s String, &'s Value)]>;
 
 impl<'s> Filling<'s> {
     /// A budget for the whole: what the value takes by itself is taken off.
-    fn new(root: &'s Value, value: &Value) -> Self {
+    fn new(references: &'s References<'s>, value: &Value) -> Self {
         Self {
-            root,
+            references,
             steps: MAX_STEPS,
             values: json::MAX_VALUES.saturating_sub(count(value)),
             bytes: json::MAX_BYTES.saturating_sub(size(value)),
@@ -137,8 +137,8 @@ impl<'s> Filling<'s> {
 
     /// Where the references of a schema end.
     fn end(&mut self, schema: &'s Value) -> &'s Value {
-        let root = self.root;
-        self.ends.entry(address(schema)).or_insert_with(|| followed(root, schema))
+        let references = self.references;
+        self.ends.entry(address(schema)).or_insert_with(|| references.followed(schema))
     }
 
     /// The defaults of the `named` properties of a schema.
@@ -180,10 +180,6 @@ impl<'s> Filling<'s> {
     }
 }
 
-fn address(schema: &Value) -> usize {
-    std::ptr::from_ref(schema).addr()
-}
-
 /// How many values one is, with all inside it.
 fn count(value: &Value) -> usize {
     1 + match value {
@@ -219,7 +215,7 @@ mod tests {
     use super::*;
 
     fn filled(schema: &Value, mut value: Value) -> Option<Value> {
-        fill(schema, &mut value).ok().map(|()| value)
+        fill(&References::new(schema, &[]), &mut value).ok().map(|()| value)
     }
 
     #[test]
@@ -265,7 +261,8 @@ mod tests {
     fn large_defaults_of_many_objects_are_refused_before_they_are_copied() {
         let schema = json!({"items": {"properties": {"x": {"default": "y".repeat(900 << 10)}}}});
         let mut value = empty(45_000);
-        let mut filling = Filling::new(&schema, &value);
+        let references = References::new(&schema, &[]);
+        let mut filling = Filling::new(&references, &value);
         assert_eq!(filling.walk(&schema, &mut value, 0), Err(Unfilled::TooLarge));
         // The fifth one would be too much. Each was charged with a comma that it does not need.
         assert_eq!(size(&value) + filling.bytes + 4, json::MAX_BYTES);
@@ -286,7 +283,7 @@ mod tests {
         let fits = json::MAX_VALUES / 1_000 - 1;
         assert!(filled(&schema(998), empty(fits)).is_some());
         let mut value = empty(fits + 2);
-        assert_eq!(fill(&schema(998), &mut value), Err(Unfilled::TooLarge));
+        assert_eq!(fill(&References::new(&schema(998), &[]), &mut value), Err(Unfilled::TooLarge));
         assert!(count(&value) <= json::MAX_VALUES);
         // What is large by itself and gets nothing is not refused here.
         assert!(filled(&schema(998), json!(vec![json!({"x": 1}); 90_000])).is_some());
@@ -298,20 +295,21 @@ mod tests {
             (0..4_000).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
         let schema = json!({"items": {"properties": properties}});
         let mut value = empty(98_000);
-        let mut filling = Filling::new(&schema, &value);
+        let references = References::new(&schema, &[]);
+        let mut filling = Filling::new(&references, &value);
         assert_eq!(filling.walk(&schema, &mut value, 0), Ok(()));
         assert_eq!(MAX_STEPS - filling.steps, 1 + 98_000 + 4_000);
         // With defaults there is work for each object, and its end.
         properties.values_mut().for_each(|property| property["default"] = json!(""));
         let schema = json!({"items": {"properties": properties}});
-        assert_eq!(fill(&schema, &mut value), Err(Unfilled::TooLarge));
+        assert_eq!(fill(&References::new(&schema, &[]), &mut value), Err(Unfilled::TooLarge));
         assert!(filled(&schema, empty(20)).is_some());
         // Nothing to insert, but every default of every object to look for.
         let full = filled(&schema, empty(1)).unwrap()[0].take();
         let again = vec![json!({"$ref": "#/items"}); 60];
         let all = json!({"allOf": again, "items": schema["items"]});
         let mut value = full.clone();
-        assert_eq!(fill(&all, &mut value), Err(Unfilled::Endless));
+        assert_eq!(fill(&References::new(&all, &[]), &mut value), Err(Unfilled::Endless));
         assert!(filled(&schema, json!([full])).is_some());
     }
 }

@@ -55,6 +55,9 @@ pub(super) const PLAIN: &[&str] = &[
     "$schema",
     "$id",
     "$ref",
+    "$anchor",
+    "$dynamicRef",
+    "$dynamicAnchor",
     "$comment",
     "type",
     "enum",
@@ -89,7 +92,11 @@ pub(super) const PLAIN: &[&str] = &[
     "example",
     "id",
     "nullable",
+    ASSERT_FORMAT,
 ];
+
+/// At the root of a schema: whether `format` is asserted. The standard only notes it.
+pub(super) const ASSERT_FORMAT: &str = "x-assert-format";
 
 /// Every schema that one holds directly: its pointer and itself.
 pub(super) fn held<'s>(schema: &'s Map<String, Value>, pointer: &str) -> Vec<(String, &'s Value)> {

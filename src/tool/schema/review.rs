@@ -3,20 +3,16 @@
 //! The library would accept an unknown keyword (the standard says so) and stop at the first error.
 //! Authors are better served by all findings at once, each at its place.
 
-use std::collections::BTreeSet;
-
 use jsonschema::Draft;
 use runner_policy::finding::{Report, did_you_mean};
 use serde_json::{Map, Value};
 
-use super::keywords::{HOLDERS, PLAIN, held};
-use super::references::target;
+use super::keywords::{ASSERT_FORMAT, HOLDERS, PLAIN};
+use super::names::{Link, MAX_SCHEMAS, Problem, survey};
 use super::spans::{Spans, step};
-use super::{Role, compile, sentence};
-use crate::tool::json;
+use super::{Formats, Role, compile, sentence};
+use crate::json;
 
-/// Most schemas inside one: each is compiled.
-const MAX_SCHEMAS: usize = 5_000;
 /// Most patterns: each is compiled to an automaton of bounded size.
 const MAX_PATTERNS: usize = 100;
 /// Longest recursion that the compiler can be led into.
@@ -28,44 +24,54 @@ const MAX_ERRORS: usize = 20;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Keywords that change what a reference means. Plain references do the same, visibly.
-const REFUSED: &[&str] = &[
-    "$anchor",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "$vocabulary",
-];
+/// Keywords that would change what others mean: those of another draft, and those of schemas of schemas.
+const REFUSED: &[&str] = &["$recursiveRef", "$recursiveAnchor", "$vocabulary"];
 
-/// Looks at a schema; gives how deep the compiler may recurse. A pattern that cannot match in linear time is
-/// dropped where a known `format` asserts the same, as converters write both.
+/// What a review found out.
+pub(super) struct Reviewed {
+    /// How deep the compiler may recurse.
+    pub depth: usize,
+    /// References that do not lead from the root by a pointer.
+    pub links: Vec<Link>,
+    /// What is compiled instead, where that differs: formats are asserted in some places only.
+    pub instead: Option<Value>,
+    /// Whether any format is asserted.
+    pub formats: Formats,
+}
+
+/// Looks at a schema. A pattern that cannot match in linear time is dropped where a known `format` says the same, as
+/// converters write both; there the format is asserted.
 pub(super) fn review(
     json: &mut Value,
     role: Role,
+    formats: Formats,
     spans: &Spans,
     report: &mut Report<'_>,
-) -> Option<usize> {
+) -> Option<Reviewed> {
     let mut review = Review { spans, report, clean: true, foreign: 0 };
     if !review.shape(json, role) {
         return None;
     }
-    let mut schemas = Vec::new();
-    if !positions(json, &mut schemas) {
+    let Some(found) = survey(json) else {
         review.add("too_large", "", format!("more than {MAX_SCHEMAS} schemas in one"), None);
         return None;
+    };
+    for (pointer, problem) in &found.problems {
+        review.reference(pointer, problem);
     }
     let mut patterns = 0;
     let mut dropped = Vec::new();
-    for (pointer, schema) in &schemas {
+    for (pointer, schema) in &found.schemas {
         review.keywords(pointer, schema);
-        review.reference(json, pointer, schema);
+        review.dialect(pointer, schema);
         patterns += review.patterns(pointer, schema, &mut dropped);
     }
     if patterns > MAX_PATTERNS {
         review.add("too_large", "", format!("more than {MAX_PATTERNS} patterns"), None);
     }
-    let depth = recursion(json, &schemas);
+    // Every target of a reference can stand once on the compiler's way.
+    let heights = found.targets.iter().map(|target| height(target));
+    let depth = heights.fold(height(json), usize::saturating_add);
     if depth > MAX_DEPTH {
         let message = "references and schemas are nested too deep to be read".to_owned();
         review.add("too_deep", "", message, None);
@@ -78,14 +84,36 @@ pub(super) fn review(
             review.add("bad_schema", &error.instance_path().to_string(), why, None);
         }
     }
-    let clean = review.clean;
-    drop(schemas);
-    for pointer in dropped {
-        if let Some(Value::Object(schema)) = json.pointer_mut(&pointer) {
-            schema.remove("pattern");
+    if !review.clean {
+        return None;
+    }
+    let noted: Vec<String> = found
+        .schemas
+        .iter()
+        .filter(|(pointer, schema)| schema.contains_key("format") && !dropped.contains(pointer))
+        .map(|(pointer, _)| pointer.clone())
+        .collect();
+    let links = found.links;
+    let asked = json.get(ASSERT_FORMAT) == Some(&Value::Bool(true));
+    let formats = if asked { Formats::Asserted } else { formats };
+    remove(json, &dropped, "pattern");
+    let mut instead = None;
+    if formats == Formats::Noted && !dropped.is_empty() && !noted.is_empty() {
+        let mut copy = json.clone();
+        remove(&mut copy, &noted, "format");
+        instead = Some(copy);
+    }
+    let formats = if dropped.is_empty() { formats } else { Formats::Asserted };
+    Some(Reviewed { depth, links, instead, formats })
+}
+
+/// Takes a keyword from the schemas at these places.
+fn remove(json: &mut Value, pointers: &[String], keyword: &str) {
+    for pointer in pointers {
+        if let Some(Value::Object(schema)) = json.pointer_mut(pointer) {
+            schema.remove(keyword);
         }
     }
-    clean.then_some(depth)
 }
 
 struct Review<'a, 't> {
@@ -102,9 +130,13 @@ impl Review<'_, '_> {
     }
 
     fn shape(&mut self, json: &Value, role: Role) -> bool {
-        let Value::Object(root) = json else {
-            self.add("wrong_type", "", "a schema is a mapping".to_owned(), None);
-            return false;
+        let root = match json {
+            Value::Object(root) => root,
+            Value::Bool(_) if role == Role::Result => return true,
+            _ => {
+                self.add("wrong_type", "", "a schema is a mapping".to_owned(), None);
+                return false;
+            }
         };
         if !json::is_bounded(json) {
             self.add("too_large", "", "the schema is too large or too deep".to_owned(), None);
@@ -115,27 +147,29 @@ impl Review<'_, '_> {
             let message = "the arguments of a tool are an object".to_owned();
             self.add("bad_schema", "/type", message, Some(help));
         }
-        let dialect =
-            root.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#'));
-        if dialect.is_some_and(|uri| uri != DIALECT) {
-            let help = format!("remove `$schema`, or write `{DIALECT}`");
-            let message = "schemas are read as JSON Schema 2020-12".to_owned();
-            self.add("bad_schema", "/$schema", message, Some(help));
+        if root.get(ASSERT_FORMAT).is_some_and(|value| !value.is_boolean()) {
+            let message = format!("`{ASSERT_FORMAT}` is true or false");
+            self.add("wrong_type", &step("", ASSERT_FORMAT), message, None);
         }
         true
+    }
+
+    /// Another draft would be read by other rules, in a part too.
+    fn dialect(&mut self, pointer: &str, schema: &Map<String, Value>) {
+        let Some(dialect) = schema.get("$schema") else { return };
+        if dialect.as_str().is_none_or(|uri| uri.trim_end_matches('#') != DIALECT) {
+            let help = format!("remove `$schema`, or write `{DIALECT}`");
+            let message = "schemas are read as JSON Schema 2020-12".to_owned();
+            self.add("bad_schema", &step(pointer, "$schema"), message, Some(help));
+        }
     }
 
     fn keywords(&mut self, pointer: &str, schema: &Map<String, Value>) {
         for key in schema.keys() {
             let here = step(pointer, key);
-            if REFUSED.contains(&key.as_str()) || (key == "$id" && !pointer.is_empty()) {
-                let help = "refer to a part by its pointer: `$ref: \"#/$defs/NAME\"`".to_owned();
-                self.add(
-                    "bad_reference",
-                    &here,
-                    format!("`{key}` is not part of this format"),
-                    Some(help),
-                );
+            if REFUSED.contains(&key.as_str()) {
+                let message = format!("`{key}` is not part of this format");
+                self.add("bad_reference", &here, message, None);
                 continue;
             }
             let known = || HOLDERS.iter().map(|(key, ..)| *key).chain(PLAIN.iter().copied());
@@ -150,17 +184,23 @@ impl Review<'_, '_> {
         }
     }
 
-    fn reference(&mut self, root: &Value, pointer: &str, schema: &Map<String, Value>) {
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return };
-        let here = step(pointer, "$ref");
-        if !reference.starts_with('#') {
-            let help =
-                "copy what it names to `$defs` and write `$ref: \"#/$defs/NAME\"`".to_owned();
-            let message = format!("`{reference}` leaves the schema; nothing is fetched");
-            self.add("bad_reference", &here, message, Some(help));
-        } else if target(root, reference).is_none_or(|it| !it.is_object() && !it.is_boolean()) {
-            self.add("bad_reference", &here, format!("`{reference}` leads to no schema"), None);
-        }
+    fn reference(&mut self, pointer: &str, problem: &Problem) {
+        let (message, help) = match problem {
+            Problem::Leaves(reference) => (
+                format!("`{reference}` leaves the schema; nothing is fetched"),
+                Some(
+                    "copy what it names to `$defs`, with its `$id`, or write `$ref: \"#/$defs/NAME\"`",
+                ),
+            ),
+            Problem::Nowhere(reference) => (format!("`{reference}` leads to no schema"), None),
+            Problem::Malformed(reference) => (format!("`{reference}` is no URI reference"), None),
+            Problem::Twice(name) => (format!("`{name}` names two schemas"), None),
+            Problem::Misplaced(key) => (
+                format!("`{key}` stands where no schema is expected"),
+                Some("put the schema under `$defs`"),
+            ),
+        };
+        self.add("bad_reference", pointer, message, help.map(str::to_owned));
     }
 
     /// Checks patterns; gives how many there are.
@@ -208,37 +248,8 @@ impl Review<'_, '_> {
 
 /// Whether the engine that is used takes a pattern.
 fn is_linear(pattern: &str) -> bool {
-    compile(&serde_json::json!({ "pattern": pattern }), Draft::Draft202012).is_ok()
-}
-
-/// Every place where a schema stands; `false` if there are too many.
-fn positions<'s>(json: &'s Value, found: &mut Vec<(String, &'s Map<String, Value>)>) -> bool {
-    let mut open = vec![(String::new(), json)];
-    while let Some((pointer, value)) = open.pop() {
-        let Value::Object(schema) = value else { continue };
-        if found.len() >= MAX_SCHEMAS {
-            return false;
-        }
-        open.extend(held(schema, &pointer));
-        found.push((pointer, schema));
-    }
-    true
-}
-
-/// How deep a compiler may recurse: every target of a reference can stand once on its way.
-fn recursion(root: &Value, schemas: &[(String, &Map<String, Value>)]) -> usize {
-    let mut targets = BTreeSet::new();
-    let mut depth = height(root);
-    for (_, schema) in schemas {
-        let reference = schema.get("$ref").and_then(Value::as_str);
-        if let Some(reference) = reference
-            && targets.insert(reference)
-            && let Some(next) = target(root, reference)
-        {
-            depth = depth.saturating_add(height(next));
-        }
-    }
-    depth
+    let schema = serde_json::json!({ "pattern": pattern });
+    compile(&schema, Draft::Draft202012, Formats::Noted).is_ok()
 }
 
 fn height(value: &Value) -> usize {

@@ -41,7 +41,8 @@ fn all_violations_are_listed_with_their_pointers() {
             "deep": {"type": "object", "properties": {"x/y": {"const": 1}}}
         },
         "required": ["name", "id"],
-        "additionalProperties": false
+        "additionalProperties": false,
+        "x-assert-format": true
     });
     let value = json!({"name": "x", "age": -1, "tags": ["a", "c"], "mail": "no", "deep": {"x/y": 2}, "nmae": 1});
     let mut found = messages(schema, value);
@@ -73,24 +74,33 @@ fn a_violation_never_quotes_the_value() {
         json!(false),
     ];
     for schema in schemas {
-        for message in messages(one(schema.clone()), json!({"a": secret})) {
+        let mut asserting = one(schema.clone());
+        asserting["x-assert-format"] = json!(true);
+        for message in messages(asserting, json!({"a": secret})) {
             assert!(!message.contains(secret), "{schema}: {message}");
         }
     }
 }
 
 #[test]
-fn defaults_are_filled_in_and_then_checked() {
+fn defaults_are_filled_in_where_they_fit() {
     let schema = compiled(one(json!({"type": "integer", "default": 3}))).unwrap();
     assert_eq!(schema.check(json!({})), Ok(json!({"a": 3})));
-    assert_eq!(
-        messages(one(json!({"type": "integer", "default": "x"})), json!({})),
-        ["/a is a string, expected integer"]
-    );
+    // The standard says nothing of defaults: without this one the value fits.
+    let unfit = compiled(one(json!({"type": "integer", "default": "x"}))).unwrap();
+    assert_eq!(unfit.check(json!({})), Ok(json!({})));
+    assert!(unfit.check(json!({"a": "x"})).is_err());
+    // As converters write what may be left out.
+    let required =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"default": 3}}});
+    let required = compiled(required).unwrap();
+    assert_eq!(required.check(json!({})), Ok(json!({"a": 3})));
+    // Nothing is filled in where a value is checked as it is.
+    assert!(required.validate(&json!({})).is_err() && required.validate(&json!({"a": 1})).is_ok());
 }
 
 #[test]
-fn formats_are_asserted() {
+fn formats_are_asserted_where_that_is_asked() {
     for (format, good, bad) in [
         ("date", "2026-02-28", "2026-02-30"),
         ("date-time", "2026-01-01T00:00:00Z", "now"),
@@ -101,10 +111,19 @@ fn formats_are_asserted() {
         ("hostname", "a.example", "-a-"),
         ("email", "a@b.example", "a"),
     ] {
-        let schema = compiled(one(json!({"format": format}))).unwrap();
-        assert!(schema.check(json!({"a": good})).is_ok(), "{format} {good}");
-        assert!(schema.check(json!({"a": bad})).is_err(), "{format} {bad}");
+        let asked = |asked: bool| {
+            let mut schema = one(json!({"format": format}));
+            schema["x-assert-format"] = json!(asked);
+            compiled(schema).unwrap()
+        };
+        assert!(asked(true).check(json!({"a": good})).is_ok(), "{format} {good}");
+        assert!(asked(true).check(json!({"a": bad})).is_err(), "{format} {bad}");
+        assert!(asked(false).check(json!({"a": bad})).is_ok(), "{format} {bad}");
+        assert!(compiled(one(json!({"format": format}))).unwrap().check(json!({"a": bad})).is_ok());
     }
+    let mut wrong = one(json!({}));
+    wrong["x-assert-format"] = json!("yes");
+    assert_eq!(codes(wrong), ["wrong_type"]);
 }
 
 #[test]
@@ -121,15 +140,97 @@ fn local_references_work_and_others_are_refused() {
         "//h/x",
         "#/nowhere",
         "#anchor",
-        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2020-12/other",
+        "https://json-schema.org/draft-07/schema",
+        "#/a#/b",
+        "http://[",
     ] {
         assert_eq!(codes(one(json!({"$ref": reference}))), ["bad_reference"], "{reference}");
     }
-    for key in ["$dynamicRef", "$anchor", "$id"] {
-        assert!(codes(one(json!({key: "#x"}))).contains(&"bad_reference"), "{key}");
+    for key in ["$dynamicRef", "$anchor", "$id", "$recursiveRef", "$vocabulary"] {
+        assert!(!codes(one(json!({key: "#x"}))).is_empty(), "{key}");
     }
-    // Where no schema is expected nothing is looked at, and nothing is fetched either.
-    assert!(codes(json!({"type": "object", "x-y": {"$ref": "http://127.0.0.1:1/"}, "properties": {"a": {"$ref": "#/x-y"}}})).contains(&"bad_schema"));
+    // What a reference leads to is looked at too, and nothing is fetched.
+    let hidden = |inner: Value| {
+        codes(json!({"type": "object", "x-y": inner, "properties": {"a": {"$ref": "#/x-y"}}}))
+    };
+    assert_eq!(hidden(json!({"$ref": "http://127.0.0.1:1/"})), ["bad_reference"]);
+    assert_eq!(hidden(json!({"pattern": "(?=a)"})), ["bad_pattern"]);
+    assert_eq!(hidden(json!({"$id": "http://a.example/"})), ["bad_reference"]);
+    assert_eq!(hidden(json!({"type": "integer"})), [""; 0]);
+}
+
+#[test]
+fn named_schemas_are_found_and_counted() {
+    let named = |properties: Value, defs: Value| json!({"type": "object", "properties": properties, "$defs": defs});
+    let schema = named(
+        json!({"a": {"$ref": "#n"}, "b": {"$ref": "http://x.example/t#/$defs/u"}, "c": {"$ref": "urn:a:b"}}),
+        json!({
+            "n": {"$anchor": "n", "type": "integer"},
+            "t": {"$id": "http://x.example/t", "$defs": {"u": {"$ref": "#/$defs/v"}, "v": {"type": "string"}}},
+            "w": {"$id": "urn:a:b", "type": "null"},
+        }),
+    );
+    let schema = compiled(schema).map_err(|it| format!("{it:?}")).unwrap();
+    assert!(schema.check(json!({"a": 1, "b": "x", "c": null})).is_ok());
+    for wrong in [json!({"a": "x"}), json!({"b": 1}), json!({"c": 1})] {
+        assert!(schema.check(wrong.clone()).is_err(), "{wrong}");
+    }
+    assert_eq!(schema.property("b"), Some(&json!({"type": "string"})));
+    // Which of two is meant would be the library's choice.
+    let twice = json!({"x": {"$anchor": "n"}, "y": {"$anchor": "n"}});
+    assert_eq!(codes(named(json!({}), twice)), ["bad_reference"]);
+    let twice = json!({"x": {"$id": "http://a.example/"}, "y": {"$id": "http://a.example/"}});
+    assert_eq!(codes(named(json!({}), twice)), ["bad_reference"]);
+    let ours = json!({"x": {"$id": "https://json-schema.org/draft/2020-12/schema"}});
+    assert_eq!(codes(named(json!({}), ours)), ["bad_reference"]);
+    // Another draft in a part.
+    let old = json!({"x": {"$id": "http://a.example/", "$schema": "http://json-schema.org/draft-07/schema#"}});
+    assert_eq!(codes(named(json!({}), old)), ["bad_schema"]);
+}
+
+#[test]
+fn named_references_are_bounded_as_others_are() {
+    // Work that doubles level by level, by every way to refer.
+    let value = (0..40).fold(json!(1), |value, _| json!({"a": value}));
+    for (name, reference) in [
+        (json!({}), json!({"$ref": "#/$defs/n"})),
+        (json!({"$anchor": "n"}), json!({"$ref": "#n"})),
+        (json!({"$dynamicAnchor": "n"}), json!({"$dynamicRef": "#n"})),
+        (json!({"$id": "http://a.example/n"}), json!({"$ref": "http://a.example/n"})),
+    ] {
+        let mut n = name.clone();
+        n["properties"] = json!({"a": {"anyOf": [reference, reference, reference]}});
+        let schema = json!({"type": "object", "properties": {"a": reference}, "$defs": {"n": n}});
+        let schema = compiled(schema).map_err(|it| format!("{it:?}")).unwrap();
+        assert_eq!(schema.check(value.clone()).unwrap_err()[0].keyword, "bounds", "{name}");
+        assert!(schema.check(json!({"a": {"a": {}}})).is_ok(), "{name}");
+        // A circle without a way out ends.
+        let mut circle = name.clone();
+        circle["allOf"] = json!([reference]);
+        let circle =
+            json!({"type": "object", "properties": {"a": reference}, "$defs": {"n": circle}});
+        let circle = compiled(circle).map_err(|it| format!("{it:?}")).unwrap();
+        let told = circle.validate(&json!({"a": 1}));
+        assert!(told.is_ok(), "{name} {told:?}");
+    }
+    // A long chain.
+    let chain: Map<_, _> = (0..3_000)
+        .map(|at| {
+            let link =
+                json!({"$anchor": format!("d{at}"), "$ref": format!("#d{}", (at + 1) % 3_000)});
+            (format!("d{at}"), link)
+        })
+        .collect();
+    let chain = json!({"type": "object", "properties": {"a": {"$ref": "#d0"}}, "$defs": chain});
+    assert_eq!(codes(chain), ["too_deep"]);
+    // The schema of schemas, for a schema.
+    let meta = one(json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}));
+    let meta = compiled(meta).map_err(|it| format!("{it:?}")).unwrap();
+    assert!(
+        meta.check(json!({"a": {"type": "string", "allOf": [{"not": {"minimum": 1}}]}})).is_ok()
+    );
+    assert!(meta.check(json!({"a": {"allOf": [{"not": {"minimum": "1"}}]}})).is_err());
 }
 
 #[test]

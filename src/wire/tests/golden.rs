@@ -9,6 +9,7 @@ fn host() -> Vec<HostMessage> {
     let simple = |command: Command| Simple { assignments: vec![], command, redirects: vec![] };
     let text = |text: &str| Word::Text(Bytes::from(text));
     let one = |simple: Simple| Pipeline { negated: false, commands: vec![simple] };
+    let inner = simple(Command::Line { words: vec![], line: Line::default() });
     let line = Line {
         lists: vec![
             AndOr {
@@ -69,9 +70,28 @@ fn host() -> Vec<HostMessage> {
                         Joiner::And,
                         one(simple(Command::Builtin(Builtin::Test(vec![text("-f"), text("a")])))),
                     ),
+                    (
+                        Joiner::And,
+                        one(simple(Command::Builtin(Builtin::Assign(vec![Assignment {
+                            name: Bytes::from("A"),
+                            value: Bytes::from("b"),
+                        }])))),
+                    ),
+                    (
+                        Joiner::And,
+                        one(simple(Command::Line {
+                            words: vec![text("timeout"), text("5")],
+                            line: Line {
+                                lists: vec![AndOr { first: one(inner), rest: vec![] }],
+                                errexit: true,
+                                pipefail: true,
+                            },
+                        })),
+                    ),
                 ],
             },
         ],
+        ..Line::default()
     };
     let limits = StartLimits {
         wall_ms: 30_000,

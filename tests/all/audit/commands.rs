@@ -34,7 +34,7 @@ fn calls_are_chosen_by_decision_actor_and_time() {
         (&["--decision", "deny"][..], 2),
         (&["--decision", "ask"], 1),
         (&["--decision", "allow"], 0),
-        (&["--denied"], 3),
+        (&["--denied"], 2),
         (&["--actor", &uid], 3),
         (&["--actor", "nobody-of-this-name"], 0),
         (&["--tool", "t"], 0),
@@ -53,6 +53,54 @@ fn calls_are_chosen_by_decision_actor_and_time() {
     }
     let listed = home.run(["audit", "list", "--json"]).json();
     assert_eq!(listed["calls"][0]["actor"]["uid"].to_string(), uid);
+}
+
+#[test]
+fn secrets_of_commands_stand_neither_in_records_nor_in_questions() {
+    let home = Home::new();
+    home.user_policy(
+        "asks",
+        "policy: 1\nname: asks\ncommands:\n  - { id: all, ask: [\"tool-a ...\", \"tool-b ...\"], reason: Others see it. }\n",
+    );
+    // The control is the rest of each command, which is there.
+    let lines = [
+        ("curl -u ann:canary-7 h.example/1", "curl -u ann:[redacted] h.example/1"),
+        ("curl -b sid=canary-7 h.example/2", "curl -b [redacted] h.example/2"),
+        ("mysql -uann -pcanary-7 db3", "mysql -uann -p[redacted] db3"),
+        ("sshpass -p canary-7 ssh -p 22 host4", "sshpass -p [redacted] ssh -p 22 host4"),
+        ("docker login -p canary-7 host5", "docker login -p [redacted] host5"),
+        ("openssl rsa -passin pass:canary-7 -in k6", "openssl rsa -passin pass:[redacted] -in k6"),
+        (
+            "curl -H Private-Token:canary-7 h.example/7",
+            "curl -H Private-Token:[redacted] h.example/7",
+        ),
+        ("mkdir -p canary/8", "mkdir -p canary/8"),
+    ];
+    for (line, _) in lines {
+        let words = ["exec", "--"].into_iter().chain(line.split(' '));
+        assert_eq!(home.run(words).code, Some(126), "{line}");
+        assert_eq!(home.run(["exec", "--shell", line]).code, Some(126), "{line}");
+    }
+    let question = "tool-a --proxy-user ann:canary-7 --oauth2-bearer canary-7 x9";
+    let asked = ["exec", "--policy", "asks", "--"].into_iter().chain(question.split(' '));
+    assert_eq!(home.run(asked).code, Some(77));
+    let list = home.run(["--json", "audit", "list"]).json();
+    let commands: Vec<&str> = list["calls"]
+        .as_array()
+        .expect("calls")
+        .iter()
+        .filter_map(|call| call["command"].as_str())
+        .collect();
+    for (_, shown) in lines {
+        assert_eq!(commands.iter().filter(|it| **it == shown).count(), 2, "{shown}: {commands:?}");
+    }
+    let waiting = home.run(["--json", "approvals"]).out;
+    assert!(waiting.contains("ann:[redacted] --oauth2-bearer [redacted] x9"), "{waiting}");
+    for entry in std::fs::read_dir(home.path("state/runner")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("canary-7"), "{}", path.display());
+    }
 }
 
 #[test]

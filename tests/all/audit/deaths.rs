@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::assert_sound;
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 
 /// Starts a call that prints nothing.
 fn start(home: &Home, args: &[String]) -> Child {
@@ -84,17 +84,14 @@ fn die(refused: usize, contained: usize) {
 
 #[test]
 fn killed_at_any_moment_every_call_has_an_end_and_the_ledger_is_sound() {
-    if containers() {
-        die(40, 20);
-    }
+    needs_engine();
+    die(40, 20);
 }
 
 #[test]
-#[ignore = "two hundred calls take minutes; tests/run --long runs them"]
 fn killed_at_two_hundred_moments_every_call_has_an_end_and_the_ledger_is_sound() {
-    if containers() {
-        die(100, 200);
-    }
+    needs_engine();
+    die(100, 200);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::assert_sound;
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use crate::tools::call;
 
 /// A caller with a policy that lets a shell run, for a while, and a program that is not there.
@@ -14,7 +14,7 @@ fn caller() -> Home {
     let home = Home::new();
     home.user_policy(
         "code",
-        "policy: 1\nname: code\nextends: [readonly]\nsandbox: { limits: { wall: 2s } }\ncommands:\n  - { id: shell, allow: \"sh ...\", effects: any }\n  - { id: absent, allow: \"absent ...\", effects: any }\n",
+        "policy: 1\nname: code\nextends: [readonly]\nsandbox: { limits: { wall: 1m } }\ncommands:\n  - { id: shell, allow: \"sh ...\", effects: any }\n  - { id: absent, allow: \"absent ...\", effects: any }\n",
     );
     fs::write(home.path("project/a.txt"), "b\na\n").expect("a file");
     home
@@ -44,9 +44,7 @@ fn exec(home: &Home, words: &[&str]) -> String {
 
 #[test]
 fn a_program_is_recorded_by_its_file() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = caller();
     let cat = exec(&home, &["--", "cat", "a.txt"]);
     assert_eq!(programs(&home, &cat), json!([program("cat")]));
@@ -54,7 +52,7 @@ fn a_program_is_recorded_by_its_file() {
     let small = exec(&home, &["--limit", "file-size=1B", "--", "cat", "a.txt"]);
     assert_eq!(programs(&home, &small), json!([program("cat")]));
     // One that is ended has run all the same, its name is a link, and what it starts itself is its own business.
-    let slow = exec(&home, &["--", "sh", "-c", "while :; do sleep 9; done"]);
+    let slow = exec(&home, &["--timeout", "8s", "--", "sh", "-c", "while :; do sleep 9; done"]);
     assert_eq!(event(&home, &slow, "end")["body"]["status"], "timeout");
     assert_eq!(programs(&home, &slow), json!([program("sh")]));
     // People see it too, and others' systems.
@@ -79,9 +77,7 @@ fn a_program_is_recorded_by_its_file() {
 
 #[test]
 fn each_command_of_a_line_is_recorded_that_ran() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = caller();
     // `cd` and `false` are no programs; what a line does not come to, and what is not there, did not run.
     let line =
@@ -99,9 +95,7 @@ fn what_did_not_run_has_its_name_alone() {
     let refused = event(&home, &denied, "refused");
     assert_eq!(refused["body"]["argv"][0], "rm");
     assert!(!refused.to_string().contains("programs"), "{refused:#}");
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let absent = exec(&home, &["--", "absent"]);
     let ended = event(&home, &absent, "end");
     assert_eq!(ended["body"]["code"], "program_not_found", "{ended:#}");
@@ -110,9 +104,7 @@ fn what_did_not_run_has_its_name_alone() {
 
 #[test]
 fn the_commands_of_a_tool_are_recorded_in_the_same_way() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = caller();
     let args = json!({ "command": "cat a.txt | sort" }).to_string();
     let (result, _) = call(&home, "bash_execution", &["--args", &args]);

@@ -120,6 +120,48 @@ fn a_record_that_somebody_added_without_the_key_is_named() {
 }
 
 #[test]
+fn what_lists_show_is_verified_whatever_its_number() {
+    for seq in [0, -1, i64::MIN] {
+        let home = six();
+        let forged = format!(
+            "INSERT INTO events (seq, at, call, kind, body, link, vouches, signature)
+             SELECT {seq}, at, 'forged', kind, body, link, vouches, signature FROM events WHERE seq = 6"
+        );
+        change(&home, &forged);
+        // The control: it is shown, so it must be looked at.
+        let list = home.run(["--json", "audit", "list"]);
+        assert!(list.out.contains("forged"), "{}", list.out);
+        for after in ["0", "6"] {
+            let ran = home.run(["--json", "audit", "verify", "--after", after]);
+            let report = ran.json();
+            let first = &report["findings"][0];
+            assert_eq!(ran.code, Some(65), "{report:#}");
+            assert_eq!(
+                (&first["seq"], &first["problem"], &first["call"]),
+                (&seq.into(), &"added".into(), &"forged".into()),
+                "{report:#}"
+            );
+            assert_eq!(report["findings"].as_array().map(Vec::len), Some(1), "{report:#}");
+        }
+        // Later calls are numbered as before, and it stays found.
+        refused(&home, 1);
+        let (report, _) = verify(&home);
+        assert_eq!((&report["last"], first_problem(&home).0), (&7.into(), seq), "{report:#}");
+        change(&home, "DELETE FROM events WHERE seq < 1");
+        assert_sound(&home);
+    }
+    // No number follows the largest: nothing is recorded with another, so nothing runs.
+    let home = six();
+    change(
+        &home,
+        "INSERT INTO events (seq, at, call, kind, body) VALUES (9223372036854775807, 1, 'x', 'aborted', '{}')",
+    );
+    assert_eq!(first_problem(&home), (7, "removed".to_owned()));
+    assert_eq!(home.run(["exec", "--", "rm", "file"]).code, Some(125));
+    assert_eq!(first_problem(&home), (7, "removed".to_owned()));
+}
+
+#[test]
 fn a_head_that_is_none_is_named() {
     let home = six();
     let head = state(&home, "ledger.head");

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use serde_json::Value;
 
 use super::assert_sound;
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use crate::tools::{call, write_yaml};
 
 /// A caller whose policy lets tools write everywhere, and a tool that runs this code.
@@ -121,9 +121,7 @@ fn before(home: &Home) {
 
 #[test]
 fn everything_that_a_tool_changed_comes_back_and_can_go_again() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = caller(EVERYTHING);
     before(&home);
     let old = tree(&home);
@@ -179,9 +177,7 @@ fn everything_that_a_tool_changed_comes_back_and_can_go_again() {
 
 #[test]
 fn what_has_changed_since_is_not_touched_and_neither_is_the_rest() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let code = r#"
 export async function execute(args, { platform: { fs } }) {
   await fs.writeFile("a.txt", "tool");
@@ -233,9 +229,7 @@ export async function execute(args, { platform: { fs } }) {
 
 #[test]
 fn a_link_that_was_planted_on_the_way_leads_nowhere() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = caller(
         r#"
 export async function execute(args, { platform: { fs } }) {

@@ -66,15 +66,6 @@ fn a_job_that_is_none_is_an_answer() {
     }
 }
 
-/// Whether strace is here. If not, that is said aloud.
-fn strace() -> bool {
-    let here = Command::new("strace").arg("-V").output().is_ok();
-    if !here {
-        eprintln!("SKIPPED: needs strace");
-    }
-    here
-}
-
 /// A compiler under strace with these options, in the folder of a tool: what it answered, and all its calls.
 fn traced(bench: &Bench, options: &[&str], text: &str) -> (serde_json::Value, String) {
     let meta = fs::metadata(bench.tool("")).unwrap();
@@ -96,9 +87,6 @@ fn traced(bench: &Bench, options: &[&str], text: &str) -> (serde_json::Value, St
 /// A kernel that refuses any part of the confinement: nothing is compiled, and the job is not read.
 #[test]
 fn where_it_cannot_be_confined_it_reads_nothing() {
-    if !strace() {
-        return;
-    }
     let bench = Bench::new();
     let text = job("export const a = 1");
     let (control, log) = traced(&bench, &["-e", "trace=read"], &text);
@@ -129,9 +117,6 @@ fn where_it_cannot_be_confined_it_reads_nothing() {
 /// is opened after that.
 #[test]
 fn it_confines_itself_before_it_reads() {
-    if !strace() {
-        return;
-    }
     let bench = Bench::new();
     bench.write("b.ts", "export const b = 1");
     let (answer, log) = traced(&bench, &[], &job("import { b } from './b'; export const a = b"));

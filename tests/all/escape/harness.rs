@@ -5,14 +5,15 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use runner::sandbox::grants::{Code, FileGrants, PathSet, Writes};
+use runner::engine::plan::ImageFacts;
+use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
 use runner::sandbox::mounts::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
-use runner::sandbox::plan::{Environment, Image, Runtime, SandboxPlan};
-use runner::sandbox::planner::{ImageFacts, PlanError, PlanRequest, View, plan};
-use runner::sandbox::quarantine::{Appeared, sweep};
+use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
 use runner::sandbox::user::UserMapping;
-use runner::sandbox::workspace::{Owner, Workspace};
+use runner::workspace::grants::{Code, FileGrants, PathSet, Writes};
+use runner::workspace::quarantine::{Appeared, sweep};
+use runner::workspace::{Owner, Workspace};
 use runner_policy::limits::{Isolation, Limit, Limits};
 
 pub use super::promises::Runtime as On;

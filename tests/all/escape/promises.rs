@@ -1,9 +1,6 @@
 //! What each runtime promises, row by row, and why not the rest. The one place that says so.
 
-use std::process::Command;
-use std::sync::LazyLock;
-
-use crate::support::containers;
+use crate::support::needs_engine;
 
 /// What runs the containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +52,7 @@ pub const CLAIMS: &[Claim] = &[
     ),
     both(3, "lines"),
     both(3, "arguments"),
+    both(3, "shells"),
     both(4, "mounts"),
     both(5, "daemon"),
     runc_alone(
@@ -110,11 +108,6 @@ pub const CLAIMS: &[Claim] = &[
     both(41, "moved"),
 ];
 
-static ENGINE_HAS_GVISOR: LazyLock<bool> = LazyLock::new(|| {
-    let told = Command::new("docker").args(["info", "--format", "{{json .Runtimes}}"]).output();
-    told.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("runsc"))
-});
-
 /// Runs an attack where it is promised to fail, and says aloud why not elsewhere.
 pub fn try_on(runtime: Runtime, row: u8, part: &str, attack: fn(Runtime)) {
     let claim = CLAIMS
@@ -129,14 +122,7 @@ pub fn try_on(runtime: Runtime, row: u8, part: &str, attack: fn(Runtime)) {
         println!("row {row}, {part}: not promised by {runtime:?}: {why}");
         return;
     }
-    if !containers() {
-        return;
-    }
-    if runtime == Runtime::Gvisor && !*ENGINE_HAS_GVISOR {
-        assert!(std::env::var_os("CI").is_none(), "the engine knows no runsc");
-        eprintln!("SKIPPED: the engine knows no runsc");
-        return;
-    }
+    needs_engine();
     attack(runtime);
 }
 

@@ -1,6 +1,7 @@
 //! Row 16, forged results: the command and its children try to speak for the guest, and to look into it.
 
-use runner::sandbox::outcome::{Outcome, RunError, Verdict};
+use runner::call::launch::outcome::Outcome;
+use runner::sandbox::outcome::{RunError, Verdict};
 use runner_wire::{Channel, Encoder, Ending, Exit, GuestMessage, Key, Programs, Side, Usage};
 
 use super::harness::{On, attack};

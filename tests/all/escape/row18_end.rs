@@ -1,6 +1,6 @@
 //! Row 18, ignoring the end: a command that will not stop is stopped, and its container is gone.
 
-use runner::engine::CallId;
+use runner::ids::CallId;
 use runner::sandbox::outcome::Verdict;
 use runner_policy::limits::Limit;
 

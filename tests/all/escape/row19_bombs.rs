@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use runner::engine::{CallId, Docker, Engine};
+use runner::engine::{Docker, Engine};
+use runner::ids::CallId;
 use runner::sandbox::outcome::Verdict;
 use runner_policy::limits::Limit;
 use runner_wire::LimitHit;

@@ -1,6 +1,7 @@
 //! Row 20, memory bombs: heap, scratch and page cache stay within the limit; a lack of memory is told from a status.
 
-use runner::sandbox::outcome::{Outcome, RunError, Verdict};
+use runner::call::launch::outcome::Outcome;
+use runner::sandbox::outcome::{RunError, Verdict};
 use runner_policy::limits::Limit;
 
 use super::harness::{On, attack};

@@ -1,7 +1,8 @@
 //! Row 21, disk and inode fill: scratch ends exactly at its quota; the workspace has a file size and a floor.
 
-use runner::sandbox::outcome::{Outcome, Verdict};
-use runner::sandbox::plan::SandboxPlan;
+use runner::call::launch::outcome::Outcome;
+use runner::engine::plan::SandboxPlan;
+use runner::sandbox::outcome::Verdict;
 use runner_policy::limits::Limit;
 
 use super::harness::{Case, On, attack, case};

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
+use runner::call::launch::run::Streams;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
-use runner::sandbox::run::Streams;
 use runner_policy::limits::Limit;
 use tokio::io::AsyncReadExt;
 

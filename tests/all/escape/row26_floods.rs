@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use runner::engine::CallId;
+use runner::ids::CallId;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner_policy::limits::Limit;
 

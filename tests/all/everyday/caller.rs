@@ -33,12 +33,9 @@ impl Caller {
         caller
     }
 
-    /// An ordinary user, if the tests run as root; `None` says that they are one already.
-    pub fn ordinary(base: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: only root can become another user");
-            return None;
-        }
+    /// An ordinary user. Only root can become one.
+    pub fn ordinary(base: &str) -> Self {
+        crate::support::needs_root();
         let mut caller = Self::ourselves(base);
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(caller.folder.path(), open).expect("permissions");
@@ -54,7 +51,7 @@ impl Caller {
         caller.own(&caller.path("config"));
         caller.home = Some(home);
         caller.socket = Some(socket);
-        Some(caller)
+        caller
     }
 
     /// A path in the caller's folder.

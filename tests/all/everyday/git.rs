@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Caller;
-use crate::support::containers;
+use crate::support::needs_engine;
 
 const FILES: &[(&str, &str)] =
     &[("src/main.rs", "fn main() {} // needle\n"), ("README.md", "read me\n")];
@@ -44,9 +44,7 @@ fn look_around(caller: &Caller, folder: &Path) {
 
 #[test]
 fn a_repository_and_its_linked_worktree() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = repository(&caller);
     std::fs::write(project.join("new.txt"), "").expect("a file");
@@ -59,10 +57,8 @@ fn a_repository_and_its_linked_worktree() {
 
 #[test]
 fn an_ordinary_user_in_an_own_and_in_a_root_owned_repository() {
-    if !containers() {
-        return;
-    }
-    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    needs_engine();
+    let caller = Caller::ordinary("/var/tmp");
     let project = repository(&caller);
     std::fs::write(project.join("new.txt"), "").expect("a file");
     caller.own(&project);
@@ -70,4 +66,79 @@ fn an_ordinary_user_in_an_own_and_in_a_root_owned_repository() {
     let done = Command::new("chown").args(["-R", "0:0"]).arg(&project).status();
     assert!(done.expect("chown").success());
     look_around(&caller, &project);
+}
+
+/// Makes a hostile repository: its drivers mark each line that they touch, and it has a toolchain of its own.
+fn trap(project: &Path) {
+    let write = |path: &str, text: &str| {
+        let path = project.join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(&path, text).expect("a file");
+    };
+    let content = |text: &str| ["a.txt", "b.md", "c.log"].iter().for_each(|name| write(name, text));
+    content("first\n");
+    git(project, &["init", "-q", "-b", "main"]);
+    git(project, &["add", "a.txt", "b.md", "c.log"]);
+    git(project, &["commit", "-q", "-m", "First words"]);
+    for (key, value) in [
+        ("filter.F.clean", "sed s/^/ran-filter:/"),
+        ("filter.F.smudge", "cat"),
+        ("filter.F.required", "true"),
+        ("diff.d.textconv", "sed s/^/ran-textconv:/"),
+        ("diff.E.command", "echo ran-command"),
+        ("core.fsmonitor", "echo ran-fsmonitor >&2"),
+    ] {
+        git(project, &["config", key, value]);
+    }
+    write(".git/info/attributes", "*.txt diff=d\n*.md diff=E\n*.log filter=F\n");
+    content("changed\n");
+    let toolchain = project.join("evil");
+    write("rust-toolchain.toml", &format!("[toolchain]\npath = \"{}\"\n", toolchain.display()));
+    write("evil/lib/x", "");
+    for program in ["rustc", "cargo"] {
+        write(&format!("evil/bin/{program}"), "#!/bin/sh\necho ran-toolchain\n");
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(project.join("evil/bin").join(program), open).expect("a mode");
+    }
+    write("run.sh", "git diff\nrustc --version\ncargo --version\n");
+}
+
+#[test]
+fn nothing_of_a_repository_runs_where_no_code_is_granted() {
+    needs_engine();
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project("trap", &[]);
+    trap(&project);
+    let rustup = Command::new("rustup").arg("--version").output().is_ok();
+    // The control: where code is granted, all of it runs.
+    let ran = caller.works(&project, &["exec", "--policy", "contained", "--", "sh", "run.sh"]);
+    for mark in ["ran-textconv:changed", "ran-filter:changed", "ran-command"]
+        .into_iter()
+        .chain(rustup.then_some("ran-toolchain"))
+    {
+        assert!(ran.contains(mark), "{mark}: {ran}");
+    }
+    for (words, shown) in [
+        (&["git", "status", "--short"][..], " M a.txt"),
+        (&["git", "diff"], "+changed"),
+        (&["git", "diff", "HEAD", "--", "b.md"], "+changed"),
+        (&["git", "diff", "--", "c.log"], "+changed"),
+        (&["git", "log", "-p", "--oneline"], "+first"),
+        (&["git", "show", "HEAD"], "+first"),
+        (&["git", "blame", "a.txt"], "changed"),
+        (&["git", "diff", "--stat"], "a.txt"),
+    ] {
+        let args: Vec<&str> = ["exec", "--"].iter().chain(words).copied().collect();
+        let result = caller.run(&project, &args);
+        assert_eq!(result.code, Some(0), "{words:?}: {}{}", result.out, result.err);
+        assert!(result.out.contains(shown), "{words:?}: {}", result.out);
+        let all = format!("{}{}", result.out, result.err);
+        assert!(!all.contains("ran-"), "{words:?}: {all}");
+    }
+    for program in ["rustc", "cargo"].into_iter().filter(|_| rustup) {
+        let result = caller.run(&project, &["exec", "--", program, "--version"]);
+        assert_eq!(result.code, Some(0), "{program}: {}{}", result.out, result.err);
+        assert!(result.out.starts_with(&format!("{program} ")), "{}", result.out);
+        assert!(!result.out.contains("ran-"), "{}", result.out);
+    }
 }

@@ -1,13 +1,11 @@
 //! Lines as agents write them.
 
 use super::Caller;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 #[test]
 fn a_line_with_a_folder_a_variable_a_redirection_and_a_pipe() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project(
         "lines",
@@ -35,9 +33,7 @@ fn a_line_with_a_folder_a_variable_a_redirection_and_a_pipe() {
 
 #[test]
 fn lists_globs_tests_and_redirections() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project(
         "lines",

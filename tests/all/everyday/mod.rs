@@ -4,6 +4,7 @@ mod caller;
 mod git;
 mod lines;
 mod projects;
+mod shortfall;
 mod streams;
 
 pub use caller::{Caller, ORDINARY, engine_socket};

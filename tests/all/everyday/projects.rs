@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Caller;
-use crate::support::containers;
+use crate::support::{needs_engine, needs_root};
 
 const RUST: &[(&str, &str)] = &[
     ("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
@@ -89,16 +89,13 @@ fn link_tree(from: &Path, to: &Path) {
 
 #[test]
 fn a_rust_project_passes_its_tests() {
-    if containers() {
-        rust(&Caller::ourselves("/var/tmp"));
-    }
+    needs_engine();
+    rust(&Caller::ourselves("/var/tmp"));
 }
 
 #[test]
 fn a_rust_project_without_a_lock_file_gets_one_and_keeps_the_one_it_has() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let files: Vec<_> = RUST.iter().copied().filter(|(name, _)| *name != "Cargo.lock").collect();
     let project = caller.project("rust", &files);
@@ -125,9 +122,7 @@ fn a_rust_project_without_a_lock_file_gets_one_and_keeps_the_one_it_has() {
 
 #[test]
 fn a_project_of_another_kind_gets_no_lock_file() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project("python", PYTHON);
     let code = "import os; print(os.path.lexists('Cargo.lock'))";
@@ -137,9 +132,7 @@ fn a_project_of_another_kind_gets_no_lock_file() {
 
 #[test]
 fn pythons_multiprocessing_has_its_shared_memory() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let code = "import multiprocessing as m\nfrom multiprocessing import shared_memory\n\
         def f(x): return x * x\n\
@@ -153,28 +146,24 @@ fn pythons_multiprocessing_has_its_shared_memory() {
 
 #[test]
 fn node_and_python_projects_pass_their_tests() {
-    if containers() {
-        let caller = Caller::ourselves("/var/tmp");
-        node(&caller);
-        python(&caller);
-    }
+    needs_engine();
+    let caller = Caller::ourselves("/var/tmp");
+    node(&caller);
+    python(&caller);
 }
 
 #[test]
 fn projects_below_the_folder_that_scratch_covers_work_too() {
-    if containers() {
-        let caller = Caller::ourselves("/tmp");
-        rust(&caller);
-        python(&caller);
-    }
+    needs_engine();
+    let caller = Caller::ourselves("/tmp");
+    rust(&caller);
+    python(&caller);
 }
 
 #[test]
 fn an_ordinary_user_with_a_toolchain_at_home_works() {
-    if !containers() {
-        return;
-    }
-    let Some(caller) = Caller::ordinary("/var/tmp") else { return };
+    needs_engine();
+    let caller = Caller::ordinary("/var/tmp");
     toolchain_at_home(&caller);
     rust(&caller);
     node(&caller);
@@ -183,9 +172,8 @@ fn an_ordinary_user_with_a_toolchain_at_home_works() {
 
 #[test]
 fn root_builds_in_a_users_project_as_that_user() {
-    if !containers() || !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs_engine();
+    needs_root();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project("python", PYTHON);
     let done =
@@ -197,9 +185,7 @@ fn root_builds_in_a_users_project_as_that_user() {
 
 #[test]
 fn folders_that_stayed_empty_are_gone_again() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project("python", PYTHON);
     caller.works(&project, &["exec", "--policy", "develop", "--", "python3", "-c", "pass"]);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::Caller;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 fn caller() -> (Caller, std::path::PathBuf) {
     let caller = Caller::ourselves("/var/tmp");
@@ -19,9 +19,7 @@ fn python(code: &str) -> [&str; 7] {
 
 #[test]
 fn the_first_command_of_the_readme_works() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let ran = caller.run(&project, &["exec", "--", "uname", "-a"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -41,9 +39,7 @@ fn a_denied_command_leaves_everything_as_it_was() {
 
 #[test]
 fn a_reader_who_leaves_ends_the_call_quietly() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let line = "\"$0\" exec --policy contained -- yes | head -n 1; echo \"${PIPESTATUS[0]}\"";
     let ran = in_shell(&caller, &project, "bash", line);
@@ -63,9 +59,7 @@ fn in_shell(caller: &Caller, folder: &std::path::Path, shell: &str, line: &str) 
 
 #[test]
 fn input_passes_through_and_outputs_stay_apart() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let mut child = caller
         .runner(&project)
@@ -89,9 +83,7 @@ fn input_passes_through_and_outputs_stay_apart() {
 
 #[test]
 fn a_command_without_input_sees_that_there_is_none() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     // ripgrep reads its input if that is a pipe or a file, and searches the folder otherwise.
     assert_eq!(caller.works(&project, &["exec", "--", "rg", "one"]), "a.txt:one\n");
@@ -102,9 +94,7 @@ fn a_command_without_input_sees_that_there_is_none() {
 
 #[test]
 fn the_commands_exit_code_is_ours_and_the_status_tells_codes_apart() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     for code in ["0", "1", "7", "126", "255"] {
         let words = format!("import sys; sys.exit({code})");
@@ -133,9 +123,7 @@ fn the_commands_exit_code_is_ours_and_the_status_tells_codes_apart() {
 
 #[test]
 fn json_is_lossless_and_says_what_was_left_out() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let json = |args: &[&str]| caller.run(&project, args).json();
     let result = json(&["exec", "--json", "--", "cat", "a.txt", "nosuch"]);
@@ -179,9 +167,7 @@ fn json_is_lossless_and_says_what_was_left_out() {
 
 #[test]
 fn a_dry_run_shows_the_plan_and_runs_nothing() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let (target, build) = (project.join("target"), project.join("build"));
     std::fs::create_dir(&target).expect("a folder");
@@ -218,9 +204,7 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
 
 #[test]
 fn limits_can_only_be_tightened() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     let with = |options: &[&str]| {
         let mut words = vec!["exec", "--json", "--dry-run"];
@@ -290,9 +274,7 @@ fn at_terminal(caller: &Caller, folder: &std::path::Path, words: &str) -> String
 
 #[test]
 fn a_terminal_is_protected_and_a_pipe_gets_every_byte() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     std::fs::write(project.join("evil.txt"), b"a\x1b]0;title\x07\x1b[2Jb\r\n").expect("a file");
     let shown = at_terminal(&caller, &project, "exec -- cat evil.txt");
@@ -308,9 +290,7 @@ fn a_terminal_is_protected_and_a_pipe_gets_every_byte() {
 
 #[test]
 fn a_command_that_wants_a_terminal_gets_one_sentence() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, project) = caller();
     for words in ["exec --policy develop -- python3", "exec --policy contained -- less a.txt"] {
         let shown = at_terminal(&caller, &project, words);

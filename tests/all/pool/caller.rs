@@ -83,7 +83,7 @@ impl Drop for Caller {
 /// The words of two calls that succeed only where nobody was before: the sandbox of the first only reads, and is taken on a
 /// guess; that of the second can write.
 pub fn used_once(caller: &Caller) -> [[String; 6]; 2] {
-    let look = "policy: 1\nname: look\nextends: [readonly]\ncommands:\n  - { id: look, allow: \"perl ...\", effects: [read, code] }\n";
+    let look = "policy: 1\nname: look\nextends: [readonly]\nsandbox: { limits: { wall: 10m } }\ncommands:\n  - { id: look, allow: \"perl ...\", effects: [read, code] }\n";
     let look = caller.policy("look.yml", look);
     let script = "mkdir '/tmp/used' or die $!; select undef, undef, undef, 0.05";
     [look.as_str(), "contained"]

@@ -4,22 +4,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::{Caller, sandbox, until_gone};
-use crate::support::containers;
+use crate::support::needs_engine;
 
 /// THREATS row 41, for a sandbox that is taken once it is planned.
 #[test]
 fn a_workspace_that_changed_discards_what_waits() {
-    if containers() {
-        changes_discard(&Caller::new("size: 2"), "develop");
-    }
+    needs_engine();
+    changes_discard(&Caller::new("size: 2"), "develop");
 }
 
 /// THREATS row 41, for a sandbox that is taken on a guess and answers before the workspace was looked through.
 #[test]
 fn a_workspace_that_changed_discards_what_was_taken_on_a_guess() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let text = "policy: 1\nname: look\nextends: [readonly]\ncommands:\n  - { id: look, allow: \"python3 ...\", effects: [read, code] }\n";
     changes_discard(&caller, &caller.policy("look.yml", text));
@@ -72,9 +69,7 @@ fn changes_discard(caller: &Caller, policy: &str) {
 /// A folder that is not looked through is covered as a whole, and the result says so, warm or not.
 #[test]
 fn a_folder_that_is_not_looked_through_is_covered_and_said() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     const CANARY: &str = "canary-41-skip";
     let caller = Caller::new("size: 2");
     fs::create_dir(caller.file("data")).unwrap();
@@ -104,9 +99,7 @@ fn a_folder_that_is_not_looked_through_is_covered_and_said() {
 /// THREATS row 41: a mount goes when what it lies on is removed, and the same file may come back with the same number.
 #[test]
 fn a_protected_file_that_went_and_came_back_is_still_protected() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let text = "policy: 1\nname: wide\nextends: [develop]\nfiles: { write: [\"**\"] }\n";
     let policy = caller.policy("wide.yml", text);
@@ -139,9 +132,7 @@ fn a_protected_file_that_went_and_came_back_is_still_protected() {
 /// THREATS row 41: writes land where the caller sees them.
 #[test]
 fn a_write_folder_made_anew_is_the_one_that_is_written_to() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let write = ["-p", "develop", "--", "python3", "-c", "open('target/x', 'a').write('x')"];
     fs::create_dir(caller.file("target")).unwrap();

@@ -10,13 +10,11 @@ use serde_json::Value;
 
 use super::{Caller, files, processes, sandbox, state, until, until_gone, until_nothing_is_left};
 use crate::slow_engine::SlowEngine;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 #[test]
 fn what_waits_ends_itself_and_what_is_drained_ends_at_once() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2, ttl: 15s");
     assert_eq!(caller.0.run(["pool", "warm", "1"]).code, Some(0));
     let entry = caller.waiting().remove(0);
@@ -40,9 +38,7 @@ fn what_waits_ends_itself_and_what_is_drained_ends_at_once() {
 
 #[test]
 fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 3");
     assert_eq!(caller.0.run(["pool", "warm", "2"]).code, Some(0));
     let waiting: Vec<SandboxId> = caller.settled(2).iter().map(sandbox).collect();
@@ -68,9 +64,7 @@ fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
 
 #[test]
 fn a_repository_bounds_its_own_and_a_user_turns_all_off() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("ttl: 5m");
     let other = caller.0.path("other");
     fs::create_dir_all(other.join(".runner")).unwrap();
@@ -90,9 +84,7 @@ fn a_repository_bounds_its_own_and_a_user_turns_all_off() {
 /// A time in which no sandbox could be handed out makes none.
 #[test]
 fn a_pool_that_could_hand_out_none_is_off() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2, ttl: 2s");
     assert!(!caller.warm(&["--", "true"]));
     // One would be made once the call is over, by its watchdog, which ends after that. It would be over itself by now, and
@@ -108,9 +100,7 @@ fn a_pool_that_could_hand_out_none_is_off() {
 
 #[test]
 fn an_answer_waits_for_no_removal() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (slow, silent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (is_slow, is_silent) = (Arc::clone(&slow), Arc::clone(&silent));
     let engine = SlowEngine::new(move |request| {

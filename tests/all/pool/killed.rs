@@ -13,7 +13,7 @@ use super::{
     Caller, files, processes, sandbox, sandboxes, state, until, until_gone, until_nothing_is_left,
     used_once,
 };
-use crate::support::containers;
+use crate::support::needs_engine;
 
 /// At how many moments of a call they are killed.
 const MOMENTS: u32 = 18;
@@ -42,9 +42,7 @@ fn kill_all(caller: &Caller) -> usize {
 
 #[test]
 fn killed_at_any_moment_nothing_is_used_twice_and_nothing_stays() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let calls = used_once(&caller);
     let calls = calls.each_ref().map(|call| call.each_ref().map(String::as_str));
@@ -98,9 +96,7 @@ fn killed_at_any_moment_nothing_is_used_twice_and_nothing_stays() {
 
 #[test]
 fn a_warm_call_that_is_killed_leaves_nothing() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let sleep = ["exec", "-p", "contained", "--", "sleep", "60"];
     for signal in [Signal::KILL, Signal::TERM] {
@@ -126,9 +122,7 @@ fn a_warm_call_that_is_killed_leaves_nothing() {
 
 #[test]
 fn what_a_dead_process_had_in_its_hands_is_ended_by_the_next() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 3");
     type End = fn(&Caller);
     let ends: [(&str, End); 3] = [

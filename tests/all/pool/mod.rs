@@ -5,6 +5,7 @@ mod changed;
 mod crowd;
 mod ends;
 mod killed;
+mod large;
 mod tools;
 mod unfit;
 mod warm;

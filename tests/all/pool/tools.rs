@@ -5,13 +5,11 @@ use std::fs;
 use serde_json::Value;
 
 use super::Caller;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 #[test]
 fn a_tool_waits_with_node_started_and_nothing_of_the_caller_in_it() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     const CANARY: &str = "canary-15-pool";
     let caller = Caller::new("size: 2");
     fs::create_dir_all(caller.file(".runner/tools")).unwrap();
@@ -55,9 +53,7 @@ fn write_tool(caller: &Caller, name: &str, files: &str) {
 
 #[test]
 fn a_tool_is_warmed_by_name_and_its_first_call_is_warm() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 3");
     write_tool(&caller, "one", "a/**");
     write_tool(&caller, "two", "b/**");

@@ -10,13 +10,11 @@ use runner::engine::{Docker, Engine, SandboxId, State};
 use super::{Caller, files, sandbox, state, until_gone};
 use crate::engine::block_on;
 use crate::slow_engine::SlowEngine;
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 #[test]
 fn a_dead_and_a_foreign_sandbox_are_never_handed_out() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 3");
     let remove = |id: &SandboxId| {
         block_on(async { Docker::connect().await.unwrap().remove(id).await.unwrap() });
@@ -61,9 +59,7 @@ fn a_dead_and_a_foreign_sandbox_are_never_handed_out() {
 /// THREATS row 4: whoever can write an entry can name any container in it.
 #[test]
 fn a_forged_entry_reaches_and_ends_no_container_of_somebody_else() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (caller, other) = (Caller::new("size: 3"), Caller::new("size: 3"));
     assert!(!other.warm(&["--", "true"]));
     let foreign = sandbox(&other.settled(1)[0]);
@@ -91,9 +87,7 @@ fn a_forged_entry_reaches_and_ends_no_container_of_somebody_else() {
 
 #[test]
 fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     // The engine takes the first request to attach, and says nothing to it. The others may be better.
     let first = AtomicUsize::new(0);
     let engine = SlowEngine::new(move |request| {

@@ -7,13 +7,11 @@ use runner::engine::{Docker, Engine};
 
 use super::{Caller, sandbox, until_gone};
 use crate::engine::block_on;
-use crate::support::containers;
+use crate::support::needs_engine;
 
 #[test]
 fn the_second_call_is_warm_and_a_sandbox_is_used_once() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     // Only a sandbox that nobody used before lets this succeed.
     let used = ["--policy", "contained", "--", "mkdir", "/tmp/used"];
@@ -40,9 +38,7 @@ fn the_second_call_is_warm_and_a_sandbox_is_used_once() {
 
 #[test]
 fn a_cold_call_takes_none_and_leaves_none() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     assert!(!caller.warm(&["--cold", "--", "true"]));
     std::thread::sleep(Duration::from_secs(2));
@@ -55,9 +51,7 @@ fn a_cold_call_takes_none_and_leaves_none() {
 
 #[test]
 fn another_policy_limit_or_kind_of_call_is_another_key() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 8");
     let policy = |reason: &str| {
         caller.0.user_policy(
@@ -90,9 +84,7 @@ fn another_policy_limit_or_kind_of_call_is_another_key() {
 
 #[test]
 fn folders_that_were_made_are_there_for_a_warm_call_and_gone_after_it() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let look =
         ["-p", "develop", "--", "python3", "-c", "import os; assert os.access('dist', os.W_OK)"];
@@ -115,15 +107,7 @@ fn folders_that_were_made_are_there_for_a_warm_call_and_gone_after_it() {
 
 #[test]
 fn a_kernel_of_its_own_can_wait_too() {
-    if !containers() {
-        return;
-    }
-    let runtimes =
-        block_on(async { Docker::connect().await.unwrap().probe().await.unwrap().runtimes });
-    if !runtimes.iter().any(|name| name == "runsc") {
-        eprintln!("SKIPPED: the engine does not know runsc");
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     caller.0.user_policy(
         "gvisor",
@@ -143,9 +127,7 @@ fn a_kernel_of_its_own_can_wait_too() {
 
 #[test]
 fn a_result_says_what_all_of_it_took() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let caller = Caller::new("size: 2");
     let result = |words: &[&str]| caller.exec(words).json()["metadata"].clone();
     assert_eq!(result(&["--", "true"])["discarded"], 0);

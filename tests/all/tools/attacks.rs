@@ -2,7 +2,7 @@
 //! control that succeeds.
 
 use super::{call, told, tool, write_yaml};
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,9 +41,7 @@ fn paths(home: &Home, policy: &str, more: &str, code: &str, paths: &[&str]) -> s
 
 #[test]
 fn row_01_and_30_links_and_special_files() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     fs::write(home.path("outside"), CANARY).unwrap();
     fs::write(home.path("project/inside"), "inside").unwrap();
@@ -98,9 +96,7 @@ fn row_01_and_30_links_and_special_files() {
 
 #[test]
 fn row_01_and_04_writes_stay_where_they_may() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     home.git(&["init", "-q"]);
     fs::create_dir_all(home.path("project/out")).unwrap();
@@ -145,9 +141,7 @@ fn row_01_and_04_writes_stay_where_they_may() {
 
 #[test]
 fn row_06_spellings() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for name in ["..test", "te..st", "%2e%2e", "sp ace"] {
         fs::write(home.path(&format!("project/{name}")), name).unwrap();
@@ -191,9 +185,7 @@ fn row_06_spellings() {
 
 #[test]
 fn row_13_and_16_broken_and_forged_frames_end_the_call() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let frame = r#"
 import fs from "node:fs";
@@ -246,9 +238,7 @@ function frame(kind, id, payload) {
 
 #[test]
 fn row_15_a_tool_finds_no_secret() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     fs::write(home.path("secret"), CANARY).unwrap();
     fs::write(home.path("project/.env"), format!("KEY={CANARY}")).unwrap();
@@ -289,9 +279,7 @@ export async function execute(args, context) {
 /// What a policy passes to a tool is for the tool: it is in nothing that a container is created with.
 #[test]
 fn row_15_variables_of_a_tool_travel_with_its_job() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let policy = "policy: 1\nname: own\nextends: [readonly]\nenv: { pass: [CANARY_TOKEN, TZ], set: { OTHER: fixed } }\n";
     home.user_policy("own", policy);
@@ -300,7 +288,7 @@ import fs from "node:fs";
 const { CANARY_TOKEN, OTHER, TZ, HOME } = process.env;
 export async function execute() {
   const started = fs.readFileSync("/proc/1/cmdline", "utf8") + fs.readFileSync("/proc/self/environ", "utf8");
-  return { CANARY_TOKEN, OTHER, TZ, HOME, hour: new Date(0).getHours(), leaked: started.includes(CANARY_TOKEN) };
+  return { CANARY_TOKEN, length: CANARY_TOKEN.length, OTHER, TZ, HOME, hour: new Date(0).getHours(), leaked: started.includes(CANARY_TOKEN) };
 }"#;
     write_yaml(&home, "t", "env: [CANARY_TOKEN, TZ]", code);
     let mut command = home.runner();
@@ -308,9 +296,10 @@ export async function execute() {
     command.args(["--json", "tool", "run", "t", "--yes", "--policy", "own"]);
     let result = Ran::from(command.output().unwrap()).json();
     let value = &result["value"];
+    // It arrives, and a result shows no value of that name.
     assert_eq!(
-        (&value["CANARY_TOKEN"], &value["OTHER"]),
-        (&json!(CANARY), &json!("fixed")),
+        (&value["CANARY_TOKEN"], &value["length"], &value["OTHER"]),
+        (&json!("[redacted]"), &json!(CANARY.len()), &json!("fixed")),
         "{result}"
     );
     assert_eq!((&value["TZ"], &value["hour"]), (&json!("Asia/Tokyo"), &json!(9)), "{result}");
@@ -320,9 +309,7 @@ export async function execute() {
 
 #[test]
 fn row_26_many_requests_are_answered_and_bounded() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     fs::write(home.path("project/a"), "a").unwrap();
     let code = r#"
@@ -357,9 +344,7 @@ export async function execute(args, context) {
 
 #[test]
 fn row_08_a_link_swapped_at_full_speed() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let project = home.path("project");
     for name in ["dir", "out"] {

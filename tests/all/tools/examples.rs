@@ -1,7 +1,7 @@
 //! The tools that we ship, and the ones that `runner tool new` writes, each run for real.
 
 use super::{call, told};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -48,9 +48,7 @@ fn error(home: &Home, name: &str, args: Value, more: &[&str]) -> Value {
 
 #[test]
 fn todo_finder_finds_notes_and_leaves_denied_files_alone() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     files(
         &home,
@@ -76,9 +74,7 @@ fn todo_finder_finds_notes_and_leaves_denied_files_alone() {
 
 #[test]
 fn file_summary_tells_files_and_folders() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     files(
         &home,
@@ -108,9 +104,7 @@ fn file_summary_tells_files_and_folders() {
 
 #[test]
 fn json_query_takes_parts() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let text = json!({"users": [{"name": "x", "age": 20}, {"name": "y", "age": 9}], "odd key": 1});
     files(&home, &[("d.json", &text.to_string()), ("bad.json", "{")]);
@@ -131,9 +125,7 @@ fn json_query_takes_parts() {
 
 #[test]
 fn license_check_reads_what_is_installed() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let manifest = |name: &str, licence: &str| {
         format!(r#"{{"name":"{name}","version":"1.0.0","license":{licence}}}"#)
@@ -168,9 +160,7 @@ fn license_check_reads_what_is_installed() {
 
 #[test]
 fn dependency_report_merges_manifests() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     files(
         &home,
@@ -205,9 +195,7 @@ fn dependency_report_merges_manifests() {
 
 #[test]
 fn changelog_reads_the_history() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let outside = error(&home, "changelog", json!({}), &[]);
     assert_eq!(outside["details"]["code"], "not_a_repository", "{outside:#}");
@@ -234,9 +222,7 @@ fn changelog_reads_the_history() {
 
 #[test]
 fn run_tests_runs_them_and_says_what_failed() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let unknown = error(&home, "run_tests", json!({}), &["--policy", "develop"]);
     assert_eq!(unknown["details"]["code"], "no_test_runner", "{unknown:#}");
@@ -290,9 +276,7 @@ fn server() -> u16 {
 
 #[test]
 fn http_probe_asks_what_the_policy_allows() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let port = server();
     home.user_policy(
@@ -329,9 +313,7 @@ fn http_probe_asks_what_the_policy_allows() {
 
 #[test]
 fn what_tool_new_writes_runs_as_it_is() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     for form in ["yaml", "module"] {
         let home = home();
         files(&home, &[("README.md", "one two\nthree\n")]);

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 
 use super::{call, told, write_yaml};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 
 const CODE: &str = "export async function execute(args: any) { return args; }";
 
@@ -133,7 +133,7 @@ fn a_tool_is_shown_whole() {
 #[test]
 fn arguments_that_do_not_fit_are_all_listed_and_nothing_starts() {
     let home = Home::new();
-    let more = "schema:\n  type: object\n  properties: { count: { type: integer }, mail: { format: email } }\n  required: [name]\n  additionalProperties: false";
+    let more = "schema:\n  type: object\n  properties: { count: { type: integer }, mail: { format: email } }\n  required: [name]\n  additionalProperties: false\n  x-assert-format: true";
     let text = format!("name: t\ndescription: x\n{more}\ncode: |\n  {CODE}\n");
     fs::create_dir_all(home.path("project/.runner/tools")).unwrap();
     fs::write(home.path("project/.runner/tools/t.yml"), text).unwrap();
@@ -242,9 +242,7 @@ fn a_new_tool_works_at_once_in_both_forms() {
     let folder = home.path("elsewhere/tools");
     let words = ["tool", "new", "second", "--form", "module", "--dir", folder.to_str().unwrap()];
     assert_eq!(home.run(words).code, Some(0));
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let (result, ran) = call(&home, "first", &[]);
     assert_eq!(
         result["value"],
@@ -266,9 +264,7 @@ fn a_new_tool_works_at_once_in_both_forms() {
 
 #[test]
 fn a_module_that_lies_about_itself_is_refused() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let folder = home.path("project/.runner/tools");
     fs::create_dir_all(&folder).unwrap();
@@ -314,10 +310,63 @@ fn a_module_that_lies_about_itself_is_refused() {
 }
 
 #[test]
-fn a_health_check_runs_with_the_tools_own_permissions() {
-    if !containers() {
-        return;
+fn a_member_that_nothing_reads_refuses_the_module() {
+    needs_engine();
+    let home = Home::new();
+    let folder = home.path("project/.runner/tools");
+    fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, members: &str| {
+        let base = format!("name: '{name}', description: 'x', parameters: {{ type: 'object' }}");
+        let text =
+            format!("export const tool = {{ {base},\n{members}\nexecute() {{ return 1 }} }};");
+        fs::write(folder.join(format!("{name}.tool.ts")), text).unwrap();
+    };
+    let refused = [
+        (
+            "before",
+            "preconditions: [{ critical: true, check: async () => false }],",
+            "not_supported",
+        ),
+        ("asks", "requiresConfirmation: true,", "unknown_key"),
+        ("typo", "timout: 5,", "unknown_key"),
+        ("again", "retry: { maxAttempts: 2, shouldRetry: () => false },", "not_supported"),
+        ("nested", "permissions: { allowlist: [], check: () => false },", "wrong_type"),
+        ("hook", "valdiate() { throw new Error('no') },", "unknown_key"),
+    ];
+    refused.iter().for_each(|(name, members, _)| write(name, members));
+    // The control: helpers are free, in literals and in classes.
+    write("helped", "half(n: number) { return n / 2 },");
+    let class = "class Base { name = 'classy'; description = 'x'; parameters = { type: 'object' }; #state = 2;\n\
+        execute() { return this.more() } more() { return this.#state } }\nexport const tool = new Base();\n";
+    fs::write(folder.join("classy.tool.ts"), class).unwrap();
+    let ran = home.run(["--json", "tool", "check"]);
+    assert_eq!(ran.code, Some(125), "{}", ran.out);
+    let checked = ran.json();
+    let rows = checked["tools"].as_array().unwrap();
+    let findings = |name: &str| {
+        let row = rows.iter().find(|row| row["tool"] == name).unwrap();
+        (row["findings"].clone(), row["errors"].clone())
+    };
+    for (name, members, code) in refused {
+        let (found, _) = findings(name);
+        assert_eq!(
+            (&found[0]["code"], &found[0]["line"]),
+            (&json!(code), &json!(2)),
+            "{members} {found}"
+        );
     }
+    assert!(findings("typo").0[0]["help"].as_str().unwrap().contains("`timeout`"));
+    for name in ["helped", "classy"] {
+        assert_eq!(findings(name), (json!([]), json!([])), "{name}");
+    }
+    let (result, ran) = call(&home, "before", &[]);
+    assert_eq!((ran.code, told(&result).2), (Some(125), "tool_description"), "{result}");
+    assert_eq!(call(&home, "classy", &[]).0["value"], 2);
+}
+
+#[test]
+fn a_health_check_runs_with_the_tools_own_permissions() {
+    needs_engine();
     let home = Home::new();
     let folder = home.path("project/.runner/tools");
     fs::create_dir_all(&folder).unwrap();

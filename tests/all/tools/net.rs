@@ -1,7 +1,7 @@
 //! Requests of tools, through the real command line and from inside a real container, to servers on loopback.
 
 use super::{call, told, write_yaml};
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 /// The secret that the host adds, which nobody else may see.
 const CANARY: &str = "canary+5e1f/0b7d9c4a2";
 const CANARY_BASE64: &str = "Y2FuYXJ5KzVlMWYvMGI3ZDljNGEy";
+/// The same in lines, as many encoders write it.
+const CANARY_LINES: &str = "Y2FuYXJ5KzVl\r\nMWYvMGI3ZDlj\r\nNGEy";
 
 /// A server that answers with what it was sent; it lives as long as the test's process.
 fn echo() -> (u16, Arc<Mutex<Vec<String>>>) {
@@ -34,7 +36,7 @@ fn echo() -> (u16, Arc<Mutex<Vec<String>>>) {
             let answer = match head.split(' ').nth(1) {
                 Some("/meta") => "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n".to_owned(),
                 _ => {
-                    let body = format!("{head}{CANARY_BASE64}");
+                    let body = format!("{head}{CANARY_BASE64}\n{CANARY_LINES}");
                     format!("HTTP/1.1 200 OK\r\nX-Echo: {CANARY}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
                 }
             };
@@ -55,6 +57,12 @@ fn policy(home: &Home, port: u16) {
 const FETCH_ALL: &str = r#"
 export async function execute(args, context) {
   const told = [];
+  if (args.says) {
+    console.log("printed " + args.says);
+    console.error("printed " + args.says);
+    context.logger.info("logged " + args.says);
+    told.push("returned " + args.says, { password: args.says });
+  }
   for (const [method, url, headers] of args.asked) {
     try {
       const answer = await context.platform.http.fetch(url, { method, headers });
@@ -99,9 +107,7 @@ fn holds_nothing(folder: &Path) {
 
 #[test]
 fn row_15_a_secret_reaches_its_server_and_nobody_else() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (port, seen) = echo();
     let net = format!("net: [\"GET http://127.0.0.1:{port}/**\"]");
@@ -110,12 +116,33 @@ fn row_15_a_secret_reaches_its_server_and_nobody_else() {
         let (result, ran) = fetch(&home, port, &net, asked);
         let shown = format!("{}{}", ran.out, ran.err);
         assert!(!shown.contains(CANARY) && !shown.contains(CANARY_BASE64), "{shown}");
+        assert!(!shown.contains("MWYvMGI3ZDlj"), "{shown}");
         assert!(shown.contains("[redacted]"), "{shown}");
         if !throws {
             assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
             assert_eq!(result["value"][0]["echo"], "[redacted]", "{result}");
         }
     }
+    // A secret that the tool itself has: in its log, its prints and its value, for programs and for people.
+    let own = format!("glpat-{}", "a1B2c3D4".repeat(3));
+    let asked = serde_json::json!({ "says": own, "asked": [] });
+    let (result, ran) = fetch(&home, port, &net, asked.clone());
+    assert!(!ran.out.contains(&own) && !ran.err.contains(&own), "{} {}", ran.out, ran.err);
+    assert_eq!(result["value"][0], "returned [redacted]", "{result}");
+    assert_eq!(result["value"][1]["password"], "[redacted]", "{result}");
+    assert_eq!(result["stdout"], "printed [redacted]\n", "{result}");
+    assert_eq!(result["stderr"], "printed [redacted]\n", "{result}");
+    let words = ["tool", "run", "t", "--policy", "web", "--args", &asked.to_string()];
+    let ran = Ran::from(home.runner().env("NET_CANARY", CANARY).args(words).output().unwrap());
+    assert!(!ran.out.contains(&own) && !ran.err.contains(&own), "{} {}", ran.out, ran.err);
+    assert_eq!(ran.err.matches("printed [redacted]").count(), 2, "{}", ran.err);
+    assert!(ran.err.contains("logged [redacted]"), "{}", ran.err);
+    assert!(ran.out.contains("returned [redacted]"), "{}", ran.out);
+    // The control: what is no secret is shown everywhere.
+    let asked = serde_json::json!({ "says": "harmless", "asked": [] });
+    let (result, _) = fetch(&home, port, &net, asked);
+    assert_eq!(result["value"][0], "returned harmless", "{result}");
+    assert_eq!(result["stdout"], "printed harmless\n", "{result}");
     let seen = seen.lock().unwrap().clone();
     assert_eq!(seen.len(), 2);
     assert!(
@@ -129,9 +156,7 @@ fn row_15_a_secret_reaches_its_server_and_nobody_else() {
 
 #[test]
 fn a_tool_asks_only_for_what_policy_and_tool_both_allow() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (port, seen) = echo();
     let here = format!("http://127.0.0.1:{port}");
@@ -178,9 +203,7 @@ fn a_tool_asks_only_for_what_policy_and_tool_both_allow() {
 
 #[test]
 fn an_approval_of_a_request_is_for_its_headers_too() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (port, seen) = echo();
     let here = format!("http://127.0.0.1:{port}");
@@ -229,9 +252,7 @@ fn an_approval_of_a_request_is_for_its_headers_too() {
 
 #[test]
 fn redirections_and_counts_hold_for_tools() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (port, seen) = echo();
     let here = format!("http://127.0.0.1:{port}");
@@ -275,9 +296,7 @@ fn neither_a_project_nor_a_tool_sends_secrets() {
 
 #[test]
 fn the_systems_certificates_are_believed_and_no_proxy_is() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (proxy, seen) = echo();
     let (port, certificate) = https();

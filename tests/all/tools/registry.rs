@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{told, write_yaml};
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 
 const CODE: &str = "export async function execute(args: any) { return args; }";
 
@@ -42,12 +42,17 @@ fn an_example_is_off_until_it_is_switched_on() {
     let expected = "# mine\npool: { size: 1 } # few\ntools:\n  todo_finder: { enabled: true }\n";
     assert_eq!(user_config(&home), expected);
     assert_eq!(row(&list(&home), "todo_finder")["state"], "ready");
-    if containers() {
-        let (result, _) = run(&home, "todo_finder");
-        assert_eq!(told(&result), ("completed", 0, ""), "{result}");
-    }
+    needs_engine();
+    let (result, _) = run(&home, "todo_finder");
+    assert_eq!(told(&result), ("completed", 0, ""), "{result}");
     let ran = home.run(["--json", "tool", "disable", "todo_finder"]);
     assert_eq!((ran.code, ran.json()["enabled"].clone()), (Some(0), json!(false)));
+    assert_eq!(ran.json()["changed"], json!(["todo_finder"]));
+    assert_eq!(user_config(&home), expected.replace("true", "false"));
+    let ran = home.run(["--json", "tool", "disable", "todo_finder"]);
+    assert_eq!((ran.code, ran.json()["changed"].clone()), (Some(0), json!([])));
+    let ran = home.run(["tool", "disable", "todo_finder"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "  todo_finder is disabled already\n"));
     assert_eq!(user_config(&home), expected.replace("true", "false"));
     let (result, _) = run(&home, "todo_finder");
     let message = result["error"]["message"].as_str().unwrap();
@@ -269,9 +274,7 @@ fn tools_are_exported_in_the_words_of_others() {
 
 #[test]
 fn a_check_grades_a_tool_and_says_what_is_missing() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     write_yaml(&home, "bare", "", CODE);
     let ran = home.run(["tool", "check", "bare"]);

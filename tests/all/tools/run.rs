@@ -1,7 +1,7 @@
 //! `runner tool run` as its users call it.
 
 use super::{call, told, write_yaml};
-use crate::support::{Home, Ran, containers};
+use crate::support::{Home, Ran, needs_engine};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,9 +26,7 @@ fn project(home: &Home) {
 
 #[test]
 fn a_tool_with_commands_runs_them_in_sandboxes_of_their_own() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     project(&home);
     let code = r#"
@@ -62,16 +60,10 @@ export async function execute(args, context) {
 
 #[test]
 fn the_tool_of_the_description_runs_unchanged() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     // A real yarn, where people have it; `tests/run` installs it.
-    let Some(yarn) = std::env::var_os("RUNNER_TEST_YARN") else {
-        eprintln!("SKIPPED: needs yarn, and RUNNER_TEST_YARN does not say where it is");
-        assert!(std::env::var_os("CI").is_none(), "CI has a yarn");
-        return;
-    };
+    let yarn = std::env::var_os("RUNNER_TEST_YARN").expect("RUNNER_TEST_YARN names a yarn");
     let modules = home.path(".local/lib/node_modules");
     fs::create_dir_all(&modules).unwrap();
     fs::create_dir_all(home.path(".local/bin")).unwrap();
@@ -110,9 +102,7 @@ fn the_tool_of_the_description_runs_unchanged() {
 
 #[test]
 fn arguments_are_checked_before_anything_starts() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let folder = home.path("project/.runner/tools");
     fs::create_dir_all(&folder).unwrap();
@@ -137,9 +127,7 @@ fn arguments_are_checked_before_anything_starts() {
 
 #[test]
 fn a_source_that_changes_between_question_and_run_is_refused() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     write_yaml(
         &home,
@@ -167,9 +155,7 @@ fn a_source_that_changes_between_question_and_run_is_refused() {
 
 #[test]
 fn a_module_is_described_once_and_then_runs() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let folder = home.path("project/.runner/tools");
     fs::create_dir_all(&folder).unwrap();
@@ -179,6 +165,7 @@ let order: string[] = [];
 export const tool = {
   name: "m", version: "1.0.0", description: "A module.", category: "custom",
   parameters: z.object({ text: z.string().min(1), times: z.number().int().default(2) }),
+  returnType: z.object({ said: z.string().refine((it) => it !== "oddodd"), order: z.array(z.string()) }),
   async initialize() { order.push("initialize") },
   async execute(args: { text: string; times: number }) { order.push("execute"); return { said: args.text.repeat(args.times), order } },
   async cleanup() { order.push("cleanup") },
@@ -192,6 +179,8 @@ export const tool = {
     assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
     let (result, _) = call(&home, "m", &["--arg", "text="]);
     assert_eq!(told(&result).2, "invalid_arguments", "{result}");
+    let (result, _) = call(&home, "m", &["--arg", "text=odd"]);
+    assert_eq!(told(&result), ("error", 125, "invalid_result"), "as in YAML: {result}");
     call(&home, "m", &["--arg", "text=c"]);
     let listed = home.run(["--json", "audit", "list"]).json().to_string();
     assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
@@ -211,9 +200,7 @@ const ASKS: &str = "policy: 1\nname: asks\nextends: [base]\nfiles: { read: [\"**
 
 #[test]
 fn each_answer_belongs_to_its_own_question_and_nothing_is_drawn_over_it() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     home.user_policy("asks", ASKS);
     home.config("pool: { size: 0 }\ntools: { t: { autoAccept: true } }\n");
@@ -258,9 +245,7 @@ export async function execute(args, context) {
 
 #[test]
 fn a_callers_limits_bind_the_commands_of_a_tool() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 export async function execute(args, context) {
@@ -276,9 +261,7 @@ export async function execute(args, context) {
 
 #[test]
 fn a_reader_who_does_not_read_stops_neither_clock_nor_signal() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = "export async function execute(args, context) { for (;;) { for (let i = 0; i < 100; i += 1) context.logger.info('x'.repeat(1000)); await new Promise((done) => setTimeout(done, 1)) } }";
     write_yaml(&home, "t", "timeout: 2s", code);
@@ -295,9 +278,7 @@ fn a_reader_who_does_not_read_stops_neither_clock_nor_signal() {
 
 #[test]
 fn no_line_of_a_tool_looks_like_one_of_ours() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 export async function execute() {
@@ -316,9 +297,7 @@ export async function execute() {
 
 #[test]
 fn no_policy_is_proposed_for_what_the_tool_itself_does_not_ask_for() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = "export async function execute(_: any, c: any) { return await c.platform.executor.execute({ command: 'touch', args: ['x'] }); }";
     write_yaml(&home, "t", "permissions: { allowlist: ['git log*'], autoAccept: true }", code);

@@ -1,13 +1,11 @@
 //! Tools as a stranger writes them: each ends with the right status and a message that helps.
 
 use super::{call, told, tool, write_yaml};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 
 #[test]
 fn a_tool_that_behaves_is_the_control() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let (result, ran) = tool(&home, "export async function execute() { return { fine: 1 } }");
     assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
@@ -17,9 +15,7 @@ fn a_tool_that_behaves_is_the_control() {
 
 #[test]
 fn a_promise_that_nobody_awaits_does_not_hold_the_call() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 export async function execute(args, context) {
@@ -34,9 +30,7 @@ export async function execute(args, context) {
 
 #[test]
 fn whatever_is_thrown_becomes_an_error_with_a_message() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for (thrown, says) in [
         ("new TypeError('wrong kind')", "wrong kind"),
@@ -60,9 +54,7 @@ fn whatever_is_thrown_becomes_an_error_with_a_message() {
 
 #[test]
 fn an_error_shows_the_authors_own_line() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = "interface Odd { a: number }\nfunction deep(): Odd {\n  throw new Error('here');\n}\nexport async function execute() { return deep() }";
     let (result, _) = tool(&home, code);
@@ -73,9 +65,7 @@ fn an_error_shows_the_authors_own_line() {
 
 #[test]
 fn rejections_and_exceptions_that_nobody_handles_end_the_call() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for body in [
         "Promise.reject(new Error('left alone')); await new Promise(() => {})",
@@ -89,9 +79,7 @@ fn rejections_and_exceptions_that_nobody_handles_end_the_call() {
 
 #[test]
 fn a_process_that_leaves_early_has_no_result() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for body in [
         "process.exit(0)",
@@ -107,9 +95,7 @@ fn a_process_that_leaves_early_has_no_result() {
 
 #[test]
 fn an_endless_loop_meets_the_clock() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     write_yaml(&home, "t", "timeout: 2s", "export async function execute() { for (;;) {} }");
     let (result, ran) = call(&home, "t", &[]);
@@ -126,9 +112,7 @@ fn an_endless_loop_meets_the_clock() {
 
 #[test]
 fn a_tool_that_waits_for_nothing_is_told_apart_from_one_that_works() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     // Nothing keeps the process alive: it ends by itself, without a result.
     let (result, ran) =
@@ -139,9 +123,7 @@ fn a_tool_that_waits_for_nothing_is_told_apart_from_one_that_works() {
 
 #[test]
 fn memory_beyond_the_limit_is_oom_or_an_error_of_the_tool() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = "export async function execute() { const kept = []; for (;;) kept.push(Buffer.alloc(8 << 20, 1)) }";
     let (result, ran) = tool(&home, code);
@@ -151,9 +133,7 @@ fn memory_beyond_the_limit_is_oom_or_an_error_of_the_tool() {
 
 #[test]
 fn results_that_are_no_json_or_too_large_are_said_to_be() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     for (value, code) in [
         ("(() => { const a = {}; a.a = a; return a })()", "result_not_json"),
@@ -174,9 +154,7 @@ fn results_that_are_no_json_or_too_large_are_said_to_be() {
 
 #[test]
 fn prints_are_text_and_never_the_result() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 export async function execute() {
@@ -195,9 +173,7 @@ export async function execute() {
 
 #[test]
 fn worker_threads_and_child_processes_work_and_have_no_talk() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 import { Worker } from "node:worker_threads";
@@ -219,9 +195,7 @@ export async function execute() {
 
 #[test]
 fn a_tool_that_breaks_its_globals_harms_itself_alone() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = Home::new();
     let code = r#"
 export async function execute(args, context) {

@@ -5,15 +5,22 @@
 
 #[path = "../host/broker.rs"]
 mod broker;
-#[path = "../host/error.rs"]
+#[allow(dead_code, reason = "not every fault is used here")]
+#[path = "../../../src/error.rs"]
 mod error;
 #[allow(dead_code, reason = "exit codes are not used here")]
 #[path = "../../../src/exit.rs"]
 mod exit;
+#[path = "../host/ids.rs"]
+mod ids;
 #[path = "../host/sandbox.rs"]
 mod sandbox;
 #[path = "../host/sys.rs"]
 mod sys;
+#[path = "../host/undo.rs"]
+mod undo;
+#[path = "../host/workspace.rs"]
+mod workspace;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,7 +34,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use broker::frame::{HEADER, encode};
 use broker::{Authority, BrokerLimits, Form, Job, Mode, FreeRemovals, NoExec, NoNet, Silent};
-use sandbox::workspace::Workspace;
+use undo::KeepNothing;
+use workspace::Workspace;
 
 const OUTSIDE: &str = "canary-outside";
 const DENIED: &str = "canary-denied";
@@ -84,6 +92,7 @@ fuzz_target!(|data: &[u8]| {
         exec: Arc::new(NoExec),
         net: Arc::new(NoNet),
         removals: Arc::new(FreeRemovals),
+        keep: Arc::new(KeepNothing),
     };
     let said = runtime.block_on(async {
         let (peer, host) = tokio::io::duplex(1 << 16);
@@ -140,6 +149,7 @@ fn job() -> Job {
         file: "fuzz.yml".to_owned(),
         args: serde_json::Value::Null,
         config: serde_json::Map::new(),
+        env: std::collections::BTreeMap::new(),
         conversation: None,
         workspace: "/w".to_owned(),
         attempt: 1,

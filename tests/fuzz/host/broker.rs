@@ -31,6 +31,8 @@ mod outgoing;
 mod reader;
 #[path = "../../../src/broker/refusal.rs"]
 mod refusal;
+#[path = "../../../src/broker/removals.rs"]
+mod removals;
 #[path = "../../../src/broker/request.rs"]
 pub mod request;
 #[path = "../../../src/broker/said.rs"]
@@ -50,8 +52,11 @@ pub use events::{Events, Level, Log, Progress, Silent};
 pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
 pub use job::{Conversation, Form, Job, Mode};
-pub use refusal::{Code, Refusal};
+pub use refusal::{Code, Refusal, Unanswered};
+pub use removals::{Destroys, FreeRemovals, Removals};
 pub use serve::serve;
-pub use served::{BrokerUsage, Brokered, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+pub use served::{
+    BrokerUsage, Brokered, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError,
+};
 
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

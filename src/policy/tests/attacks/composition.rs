@@ -2,19 +2,9 @@
 
 use runner_policy::decide::Code;
 use runner_policy::effect::Class;
-use runner_policy::model::RunPlace;
 use runner_policy::{Verdict, What};
 
 use super::{ask, line, policy};
-
-const HOST: &str = "policy: 1\nname: host\nfiles: { read: [\"**\"] }\ncommands:\n  - { id: h, allow: \"cat ...\", where: host }\n";
-
-#[test]
-fn within_keeps_a_command_in_the_sandbox() {
-    let narrow = "policy: 1\nname: narrow\nceiling: true\nfiles: { read: [\"**\"] }\ncommands:\n  - { id: c, allow: catalog }\n";
-    assert_eq!(line(&policy(&[HOST]), "cat a").grant.place, RunPlace::Host);
-    assert_eq!(line(&policy(&[HOST, narrow]), "cat a").grant.place, RunPlace::Sandbox);
-}
 
 #[test]
 fn an_ask_of_the_net_grants_no_more_than_the_rule() {
@@ -22,7 +12,6 @@ fn an_ask_of_the_net_grants_no_more_than_the_rule() {
     let decision = line(&policy(&[text]), "curl https://h.example/x");
     assert_eq!((decision.decision, decision.code), (Verdict::Ask, Code::Ask));
     assert!(decision.approvable);
-    assert_eq!(decision.grant.place, RunPlace::Sandbox);
     assert!(
         decision.grant.classes.contains(Class::Net)
             && !decision.grant.classes.contains(Class::Code)
@@ -65,8 +54,6 @@ fn an_ask_is_not_passed_by_an_allow_in_any_order() {
         "  - { id: a, allow: \"sort ...\", effects: [read, write] }\n",
         "  - { id: b, ask: \"sort ...\", effects: [read] }\n",
         "  - { id: c, ask: \"sort ...\" }\n",
-        "  - { id: d, ask: \"cat ...\", where: host, effects: [read] }\n",
-        "  - { id: e, allow: \"cat ...\" }\n",
     ];
     let with = |picked: &[usize]| {
         let list: String = picked.iter().map(|at| rules[*at]).collect();
@@ -81,10 +68,49 @@ fn an_ask_is_not_passed_by_an_allow_in_any_order() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
         assert_eq!(line(&with(&order), "sort -o x a").decision, Verdict::Ask, "{order:?}");
     }
-    for order in [[3, 4], [4, 3]] {
-        // Not proved for the host, so nobody can be asked; the allow does not step in.
-        assert_eq!(line(&with(&order), "cat a*").decision, Verdict::Deny);
+}
+
+#[test]
+fn an_ask_about_a_wrapper_is_not_passed_by_what_it_wraps() {
+    let text = "policy: 1\nname: p\nfiles: { read: [\"**\"], write: [\"**\"] }\nenv: { accept: [A] }\ncommands:\n  - { id: all, allow: \"** ...\", effects: any }\n  - { id: shell, ask: \"{bash,sh,dash} ...\" }\n  - { id: slow, ask: \"timeout ...\" }\n  - { id: env, ask: \"env ...\" }\n  - { id: kill, ask: \"nice ...\", args: { number: [\"5\"] } }\n  - { id: push, ask: \"git push ...\" }\n  - { id: over, ask: \"git fetch ...\", effects: [read] }\n";
+    let p = policy(&[text]);
+    for (asked, rule) in [
+        ("bash -c 'cat a'", "p/shell"),
+        ("sh -c 'cat a | sort'", "p/shell"),
+        ("timeout 5 cat a", "p/slow"),
+        ("nohup timeout 5 cat a", "p/slow"),
+        ("cat a | timeout 5 sort", "p/slow"),
+        ("env A=1 cat a", "p/env"),
+        ("xargs timeout 5 cat", "p/slow"),
+        ("find . -exec timeout 5 cat {} +", "p/slow"),
+        ("/usr/bin/timeout 5 cat a", "p/slow"),
+        ("/usr/bin/git push", "p/push"),
+        ("timeout 5 /usr/bin/git push", "p/push"),
+        ("nice -n 5 cat a", "p/kill"),
+    ] {
+        let decision = line(&p, asked);
+        let by = decision.rule.as_ref().map(|rule| rule.id.as_str());
+        if asked.starts_with("timeout 5 /usr") {
+            assert_eq!(decision.decision, Verdict::Ask, "{asked}");
+        } else {
+            assert_eq!((decision.decision, by), (Verdict::Ask, Some(rule)), "{asked}");
+        }
+        assert!(decision.approvable, "{asked}");
     }
+    for allowed in ["cat a", "nohup cat a", "nice cat a", "/usr/bin/git status", "xargs cat"] {
+        assert_eq!(line(&p, allowed).decision, Verdict::Allow, "{allowed}");
+    }
+    // An ask that does not cover it is not passed either, and a deny stands above both.
+    assert_eq!(line(&p, "/usr/bin/git fetch").decision, Verdict::Deny);
+    let denied =
+        text.replace("  - { id: push", "  - { id: never, deny: \"rm ...\" }\n  - { id: push");
+    assert_eq!(line(&policy(&[&denied]), "timeout 5 rm a").decision, Verdict::Deny);
+    // What is approved is granted what the wrapped command is, and no more.
+    let narrow = "policy: 1\nname: p\nfiles: { read: [\"**\"] }\ncommands:\n  - { id: look, allow: catalog, limits: { wall: 10s } }\n  - { id: slow, ask: \"timeout ...\" }\n";
+    let p = policy(&[narrow]);
+    let (bare, wrapped) = (line(&p, "cat a"), line(&p, "timeout 5 cat a"));
+    assert_eq!((bare.decision, wrapped.decision), (Verdict::Allow, Verdict::Ask));
+    assert_eq!(bare.grant, wrapped.grant);
 }
 
 #[test]

@@ -155,3 +155,126 @@ fn a_folder_outside_is_outside_from_any_folder() {
     }
     assert_eq!(line(&look, "cat x/../s").decision, Verdict::Allow);
 }
+
+const PROC: &str = r#"
+policy: 1
+name: proc
+files: { read: ["**"], write: ["**"], deny: ["**/.env", "status", "net/**", "sys/**"] }
+commands:
+  - { id: any, allow: "** ...", effects: any }
+"#;
+
+#[test]
+fn the_sandboxs_own_proc_is_free_and_no_way_around_a_deny() {
+    for text in [LOOK, PROC] {
+        refused(
+            &policy(&[text]),
+            &[
+                "cat /proc/self/cwd/.env",
+                "cat /proc/self/root/w/.env",
+                "cat /proc/1/root/w/.env",
+                "cat /proc/thread-self/cwd/.env",
+                "cat /proc/self/task/1/cwd/.env",
+                "cat /proc/self/cwd/a",
+                "cat /proc/*/cwd/.env",
+                "cat /proc/s?lf/c?d/.env",
+                "cat /proc/self/*/.env",
+                "cat /proc/net/../cwd/.env",
+                "cat /proc/self/cwd/../status",
+                "cat /proc/self/cwd/../net/a",
+                "cat /proc/self/cwd/../../sys/a",
+                "cd /proc/self/cwd && cat .env",
+                "cd /proc/net/.. && cat cwd/.env",
+                "cd /proc/self && cat cwd/.env",
+                "cat < /proc/self/cwd/.env",
+                "cat /proc/self/fd/3",
+                "cat /proc/1/environ",
+                "head -c1 /proc/self/mem",
+                "grep -r x /proc",
+                "grep -R x /proc/self",
+                "find /proc -name x",
+                "cp -r /proc/1/root out",
+                "touch /proc/self/status",
+                "echo x > /proc/self/oom_score_adj",
+            ],
+            &[
+                "cat /proc/cpuinfo",
+                "cat /proc/meminfo /proc/self/status",
+                "head -1 /proc/loadavg",
+                "grep -m1 model /proc/cpuinfo",
+                "cat /proc/sys/kernel/pid_max",
+                "cat /proc/*/status",
+                "ls /proc /proc/self /proc/self/task",
+                "cat < /proc/uptime",
+                "cd /proc && cat version",
+                "cat /proc/net/tcp",
+            ],
+        );
+    }
+    // A policy can still deny it.
+    let deny = LOOK.replace("\"secrets.yml\"", "\"/proc/**\"");
+    refused(&policy(&[&deny]), &["cat /proc/cpuinfo"], &["cat a"]);
+    // A question about a path is the broker's, which works on the host.
+    let asked = ask(&policy(&[PROC]), "/w", What::Read("/proc/cpuinfo"));
+    assert_eq!(asked.decision, Verdict::Deny);
+}
+
+#[test]
+fn loopback_is_free_and_the_net_is_not() {
+    let reaches = [
+        "curl https://example.org/",
+        "curl http://localhost@example.org/",
+        "curl http://localhost.example.org/",
+        "curl http://example.org/#localhost",
+        "curl http://127.0.0.1.example.org/",
+        "curl http://169.254.169.254/",
+        "curl http://10.0.0.1:3000",
+        "curl -x http://example.org:3128 http://localhost:3000",
+        "curl http://localhost:3000 https://example.org/",
+        "nc example.org 80",
+        "ping -c1 example.org",
+        "git clone https://example.org/x.git",
+    ];
+    let inside = [
+        "curl http://localhost:3000",
+        "curl -s http://127.0.0.1:8080/health",
+        "curl 'http://[::1]:3000/'",
+        "curl localhost:3000/a",
+    ];
+    for text in [LOOK, PROC] {
+        refused(&policy(&[text]), &reaches, &inside);
+    }
+    // A rule about it counts: what is denied stays denied, and what is asked about is asked about.
+    let ruled =
+        |verb: &str| format!("{PROC}net: [{{ id: l, {verb}: \"connect localhost:3000\" }}]\n");
+    let deny = policy(&[&ruled("deny")]);
+    refused(&deny, &["curl http://localhost:3000"], &["curl http://localhost:3001"]);
+    let ask = policy(&[&ruled("ask")]);
+    assert_eq!(line(&ask, "curl http://localhost:3000").decision, Verdict::Ask);
+    // A write that a request brings along is judged as before.
+    refused(
+        &policy(&[LOOK]),
+        &["curl -o out http://localhost:3000"],
+        &["curl http://localhost:3000"],
+    );
+}
+
+#[test]
+fn a_peer_that_is_not_known_runs_where_net_is_granted_and_nothing_restricts_it() {
+    let guesses =
+        ["npm install", "pip install requests", "cargo add serde", "git fetch", "deno test"];
+    let any = policy(&[PROC]);
+    refused(&any, &[], &guesses);
+    refused(&any, &[], &["sqlite3 x.db .tables"]);
+    for text in guesses {
+        assert!(line(&any, text).reaches_out, "{text}");
+    }
+    assert!(!line(&any, "sqlite3 x.db .tables").reaches_out);
+    refused(&policy(&[LOOK]), &guesses, &["ls"]);
+    for verb in ["ask", "deny"] {
+        let text = format!("{PROC}net: [{{ id: l, {verb}: \"connect evil.example:443\" }}]\n");
+        refused(&policy(&[&text]), &guesses, &["make"]);
+    }
+    let denied = line(&any, "curl https://example.org/").message;
+    assert!(denied.contains("`net` rules are for tools"), "{denied}");
+}

@@ -103,7 +103,8 @@ fn list() -> impl Strategy<Value = Vec<&'static str>> {
         "**/.env",
         "a",
         "out/**",
-        "!out/x",
+        "!out/**",
+        "!a",
         "{a,b}*",
         "/usr/**",
         "!**/.env.example",
@@ -149,19 +150,12 @@ fn rule() -> impl Strategy<Value = String> {
         ", until: 2026-01-01",
         ", until: 2027-01-01",
         ", limits: { wall: 2m }",
-        ", where: host",
+        ", where: sandbox",
     ]);
     (verb, select(PATTERNS), effects, extra, more, any::<bool>()).prop_map(
-        |(verb, pattern, mut effects, extra, more, given)| {
-            if more.contains("host") {
-                effects.retain(|effect| ["read", "write", "net"].contains(effect));
-                effects.push("read");
-            }
-            let effects = if given || more.contains("host") {
-                format!(", effects: [{}]", effects.join(", "))
-            } else {
-                String::new()
-            };
+        |(verb, pattern, effects, extra, more, given)| {
+            let effects =
+                if given { format!(", effects: [{}]", effects.join(", ")) } else { String::new() };
             match verb {
                 "deny" => format!("deny: \"{pattern}\"{extra}"),
                 verb => format!("{verb}: \"{pattern}\"{effects}{extra}{more}"),

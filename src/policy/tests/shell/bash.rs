@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 use runner_policy::shell::{Line, parse};
 
-use crate::lines::{Random, line};
-use crate::model::{self, Trace};
+use super::lines::{Random, line};
+use super::model::{self, Trace};
 
 /// Reads lines from descriptor 8, each ended by NUL, and reports to descriptor 9: records ended by NUL
 /// with fields ended by 0x1F. A record is one write, so those of a pipeline do not mix; bash writes

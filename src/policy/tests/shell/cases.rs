@@ -2,7 +2,7 @@
 
 use runner_policy::shell::{Line, parse};
 
-use crate::notation::outcome;
+use super::notation::outcome;
 
 const TABLE: &str = include_str!("../../../../tests/cases/shell.txt");
 const ARROW: &str = "  =>  ";

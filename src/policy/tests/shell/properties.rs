@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use runner_policy::shell::{Construct, Line, MAX_BYTES, MAX_COMMANDS, parse};
 
-use crate::lines::{Random, line};
+use super::lines::{Random, line};
 
 fn reads_back(text: &str) -> bool {
     let Line::Readable(script) = parse(text) else {

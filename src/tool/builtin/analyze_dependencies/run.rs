@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::project::Project;
 use super::{cargo, npm};
 use crate::broker::client::{Call, Client, Thrown};
+use crate::json as strict;
 use crate::tool::builtin::problem::Problem;
-use crate::tool::json as strict;
 
 /// The largest manifest or lock file that is read.
 const FILE_MAX: usize = strict::MAX_BYTES;

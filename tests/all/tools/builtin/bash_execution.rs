@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{get, home, offline, put};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use crate::tools::{call, told};
 
 fn bash(home: &Home, args: Value, more: &[&str]) -> Value {
@@ -13,9 +13,7 @@ fn bash(home: &Home, args: Value, more: &[&str]) -> Value {
 
 #[test]
 fn lines_and_programs_run_in_a_sandbox() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     put(&home, "sub/a.txt", "one\ntwo\n");
     let line =
@@ -74,6 +72,11 @@ fn each_command_of_a_line_is_judged() {
             offline(&home, "bash_execution", &json!({ "command": command }), &["--yes"]);
         assert_eq!((told(&result).0, ran.code), ("denied", Some(126)), "{command} {result:#}");
         assert!(!result.to_string().contains("canary"), "{command}");
+        let recorded = home.run(["--json", "audit", "list", "-n", "1"]).json()["calls"][0].clone();
+        assert_eq!(recorded["rule"], result["error"]["rule"]["id"], "{command} {result:#}");
+        if command == "cat .env" {
+            assert!(recorded["rule"].as_str().unwrap().contains("files.deny"), "{recorded:#}");
+        }
     }
     for args in [
         json!({ "command": "ls", "env": { "LD_PRELOAD": "x" } }),
@@ -98,9 +101,7 @@ fn it_is_asked_about_each_time() {
     let home = home();
     let (result, ran) = offline(&home, "bash_execution", &json!({ "command": "ls" }), &[]);
     assert_eq!((told(&result).0, ran.code), ("needs_approval", Some(77)), "{result:#}");
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let answered =
         home.at_terminal("tool run bash_execution --args '{\"command\": \"echo seen\"}'", "y\n");
     assert_eq!(answered.code, Some(0), "{}", answered.out);
@@ -109,9 +110,7 @@ fn it_is_asked_about_each_time() {
 
 #[test]
 fn what_a_policy_lets_be_written_is_written() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     let made = bash(
         &home,

@@ -191,3 +191,43 @@ fn wrong_input_is_told() {
         assert_eq!((code(&result), ran.code), (wanted, Some(exit)), "{args} {result:#}");
     }
 }
+
+#[test]
+fn a_denied_folder_is_left_out_with_all_that_is_in_it() {
+    let home = home();
+    home.user_policy(
+        "folders",
+        "policy: 1\nname: folders\nextends: [edit]\nfiles: { deny: [config/private] }\n",
+    );
+    for path in ["config/private/deep/a.txt", "config/private2/a.txt", "config/.env/a.txt"] {
+        put(&home, path, format!("needle {CANARY}\n"));
+    }
+    let under = ["--policy", "folders"];
+    let query = json!({ "query": "needle", "hidden": true });
+    let (all, _) = offline(&home, "file_search", &query, &under);
+    assert_eq!(places(&all), [at("config/private2/a.txt", 1)]);
+    let read = |path: &str| {
+        let args = json!({ "operation": "read", "path": path });
+        offline(&home, "file_operations", &args, &under)
+    };
+    for path in ["config/private/deep/a.txt", "config/.env/a.txt"] {
+        let (denied, ran) = read(path);
+        assert_eq!(code(&denied), "access_denied", "{denied:#}");
+        assert!(!ran.out.contains(CANARY) && !ran.err.contains(CANARY), "{}{}", ran.out, ran.err);
+        let ran = home.run(["policy", "explain", "--policy", "folders", "--read", path]);
+        assert_eq!(ran.code, Some(126), "{}", ran.out);
+        let ran = home.run(["policy", "explain", "--policy", "folders", "--", "cat", path]);
+        assert!(ran.code == Some(126) && ran.out.contains("path_denied"), "{}", ran.out);
+    }
+    assert_eq!(told(&read("config/private2/a.txt").0), ("completed", 0, ""));
+    let ran = home.run([
+        "policy",
+        "explain",
+        "--policy",
+        "folders",
+        "--",
+        "cat",
+        "config/private2/a.txt",
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.out);
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, get, home, offline, put};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use crate::tools::{call, told};
 
 /// Lets git change the repository.
@@ -34,9 +34,7 @@ fn done(result: &Value) -> &Value {
 
 #[test]
 fn looking_needs_no_approval_and_comes_as_data() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = repository();
     put(&home, "a.txt", "two\n");
     put(&home, "new.txt", "");
@@ -90,9 +88,7 @@ fn changing_is_asked_about_and_decided() {
         let (denied, ran) = offline(&home, name, &args, &["--yes"]);
         assert_eq!((told(&denied).0, ran.code), ("denied", Some(126)), "{args} {denied:#}");
     }
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let change = ["--policy", "change"];
     let args = json!({ "message": "Second words\n\nAnd why.", "files": ["a.txt"] }).to_string();
     let made = call(&home, "git_commit", &["--policy", "change", "--args", &args]).0;
@@ -149,9 +145,7 @@ fn words_cannot_become_options_or_patterns() {
     let (result, _) =
         offline(&home, "git_commit", &json!({ "message": "m", "files": [":/"] }), &["--yes"]);
     assert_eq!(code(&result), "invalid_arguments", "{result:#}");
-    if !containers() {
-        return;
-    }
+    needs_engine();
     // A path and a message that look like options are a path and a message.
     let log = git(&home, json!({ "operation": "log", "paths": ["--all"] }), &[]);
     assert_eq!(done(&log)["commits"], json!([]));
@@ -174,9 +168,7 @@ fn words_cannot_become_options_or_patterns() {
 
 #[test]
 fn hooks_of_the_workspace_run_only_where_code_is_granted() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = repository();
     let hooked = CHANGE.replace("name: change", "name: hooked");
     let code = "  - { id: script, allow: [\"sh commit.sh\"], effects: [read, write, code] }\n";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, home, offline, put};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use crate::tools::{call, told};
 
 /// Lets npm write into the project and run what it brings.
@@ -49,9 +49,7 @@ fn it_is_asked_about_decided_and_checked() {
 
 #[test]
 fn what_needs_no_registry_is_installed_without_scripts() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     home.user_policy("install", INSTALL);
     put(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, home, offline, put};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 use crate::tools::{call, told};
 
 /// A compiler that says what TypeScript's would say. What is tested is how it is found, run and understood.
@@ -23,9 +23,7 @@ fn check(home: &Home, args: Value) -> Value {
 
 #[test]
 fn errors_come_with_their_places() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = project("let a = 1;\n");
     let good = check(&home, json!({ "projectPath": "app" }));
     assert_eq!(told(&good), ("completed", 0, ""), "{good:#}");
@@ -63,9 +61,7 @@ fn it_runs_only_where_the_policy_lets_code_run() {
 
 #[test]
 fn a_machine_without_typescript_says_so() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home();
     put(&home, "a.ts", "let a = 1;\n");
     let words = ["--json", "tool", "run", "type_check", "--policy", "develop"];

@@ -47,6 +47,30 @@ fn json_is_checked_with_places() {
 }
 
 #[test]
+fn values_are_checked_by_the_standard() {
+    let home = home();
+    let default = json!({ "properties": { "a": { "default": 1 } }, "required": ["a"] });
+    let mail = json!({ "format": "email" });
+    for (args, valid) in [
+        (json!({ "data": "1", "schema": true }), true),
+        (json!({ "data": "1", "schema": false }), false),
+        // No default is filled in before the check.
+        (json!({ "data": "{}", "schema": default }), false),
+        (json!({ "data": "{\"a\":1}", "schema": default }), true),
+        (json!({ "data": "\"x\"", "schema": mail }), true),
+        (json!({ "data": "\"x\"", "schema": mail, "assertFormat": true }), false),
+        (json!({ "data": "\"a@b.example\"", "schema": mail, "assertFormat": true }), true),
+        (
+            json!({ "data": "1", "schema": { "$ref": "#n", "$defs": { "n": { "$anchor": "n", "type": "string" } } } }),
+            false,
+        ),
+    ] {
+        let result = check(&home, args.clone());
+        assert_eq!(result["value"]["valid"], valid, "{args} {result:#}");
+    }
+}
+
+#[test]
 fn wrong_and_hostile_input_is_told() {
     let home = home();
     put(&home, ".env", "{}");

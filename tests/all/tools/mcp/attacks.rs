@@ -7,13 +7,11 @@ use serde_json::json;
 
 use super::super::{call, told};
 use super::{configure, home, refresh, row};
-use crate::support::containers;
+use crate::support::needs_engine;
 
 #[test]
 fn a_server_that_breaks_the_protocol_is_not_heard() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "      timeout: 20s\n");
     for (mode, code) in [
         ("honest", ""),
@@ -55,9 +53,7 @@ fn a_server_that_breaks_the_protocol_is_not_heard() {
 
 #[test]
 fn what_is_wrong_with_a_tool_is_told_and_hides_no_other() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("schemas", "");
     let (asked, ran) = refresh(&home);
     assert_eq!(ran.code, Some(0), "{asked} {}", ran.err);
@@ -99,9 +95,7 @@ fn what_is_wrong_with_a_tool_is_told_and_hides_no_other() {
 
 #[test]
 fn a_description_cannot_reach_the_terminal() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("terminal", "");
     refresh(&home);
     for words in [["tool", "info", "s__plain"], ["tool", "search", "screen"]].iter() {
@@ -114,9 +108,7 @@ fn a_description_cannot_reach_the_terminal() {
 
 #[test]
 fn a_tool_that_changes_between_list_and_call_is_not_called() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let (result, _) = call(&home, "s__echo", &["--arg", "text=hi"]);
@@ -142,16 +134,15 @@ fn a_tool_that_changes_between_list_and_call_is_not_called() {
 
 #[test]
 fn a_server_that_is_another_program_now_offers_nothing_until_it_is_asked() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     assert_eq!(row(&home, "s__echo")["state"], "ready");
     let changed = format!("{}\n// another\n", super::SERVER);
     fs::write(home.path("project/server.mjs"), changed).unwrap();
     let ran = home.run(["tool", "run", "s__echo", "--yes", "--arg", "text=hi"]);
-    assert_eq!(ran.code, Some(2), "{} {}", ran.out, ran.err);
+    assert_eq!(ran.code, Some(126), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("the MCP server s changed"), "{}", ran.err);
     assert!(ran.err.contains("runner mcp refresh s"), "{}", ran.err);
     let list = home.run(["--json", "mcp", "list"]).json();
     assert_eq!(list["servers"][0]["state"], "changed", "{list}");
@@ -161,9 +152,7 @@ fn a_server_that_is_another_program_now_offers_nothing_until_it_is_asked() {
 
 #[test]
 fn a_server_has_no_way_out_and_sees_no_denied_file() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     fs::write(home.path("project/secret.txt"), "canary-in-the-coal-mine").unwrap();
     fs::write(home.path("project/open.txt"), "anybody").unwrap();
@@ -187,9 +176,7 @@ fn a_server_has_no_way_out_and_sees_no_denied_file() {
 
 #[test]
 fn a_policy_decides_about_the_server_itself() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     let plain = "pool: { size: 0 }\napprovals: { withoutTerminal: true }\nmcp: { servers: { s: { command: [node, server.mjs, honest] } } }\n";
     home.config(plain);
@@ -206,9 +193,7 @@ fn a_policy_decides_about_the_server_itself() {
 
 #[test]
 fn where_the_policy_asks_about_the_server_somebody_is_asked() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     let asks = super::POLICY
         .replace("allow: \"node", "ask: \"node")
@@ -233,9 +218,7 @@ fn where_the_policy_asks_about_the_server_somebody_is_asked() {
 
 #[test]
 fn what_failed_in_passing_is_tried_again_with_a_new_server() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let (result, _) = call(&home, "s__sleep", &["--retry", "QUICK", "--timeout", "2s"]);

@@ -8,13 +8,11 @@ use serde_json::json;
 
 use super::super::{call, told};
 use super::{configure, home, refresh};
-use crate::support::{Ran, containers};
+use crate::support::{Ran, needs_engine};
 
 #[test]
 fn a_server_is_asked_once_and_its_tools_are_called_in_sandboxes_of_their_own() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "      env: { LEVEL: high }\n");
     let (asked, ran) = refresh(&home);
     assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
@@ -51,9 +49,7 @@ fn a_server_is_asked_once_and_its_tools_are_called_in_sandboxes_of_their_own() {
 
 #[test]
 fn wrong_arguments_start_nothing() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let before =
@@ -73,9 +69,7 @@ fn wrong_arguments_start_nothing() {
 
 #[test]
 fn what_fails_is_told_as_what_it_is() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let (result, _) = call(&home, "s__fail", &[]);
@@ -103,9 +97,7 @@ fn what_fails_is_told_as_what_it_is() {
 
 #[test]
 fn who_cancels_a_call_ends_the_server() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let words = ["--json", "tool", "run", "s__sleep", "--yes"];
@@ -136,23 +128,49 @@ fn who_cancels_a_call_ends_the_server() {
 }
 
 #[test]
+fn a_server_does_not_run_if_the_question_about_it_cannot_be_put() {
+    needs_engine();
+    let home = home("honest", "");
+    home.user_policy("serve", &super::POLICY.replace("allow: ", "ask: "));
+    let refreshed = home.run(["--json", "mcp", "refresh", "s", "--yes"]);
+    assert_eq!(refreshed.code, Some(0), "{}", refreshed.out);
+    let run = |more: &[&str]| {
+        let words = ["--json", "tool", "run", "s__echo", "--arg", "text=hi"];
+        home.run(words.iter().chain(more)).json()
+    };
+    let first = run(&[]);
+    let id =
+        first["error"]["details"]["approval"]["id"].as_str().unwrap_or_else(|| panic!("{first}"));
+    assert_eq!(home.at_terminal(&format!("approve {id} --for 10m"), "y\n").code, Some(0));
+    // The control: the tool is approved, and its server is asked about.
+    let second = run(&[]);
+    assert_eq!((told(&second).1, told(&second).2), (77, "approval_needed"), "{second}");
+    assert!(second["error"]["message"].as_str().unwrap().contains("the server s"), "{second}");
+    let store = rusqlite::Connection::open(home.path("state/runner/store.db")).unwrap();
+    store.execute("DELETE FROM approvals WHERE subject LIKE '%/exec'", []).unwrap();
+    crate::unapproved::break_book(&home);
+    let broken = run(&[]);
+    assert_eq!((told(&broken).0, told(&broken).1), ("error", 125), "{broken}");
+    assert!(broken["error"]["message"].as_str().unwrap().contains("the book is full"), "{broken}");
+}
+
+#[test]
 fn a_definition_bounds_the_time_of_a_call() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "      timeout: 8s\n");
     refresh(&home);
     let (result, _) = call(&home, "s__sleep", &[]);
     assert_eq!(told(&result), ("timeout", 124, "timeout"), "{result}");
+    let said = |key: &str| result["error"][key].as_str().unwrap().to_owned();
+    assert!(said("message").ends_with("longer than 8s"), "{result}");
+    assert!(said("suggestion").contains("`timeout` of `mcp.servers.s`"), "{result}");
     let (result, _) = call(&home, "s__echo", &["--arg", "text=hi"]);
     assert_eq!(told(&result), ("completed", 0, ""), "{result}");
 }
 
 #[test]
 fn a_call_is_asked_about_and_an_approval_is_void_when_the_tool_changes() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "");
     refresh(&home);
     let run = |more: &[&str]| {

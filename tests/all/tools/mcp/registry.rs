@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{configure, home, refresh, row};
-use crate::support::{Home, containers};
+use crate::support::{Home, needs_engine};
 
 #[test]
 fn a_server_that_was_never_asked_is_told_and_nothing_is_started() {
@@ -71,9 +71,7 @@ fn a_repository_can_switch_a_server_off_and_define_none() {
 
 #[test]
 fn tools_of_servers_are_tools_of_the_registry() {
-    if !containers() {
-        return;
-    }
+    needs_engine();
     let home = home("honest", "      tools: [echo, add]\n");
     refresh(&home);
     let echo = row(&home, "s__echo");

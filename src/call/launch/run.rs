@@ -1,0 +1,509 @@
+//! From a plan to an outcome, as types that consume each other: no step can be left out or repeated.
+//!
+//! ```text
+//! Planned --create--> Created --start--> Proved --run--> Outcome
+//!    |                   |                  |
+//!    watchdog first      Hello is sent      identity of every mount was compared;
+//!                        before the start   only now the command leaves this process
+//! pool entry ---------wake----------------> Proved
+//! ```
+//!
+//! Every failure on the way removes the sandbox; the watchdog and the guest's own end are behind that.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runner_policy::limits::{Limit, Limits};
+use runner_wire::{HostMessage, Port, Stdin, Work};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::ahead::Ahead;
+use super::farewell::Farewell;
+use super::outcome::Outcome;
+use super::wake::{Unwoken, Woken, greet, rouse};
+use super::watchdog::{Vigil, Watchdog};
+use crate::engine::plan::{Access, Image, Mount, SandboxPlan};
+use crate::engine::{Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, sweep};
+use crate::ids::{CallId, Owner};
+use crate::pool::{Order, Supply};
+use crate::sandbox::cancel::Cancel;
+use crate::sandbox::identity::Expectation;
+use crate::sandbox::kept::Kept;
+use crate::sandbox::neighbours::{Held, Neighbours};
+use crate::sandbox::order::order;
+use crate::sandbox::outcome::{Phases, RunError, Verdict, verdict};
+use crate::sandbox::pump::{Floor, Traffic, pump};
+use crate::sandbox::streams::{Sink, Source, Talk};
+use crate::sandbox::wire::Wire;
+use crate::sys::now;
+
+/// How long a sandbox may take from its start to the guest's first word.
+pub(super) const READY_WAIT: Duration = Duration::from_secs(60);
+
+/// How much later than the guest's clock the host's ends a call: the guest's end tells more.
+const HOST_SLACK: Duration = Duration::from_secs(4);
+
+/// How long a sandbox may exist beyond its call's own time, for being made and ended.
+const LIFE_SLACK: Duration = Duration::from_secs(180);
+
+/// How long a sandbox must be able to exist for a call with these limits.
+#[must_use]
+pub fn life(limits: &Limits) -> Duration {
+    Duration::from_millis(limits.get(Limit::Wall)) + LIFE_SLACK
+}
+
+/// How long removing may take before it is left to the watchdog.
+const REMOVE_WAIT: Duration = Duration::from_secs(5);
+
+/// What is tried, in errors.
+const WATCH: &str = "start the watchdog";
+
+/// A call that is decided and planned.
+pub struct Call {
+    /// Its id.
+    pub id: CallId,
+    /// The sandbox.
+    pub plan: SandboxPlan,
+    /// What runs in it.
+    pub work: Work,
+    /// Permission bits that new files never get.
+    pub umask: u32,
+    /// Calls beside this one.
+    pub neighbours: Neighbours,
+    /// When it must be over. It holds from here on: while the sandbox is made, while the command is sent, while it runs.
+    /// The command has the `wall` limit, or what is left until then if that is less.
+    pub deadline: Instant,
+}
+
+/// Where a call's streams come from and go to.
+#[derive(Default)]
+pub struct Streams {
+    /// Standard input; `None` is empty.
+    pub stdin: Source,
+    /// Standard output as it comes; `None` only keeps.
+    pub stdout: Sink,
+    /// Standard error as it comes; `None` only keeps.
+    pub stderr: Sink,
+    /// A tool's talk with the broker; `None` for a command, which has none.
+    pub talk: Option<Talk>,
+    /// What to keep of each output stream.
+    pub keep: Keep,
+}
+
+/// What is kept of an output stream for the result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Head and tail, within the `output` limit.
+    #[default]
+    Limit,
+    /// Nothing: it was streamed.
+    Nothing,
+}
+
+/// Runs a call from its plan to its outcome, in a sandbox that is made for it.
+///
+/// `watchdog` is this program, which is started again as the call's watchdog.
+///
+/// # Errors
+/// See [`RunError`]; whatever ran was ended.
+pub async fn run(
+    engine: Arc<dyn Engine>,
+    call: Call,
+    streams: Streams,
+    cancel: &mut Cancel,
+    watchdog: &std::path::Path,
+) -> Result<Outcome, RunError> {
+    let ledger = call.plan.claim.ledger();
+    let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
+        .map_err(|source| RunError::Local { operation: WATCH, source })?;
+    let ahead = Ahead::new(watchdog);
+    run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
+}
+
+/// The same, for a caller that has seen to the watchdog before, in a sandbox of this supply.
+///
+/// # Errors
+/// See [`RunError`]; whatever ran was ended.
+pub async fn run_watched(
+    engine: Arc<dyn Engine>,
+    call: Call,
+    supply: Supply,
+    streams: Streams,
+    cancel: &mut Cancel,
+    ahead: Ahead,
+) -> Result<Outcome, RunError> {
+    let deadline = call.deadline;
+    // Dropping what was under way closes the wire; the watchdog removes the rest.
+    let proved = tokio::select! {
+        proved = prove(engine, call, supply, ahead) => proved?,
+        cause = cancel.asked() => return Ok(Outcome::early(Verdict::Cancelled(cause))),
+        () = sleep_until(deadline) => return Ok(Outcome::early(Verdict::Timeout)),
+    };
+    proved.run(streams, cancel).await
+}
+
+/// Gets a sandbox that is as planned: one that waits, or a new one.
+async fn prove(
+    engine: Arc<dyn Engine>,
+    mut call: Call,
+    supply: Supply,
+    mut ahead: Ahead,
+) -> Result<Proved, RunError> {
+    let (begun, mut discarded) = (Instant::now(), 0);
+    let roused = ahead.take_roused();
+    let mut watchdog = ahead.watchdog;
+    match (&supply, roused) {
+        (Supply::Pooled(order), mut next) => {
+            let life = life(&call.plan.limits);
+            loop {
+                let roused = match next.take() {
+                    Some(roused) => roused,
+                    None => match order.claim(life) {
+                        Some(claimed) => rouse(engine.as_ref(), claimed, &mut watchdog).await,
+                        None => break,
+                    },
+                };
+                match roused.and_then(|roused| roused.prove(order, &call.plan)) {
+                    Ok(mut woken) => {
+                        woken.discarded = discarded;
+                        woken.phases.claim = begun.elapsed();
+                        if order.prestart.is_some() {
+                            // What the call would start runs already, and is the same.
+                            call.work = Work::Waiting;
+                        }
+                        let mut proved = Proved::new(engine, call, watchdog, woken);
+                        if let Supply::Pooled(order) = supply {
+                            proved.refill = Some(order);
+                        }
+                        return Ok(proved);
+                    }
+                    Err(Unwoken::Unfit) => discarded += 1,
+                    Err(Unwoken::Silent) => {
+                        discarded += 1;
+                        break;
+                    }
+                }
+            }
+            watchdog.refill(order);
+        }
+        (Supply::Fresh, Some(Ok(roused))) => roused.give_up(),
+        (Supply::Fresh, Some(Err(_)) | None) => {}
+    }
+    // From here on containers are made, also while the engine is looked at.
+    watchdog.awake(Vigil::Now).map_err(|source| RunError::Local { operation: WATCH, source })?;
+    let sweeping = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { sweep(engine.as_ref()).await }
+    });
+    let planned = Planned::new(engine, call, watchdog).await?;
+    let mut proved = planned.create().await?.start().await;
+    if let Ok(proved) = &mut proved {
+        proved.woken.discarded = discarded;
+    }
+    // What cannot be swept now is swept by the next call.
+    sweeping.abort();
+    proved
+}
+
+/// A call whose watchdog is awake and whose image is there.
+pub struct Planned {
+    engine: Arc<dyn Engine>,
+    call: Call,
+    watchdog: Watchdog,
+    prepared: Prepared,
+    expectation: Expectation,
+    begun: Instant,
+}
+
+impl Planned {
+    /// Gets the image ready.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn new(
+        engine: Arc<dyn Engine>,
+        call: Call,
+        watchdog: Watchdog,
+    ) -> Result<Self, RunError> {
+        let begun = Instant::now();
+        let expectation = Expectation::of(&call.plan);
+        if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
+            return Err(RunError::Engine(EngineError::AnotherFileSystem {
+                endpoint: engine.endpoint().to_owned(),
+            }));
+        }
+        let prepared = engine.prepare(&call.plan.image).await?;
+        Ok(Self { engine, call, watchdog, prepared, expectation, begun })
+    }
+
+    /// Makes the sandbox, attaches, and says hello, which the guest reads when it starts.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn create(mut self) -> Result<Created, RunError> {
+        let prepared_at = Instant::now();
+        let local = |operation| move |source| RunError::Local { operation, source };
+        let labels = Labels {
+            call: self.call.id.clone(),
+            owner: Owner::this().map_err(local("find out who this process is"))?,
+            deadline: now() + life(&self.call.plan.limits),
+            purpose: Purpose::Call,
+        };
+        let making = self.call.neighbours.making(&self.call.id, &self.call.plan).await?;
+        let line = self.engine.line().await?;
+        self.watchdog.asked(&line);
+        let id = self.engine.create(line, &self.call.plan, &self.prepared, &labels, &[]).await?;
+        self.watchdog.created();
+        let attached = match self.engine.attach(&id).await {
+            Ok(attached) => attached,
+            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error.into()).await),
+        };
+        let wire = match greet(attached, self.expectation.targets()).await {
+            Ok(wire) => wire,
+            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error).await),
+        };
+        let phases = Phases {
+            prepare: prepared_at - self.begun,
+            create: prepared_at.elapsed(),
+            ..Phases::default()
+        };
+        Ok(Created { planned: self, id, wire, phases, making })
+    }
+}
+
+/// A sandbox that does not run yet.
+pub struct Created {
+    planned: Planned,
+    id: SandboxId,
+    wire: Wire,
+    phases: Phases,
+    /// Nobody moves what is being mounted.
+    making: Option<Held>,
+}
+
+impl Created {
+    /// Starts it, and proves that it is what was planned.
+    ///
+    /// # Errors
+    /// See [`RunError`]; nothing was sent that could run.
+    pub async fn start(mut self) -> Result<Proved, RunError> {
+        let started_at = Instant::now();
+        // The guest's first word comes before the daemon's answer, so both are awaited at once.
+        let mut starting: JoinHandle<Result<(), EngineError>> = tokio::spawn({
+            let (engine, id) = (Arc::clone(&self.planned.engine), self.id.clone());
+            async move { engine.start(&id).await }
+        });
+        let first_word = async {
+            let mut answered = false;
+            loop {
+                tokio::select! {
+                    ready = self.wire.ready() => {
+                        // A guest that never ran: what the engine says about that tells more.
+                        if let (Err(RunError::GuestLost { .. }), false) = (&ready, answered)
+                            && let Ok(Ok(Err(error))) = timeout(REMOVE_WAIT, &mut starting).await
+                        {
+                            return Err(error.into());
+                        }
+                        return ready;
+                    }
+                    answer = &mut starting, if !answered => match answer {
+                        Ok(Ok(())) => answered = true,
+                        Ok(Err(error)) => return Err(error.into()),
+                        Err(_) => return Err(RunError::GuestSilent),
+                    },
+                }
+            }
+        };
+        let ready = match timeout(READY_WAIT, first_word).await {
+            Ok(ready) => ready,
+            Err(_) => Err(RunError::GuestSilent),
+        };
+        self.phases.start = started_at.elapsed();
+        let ready_at = Instant::now();
+        let checked = ready.and_then(|ready| {
+            self.planned.expectation.check(&ready)?;
+            Ok(ready.seen)
+        });
+        self.phases.check = ready_at.elapsed();
+        let Self { planned, id, wire, phases, making } = self;
+        drop(making);
+        let Planned { engine, call, watchdog, prepared, .. } = planned;
+        match checked {
+            Ok(seen) => {
+                let (image_digest, waited, discarded) = (prepared.digest, None, 0);
+                let held = None;
+                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded, held };
+                Ok(Proved::new(engine, call, watchdog, woken))
+            }
+            Err(error) => {
+                drop(wire);
+                Err(abandon(engine.as_ref(), &id, error).await)
+            }
+        }
+    }
+}
+
+/// A running sandbox of which everything is as planned.
+pub struct Proved {
+    engine: Arc<dyn Engine>,
+    call: Call,
+    watchdog: Watchdog,
+    woken: Woken,
+    /// What shall wait in its place; told when the command is on its way.
+    refill: Option<Box<Order>>,
+}
+
+impl Proved {
+    fn new(engine: Arc<dyn Engine>, call: Call, watchdog: Watchdog, woken: Woken) -> Self {
+        Self { engine, call, watchdog, woken, refill: None }
+    }
+
+    /// Sends the command and follows it to its end.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
+        let Self { engine, call, mut watchdog, woken, refill } = self;
+        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded, held } = woken;
+        let limits = call.plan.limits;
+        let running = tokio::select! {
+            running = call.neighbours.running(&call.id, &call.plan) => running.map(Some),
+            () = sleep_until(call.deadline) => Ok(None),
+        };
+        let sent_at = Instant::now();
+        let left = call.deadline.saturating_duration_since(sent_at);
+        let _running = match running {
+            Ok(Some(running)) if !left.is_zero() => running,
+            unsent => {
+                if let Some(held) = held {
+                    held.over();
+                }
+                let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
+                return unsent.map(|_| Outcome::early(Verdict::Timeout));
+            }
+        };
+        let wall = Duration::from_millis(limits.get(Limit::Wall)).min(left);
+        let stdin = if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null };
+        let port = if streams.talk.is_some() { Port::Tool } else { Port::Closed };
+        let mut start = order(&call.plan, call.work, call.umask, stdin, port);
+        start.limits.wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1);
+        let start = HostMessage::Start(start);
+        let traffic = Traffic {
+            stdin: streams.stdin,
+            stdout: streams.stdout,
+            stderr: streams.stderr,
+            talk: streams.talk,
+            keep: match streams.keep {
+                Keep::Limit => limits.get(Limit::Output),
+                Keep::Nothing => 0,
+            },
+            floor: Floor {
+                folders: writable(&call.plan.mounts),
+                bytes: limits.get(Limit::FreeSpace),
+            },
+            deadline: sent_at + wall + HOST_SLACK,
+        };
+        let sent = match wire.queue(&start) {
+            Ok(()) => {
+                wire.flush_if_short().await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        // What follows is done while the guest works.
+        if let Some(held) = held {
+            held.over();
+        }
+        if let Some(order) = refill {
+            watchdog.refill(&order);
+        }
+        // The guest works now, and ends with us; no call goes on without its watchdog.
+        let watched = sent.and_then(|()| {
+            watchdog
+                .awake(Vigil::Patient)
+                .map_err(|source| RunError::Local { operation: WATCH, source })
+        });
+        let pumped = match watched {
+            Ok(()) => pump(wire, traffic, cancel).await,
+            Err(error) => Err(error),
+        };
+        let pumped = match pumped {
+            Ok(pumped) => pumped,
+            Err(error) => return Err(abandon(engine.as_ref(), &id, error).await),
+        };
+        phases.run = pumped.ended - sent_at;
+        phases.end = pumped.ended.elapsed();
+        let verdict = match (&pumped.exit, pumped.cancelled) {
+            (_, None) if pumped.no_room => Verdict::Limit(Limit::FreeSpace),
+            (Some(exit), cancelled) => verdict(exit, cancelled),
+            (None, Some(cause)) => Verdict::Cancelled(cause),
+            (None, None) => Verdict::Timeout,
+        };
+        let farewell = match pumped.wire {
+            Some(wire) => Some(Farewell::new(wire, watchdog)),
+            None => {
+                // The guest does not answer: it is not trusted to end itself either.
+                let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
+                None
+            }
+        };
+        let (hits, programs, usage) = match pumped.exit {
+            Some(exit) => (exit.hits, Some(exit.programs), Some(exit.usage)),
+            None => (Vec::new(), None, None),
+        };
+        Ok(Outcome {
+            verdict,
+            hits,
+            programs,
+            usage,
+            stdout: pumped.stdout,
+            stderr: pumped.stderr,
+            phases,
+            image_digest: Some(image_digest),
+            seen: Some(seen),
+            waited,
+            discarded,
+            farewell,
+        })
+    }
+}
+
+impl Outcome {
+    /// A call that was ended before its command was sent.
+    fn early(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            hits: Vec::new(),
+            programs: None,
+            usage: None,
+            stdout: Kept::default(),
+            stderr: Kept::default(),
+            phases: Phases::default(),
+            image_digest: None,
+            seen: None,
+            waited: None,
+            discarded: 0,
+            farewell: None,
+        }
+    }
+}
+
+/// Removes a sandbox that failed; the failure is what counts.
+async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
+    let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
+    error
+}
+
+/// What can be written of the host's files.
+fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
+    let writable = mounts.iter().filter(|mount| mount.access == Access::ReadWrite);
+    writable.map(|mount| mount.source.clone()).collect()
+}
+
+/// This program, to be started again as a watchdog.
+#[must_use]
+pub fn this_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}

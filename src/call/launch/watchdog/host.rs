@@ -1,0 +1,227 @@
+//! Our end of a watchdog.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::watch::{ARGUMENT, PATIENT, REFILL_AFTER};
+use super::words::{Word, send};
+use crate::engine::Line;
+use crate::ids::CallId;
+use crate::pool::Order;
+use crate::sys;
+
+/// Variables that a watchdog inherits: they lead to what is known about the engine.
+const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
+
+/// Our end of a watchdog.
+#[derive(Debug)]
+pub struct Watchdog {
+    state: State,
+    /// Whether there is something that must be ended if we die.
+    needed: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It hears us, or will.
+    Awake(UnixStream),
+    /// It is started when it is needed, and is told these words then, each with its descriptor.
+    Asleep(Box<Start>, Vec<(Vec<u8>, Option<OwnedFd>)>),
+    /// It could not be started, for this reason.
+    Missing(io::ErrorKind),
+}
+
+/// What a watchdog is started with.
+#[derive(Debug)]
+struct Start {
+    program: CString,
+    endpoint: CString,
+    call: CString,
+    ledger: Option<CString>,
+}
+
+/// When a watchdog begins to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vigil {
+    /// At once, as a program of its own: there may be a sandbox with nobody inside to end it.
+    Now,
+    /// When we are gone, or after a moment. Until then it is a process that costs next to nothing, and dies with us if
+    /// the kernel has to end processes for want of memory; for a sandbox whose guest ends with us too.
+    Patient,
+}
+
+impl Watchdog {
+    /// Starts one for a call, as another run of `program` (this program). The ledger of the call's claims
+    /// is cleaned when the call is over.
+    ///
+    /// # Errors
+    /// It cannot be started; then nothing else may be.
+    pub fn start(
+        program: &Path,
+        endpoint: &str,
+        call: &CallId,
+        ledger: Option<&Path>,
+    ) -> io::Result<Self> {
+        let mut watchdog = Self::later(program, endpoint, call, ledger)?;
+        watchdog.awake(Vigil::Now)?;
+        Ok(watchdog)
+    }
+
+    /// One that is started by [`awake`](Self::awake): before anything is made, or when a sandbox that waited is taken.
+    ///
+    /// # Errors
+    /// It cannot be told what it has to know.
+    pub fn later(
+        program: &Path,
+        endpoint: &str,
+        call: &CallId,
+        ledger: Option<&Path>,
+    ) -> io::Result<Self> {
+        let start = Start {
+            program: text(program)?,
+            endpoint: text(endpoint)?,
+            call: text(call.as_str())?,
+            ledger: ledger.map(text).transpose()?,
+        };
+        Ok(Self { state: State::Asleep(Box::new(start), Vec::new()), needed: false })
+    }
+
+    /// Starts it, if it is not awake.
+    ///
+    /// # Errors
+    /// It cannot be started; then what it should watch must end.
+    pub fn awake(&mut self, vigil: Vigil) -> io::Result<()> {
+        let (start, words) = match &self.state {
+            State::Awake(_) => return Ok(()),
+            State::Missing(why) => return Err((*why).into()),
+            State::Asleep(start, words) => (start, words),
+        };
+        let started = UnixStream::pair().and_then(|(socket, theirs)| {
+            for (word, with) in words {
+                send(&socket, word, with.as_ref().map(AsFd::as_fd))?;
+            }
+            // Its end is not awaited: it outlives us.
+            sys::sentinel(&OwnedFd::from(theirs), start.program(vigil)?, vigil.patience())?;
+            Ok(socket)
+        });
+        match started {
+            Ok(socket) => self.state = State::Awake(socket),
+            Err(error) => {
+                self.state = State::Missing(error.kind());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the engine is about to be asked for the sandbox on this line. It must be awake by then.
+    pub fn asked(&mut self, line: &Line) {
+        self.say_with(&Word::Asked, line.as_fd().try_clone_to_owned().ok());
+    }
+
+    /// Says that the engine has made the sandbox: nothing more will appear.
+    pub fn created(&mut self) {
+        self.say(&Word::Made);
+    }
+
+    /// Says that a sandbox that waited, with this label, is the call's now.
+    pub fn took(&mut self, label: &str) {
+        self.needed = true;
+        self.say(&Word::Took(label.to_owned()));
+    }
+
+    /// Says that one more sandbox shall wait.
+    pub fn refill(&mut self, order: &Order) {
+        // Beside the words: an order can be larger than what a patient watchdog's socket holds until it is read.
+        let _ = written(order).map(|order| self.say_with(&Word::Refill, Some(order)));
+    }
+
+    /// Says where the call's records are: their log is written back when nobody waits for it.
+    pub fn settle(&mut self, state: &Path) {
+        self.say(&Word::Settle(state.to_owned()));
+    }
+
+    /// Says that the guest told its end. The sandbox ends, and the next is made, when this end of the watchdog is closed.
+    pub fn ended(&mut self) {
+        self.say(&Word::Ended);
+    }
+
+    fn say(&mut self, word: &Word) {
+        self.say_with(word, None);
+    }
+
+    fn say_with(&mut self, word: &Word, with: Option<OwnedFd>) {
+        let Ok(mut text) = serde_json::to_vec(word) else { return };
+        text.push(b'\n');
+        match &mut self.state {
+            State::Awake(socket) => {
+                // If it is dead, the next sweep does its work.
+                let _ = send(socket, &text, with.as_ref().map(AsFd::as_fd));
+            }
+            State::Asleep(_, words) => words.push((text, with)),
+            State::Missing(_) => {}
+        }
+    }
+}
+
+/// An order as a file in memory.
+fn written(order: &Order) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(order)?)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // A call that was given up with a sandbox in its hands: somebody must see to its end.
+        if self.needed {
+            let _ = self.awake(Vigil::Now);
+        }
+    }
+}
+
+impl Vigil {
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Now => Duration::ZERO,
+            Self::Patient => REFILL_AFTER,
+        }
+    }
+
+    const fn argument(self) -> &'static str {
+        match self {
+            Self::Now => ARGUMENT,
+            Self::Patient => PATIENT,
+        }
+    }
+}
+
+impl Start {
+    fn program(&self, vigil: Vigil) -> io::Result<sys::Program> {
+        let mut words = vec![
+            self.program.clone(),
+            text(vigil.argument())?,
+            self.endpoint.clone(),
+            self.call.clone(),
+        ];
+        words.extend(self.ledger.clone());
+        let variables = KEPT.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+        });
+        Ok(sys::Program { path: self.program.clone(), words, variables: variables.collect() })
+    }
+}
+
+fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
+    Ok(CString::new(text.as_ref().as_bytes())?)
+}

@@ -1,0 +1,152 @@
+//! The life of a watchdog: it hears the host out, and sees to the end of what is left.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::bury::bury;
+use super::words::{Next, Word, Words};
+use crate::engine::Docker;
+use crate::ids::CallId;
+use crate::pool::{Order, refill};
+use crate::store::Store;
+use crate::sys;
+use crate::workspace::claims;
+
+/// The first argument of a watchdog: not an option that a person would type.
+pub(super) const ARGUMENT: &str = "--internal-watchdog";
+
+/// The same of one that has waited for [`REFILL_AFTER`], or for the host's end.
+pub(super) const PATIENT: &str = "--internal-watchdog-patient";
+
+/// How long a refill waits for the host's end: making a sandbox costs more than most calls, and would slow them.
+pub(super) const REFILL_AFTER: Duration = Duration::from_millis(500);
+
+/// The whole life of a watchdog, if these are the words of one.
+#[must_use]
+pub fn main(words: &[OsString]) -> Option<ExitCode> {
+    let ([_, argument, endpoint, call] | [_, argument, endpoint, call, _]) = words else {
+        return None;
+    };
+    let pause = match argument.to_str()? {
+        ARGUMENT => REFILL_AFTER,
+        PATIENT => Duration::ZERO,
+        _ => return None,
+    };
+    let ledger = words.get(4).map(Path::new);
+    let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
+    let watched = watched.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|(endpoint, call)| {
+        sys::unblock_signals()?;
+        watch(endpoint, call, ledger, pause)
+    });
+    Some(if watched.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What was heard so far.
+pub(super) struct Heard {
+    /// The labels of the call's sandboxes: its own, and those of waiting ones that it took. One that did not wake may
+    /// still be there beside the one that was made in its place.
+    pub labels: Vec<CallId>,
+    /// The connection on which a sandbox was asked for, until the engine has answered.
+    pub asked: Option<OwnedFd>,
+    /// Whether the guest told its end.
+    pub ended: bool,
+    /// What shall wait for the next call, as a file, and since when.
+    order: Option<(OwnedFd, Instant)>,
+    /// Where the records are.
+    records: Option<PathBuf>,
+}
+
+impl Heard {
+    fn of(call: CallId) -> Self {
+        Self { labels: vec![call], asked: None, ended: false, order: None, records: None }
+    }
+
+    fn take(&mut self, word: Word, with: Option<OwnedFd>) {
+        match word {
+            Word::Asked => self.asked = with,
+            Word::Made => self.asked = None,
+            Word::Took(label) => {
+                self.labels.extend(CallId::new(&label));
+            }
+            Word::Refill => self.order = with.map(|order| (order, Instant::now())),
+            Word::Settle(state) => self.records = Some(state),
+            Word::Ended => self.ended = true,
+        }
+    }
+}
+
+/// It may start beside a call that is about to run, so it does next to nothing until the host is gone, or `pause` is over.
+fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -> io::Result<()> {
+    let mut words = Words::of(io::stdin());
+    let mut heard = Heard::of(call);
+    loop {
+        let left = heard.order.as_ref().map(|(_, since)| pause.saturating_sub(since.elapsed()));
+        match words.next(left) {
+            Next::Word(word, with) => heard.take(word, with),
+            Next::Nothing => make(&event_loop()?, endpoint, &mut heard),
+            Next::Over => break,
+        }
+    }
+    let runtime = event_loop()?;
+    let records = heard.records.take();
+    std::thread::scope(|scope| {
+        // Now, and not when all is over: while a sandbox is made, the next call like this one finds none that waits, so it
+        // is not one of the fast ones that meets us at the records.
+        scope.spawn(|| settle(records.as_deref()));
+        if heard.ended {
+            make(&runtime, endpoint, &mut heard);
+        }
+        // It waits for nobody who holds the records.
+        bury(&runtime, endpoint, &heard, ledger);
+    });
+    ledger.map_or(Ok(()), claims::clean)
+}
+
+/// Writes the log of the records back. What is not written now is by the next one; a folder that is gone by now is not made
+/// anew.
+fn settle(records: Option<&Path>) {
+    if let Ok(Some(store)) = Store::existing(records) {
+        let _ = store.settle();
+    }
+}
+
+fn event_loop() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.
+fn make(runtime: &tokio::runtime::Runtime, endpoint: &str, heard: &mut Heard) {
+    let Some((order, _)) = heard.order.take() else { return };
+    let Ok(order) = serde_json::from_reader::<_, Order>(BufReader::new(File::from(order))) else {
+        return;
+    };
+    let _ = runtime.block_on(async {
+        let engine = Docker::connect_to(endpoint).await?;
+        refill(&engine, &order).await
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_that_was_taken_is_watched_beside_the_calls_own() {
+        let (call, taken) = (CallId::fresh().unwrap(), CallId::fresh().unwrap());
+        let mut heard = Heard::of(call.clone());
+        heard.take(Word::Took(taken.to_string()), None);
+        // It did not wake: one is made for the call, with the call's own label.
+        let (line, _daemon) = std::os::unix::net::UnixStream::pair().unwrap();
+        heard.take(Word::Asked, Some(line.into()));
+        heard.take(Word::Took("no label".to_owned()), None);
+        assert_eq!(heard.labels, [call, taken]);
+        assert!(heard.asked.is_some());
+        heard.take(Word::Made, None);
+        assert!(heard.asked.is_none(), "nothing more will appear");
+    }
+}

@@ -1,0 +1,140 @@
+//! Why an undo did not happen.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::call::CallError;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Kind;
+use crate::store::StoreError;
+use crate::undo::Obstacle;
+use crate::workspace::WorkspaceError;
+
+/// Why an undo did not happen.
+#[derive(Debug)]
+pub enum UndoError {
+    /// The call changed nothing through the broker, or what it changed is not kept any more.
+    Nothing(String),
+    /// Not everything is as the call left it, or was kept. Nothing was restored.
+    Conflict(String, Vec<Obstacle>),
+    /// The workspace is not there any more.
+    Workspace(PathBuf, WorkspaceError),
+    /// A step failed after others had been done.
+    Step {
+        /// The undo's own call.
+        call: String,
+        /// The path.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+        /// Steps that were done before it.
+        done: usize,
+    },
+    /// The record could not be read or written.
+    Store(StoreError),
+    /// The call could not be recorded.
+    Call(Box<CallError>),
+}
+
+impl fmt::Display for UndoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing(call) => write!(f, "there is nothing to undo of call {call}"),
+            Self::Conflict(call, obstacles) => {
+                write!(f, "call {call} cannot be undone, and nothing was restored")?;
+                for obstacle in obstacles {
+                    write!(f, "\n  {}: {}", obstacle.path, obstacle.why)?;
+                }
+                Ok(())
+            }
+            Self::Workspace(root, error) => {
+                write!(f, "the workspace {} of that call cannot be used: {error}", root.display())
+            }
+            Self::Step { path, error, done, .. } => {
+                write!(f, "{path} cannot be restored: {error}; {done} earlier step(s) were done")
+            }
+            Self::Store(error) => error.fmt(f),
+            Self::Call(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for UndoError {}
+
+impl Failure for UndoError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Nothing(_) => "undo_nothing",
+            Self::Conflict(..) => "undo_conflict",
+            Self::Workspace(..) => "undo_workspace",
+            Self::Step { .. } => "undo_failed",
+            Self::Store(error) => error.code(),
+            Self::Call(error) => error.code(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Nothing(_) => Kind::Usage,
+            Self::Conflict(..) | Self::Workspace(..) | Self::Step { .. } => Kind::Broken,
+            Self::Store(error) => error.kind(),
+            Self::Call(error) => error.kind(),
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Nothing(_) | Self::Conflict(..) | Self::Workspace(..) => Fault::Usage,
+            Self::Step { .. } => Fault::Engine,
+            Self::Store(error) => error.fault(),
+            Self::Call(error) => error.fault(),
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Store(error) => error.retry(),
+            Self::Call(error) => error.retry(),
+            Self::Nothing(_) | Self::Conflict(..) | Self::Workspace(..) | Self::Step { .. } => {
+                Retry::CannotHelp
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Nothing(_) => Some(
+                "`runner undo --list` shows what can be undone; what commands wrote in sandboxes is not kept"
+                    .to_owned(),
+            ),
+            Self::Conflict(call, _) => Some(format!(
+                "restore what you want by hand; `runner undo {call} --dry-run` shows each step"
+            )),
+            Self::Workspace(..) => Some("put the folder back where it was".to_owned()),
+            Self::Step { call, .. } => {
+                Some(format!("`runner undo {call}` takes back the steps that were done"))
+            }
+            Self::Store(error) => error.hint(),
+            Self::Call(error) => error.hint(),
+        }
+    }
+
+    fn call(&self) -> Option<&str> {
+        match self {
+            Self::Step { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for UndoError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<CallError> for UndoError {
+    fn from(error: CallError) -> Self {
+        Self::Call(Box::new(error))
+    }
+}

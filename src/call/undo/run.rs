@@ -1,0 +1,125 @@
+//! One undo from its record to its end.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::error::UndoError;
+use crate::audit::{Event, Ledger, Requested, Started};
+use crate::call::CallError;
+use crate::call::record::{End, Record, Unrecorded};
+use crate::config::Undo;
+use crate::exit::{Ending, Kind};
+use crate::policy_files::Places;
+use crate::undo::{Backups, Changes, Journal, Site, Step, changes, mark, plan};
+use crate::workspace::Workspace;
+
+/// What an undo came to, or would come to.
+#[derive(Debug, Serialize)]
+pub struct Undone {
+    /// The call that was taken back.
+    pub undid: String,
+    /// The undo's own call; `None` if it was only looked at.
+    pub call: Option<String>,
+    /// The workspace.
+    pub workspace: String,
+    /// What was done, in order; none if everything was as before already.
+    pub steps: Vec<Step>,
+}
+
+/// Whether steps are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// They are.
+    Restore,
+    /// They are only told.
+    Look,
+}
+
+/// Takes back what a call changed through the broker.
+///
+/// # Errors
+/// See [`UndoError`].
+pub fn run(
+    ledger: &Ledger,
+    (places, bounds): (&Places, Undo),
+    call: &str,
+    doing: Doing,
+) -> Result<Undone, UndoError> {
+    let store = ledger.store();
+    let Changes { workspace, undone, all: changes } = changes(store, call)?;
+    let Some(workspace) = workspace else { return Err(UndoError::Nothing(call.to_owned())) };
+    if undone.is_some() {
+        // What is there now is no longer that call's.
+        return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps: Vec::new() });
+    }
+    let root = PathBuf::from(&workspace);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let opened = Workspace::open_at(&root, &root, home.as_deref())
+        .map_err(|error| UndoError::Workspace(root.clone(), error))?;
+    let backups = Backups::open(store.folder())
+        .map_err(|error| CallError::Local("open the backups", error))?;
+    let site = Site::new(opened, backups);
+    let planned = plan(&site, &changes);
+    if doing == Doing::Look {
+        let steps = planned.map_err(|found| UndoError::Conflict(call.to_owned(), found))?;
+        return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps });
+    }
+    let record = Unrecorded::new(places)?.open()?.start(&Started::of_undo(call, &workspace))?;
+    let own = record.id().to_string();
+    let done =
+        planned.map_err(|found| UndoError::Conflict(call.to_owned(), found)).and_then(|steps| {
+            let journal = Journal::new(record.id(), places, &root, bounds).of_undo(call);
+            restore(&site, &record, &journal, steps)
+        });
+    let (ending, code, count) = match &done {
+        Ok(steps) => (Ending::ok(), None, steps.len()),
+        Err(error) => {
+            let code = crate::error::Failure::code(error);
+            let count = match error {
+                UndoError::Step { done, .. } => done + 1,
+                _ => 0,
+            };
+            (Ending::of_kind(Kind::Broken, code), Some(code.to_owned()), count)
+        }
+    };
+    let detail = json!({ "undid": call, "broker": { "usage": { "recorded": count } } });
+    record.end(End { ending, code, detail, rule: None, cost: None, requests: Vec::new() })?;
+    let steps = done?;
+    mark(store, call, &own)?;
+    Ok(Undone { undid: call.to_owned(), call: Some(own), workspace, steps })
+}
+
+/// Does the steps; each is recorded as the request that it is.
+fn restore(
+    site: &Site,
+    record: &Record,
+    journal: &Journal,
+    steps: Vec<Step>,
+) -> Result<Vec<Step>, UndoError> {
+    for (at, step) in steps.iter().enumerate() {
+        let begun = std::time::Instant::now();
+        let done = site.take(step, journal);
+        let requested = Requested {
+            request: u32::try_from(at + 1).unwrap_or(u32::MAX),
+            method: "undo.restore",
+            object: format!("{}: {}", step.path, step.action),
+            decision: "allow",
+            code: done.is_err().then_some("undo_failed"),
+            rule: None,
+            bytes_in: 0,
+            bytes_out: 0,
+            us: u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
+            call: None,
+        };
+        record.events(&[Event::Request(&requested)])?;
+        done.map_err(|error| UndoError::Step {
+            call: record.id().to_string(),
+            path: step.path.clone(),
+            error,
+            done: at,
+        })?;
+    }
+    Ok(steps)
+}

@@ -1,0 +1,227 @@
+//! The one top error. Each part has its own error type beside the code that raises it; this
+//! joins them and says for each what the exit code is, whose fault it was, and what to do next.
+//!
+//! Non-goal: text that holds everything. A message names the operation and the object, a hint the
+//! next step.
+
+use std::fmt;
+
+use runner_policy::finding::Finding;
+use serde::Serialize;
+
+use crate::approvals::ApprovalError;
+use crate::bench::BenchError;
+use crate::call::CallError;
+use crate::call::undo::UndoError;
+use crate::config::ConfigError;
+use crate::error::{Failure, Fault, Retry};
+use crate::exit::Ending;
+use crate::policy_files::PolicyError;
+use crate::sys::HardenError;
+use crate::tool::ToolError;
+use crate::tool::scaffold::ScaffoldError;
+use crate::workspace::WorkspaceError;
+
+use super::policy::TrustRefused;
+use super::{Bug, OutputError, UsageError};
+
+/// Any error that ends a run.
+#[derive(Debug)]
+pub enum Error {
+    /// The command line is wrong.
+    Usage(UsageError),
+    /// The process could not be made safe to run in.
+    Harden(HardenError),
+    /// Our own output could not be written.
+    Output(OutputError),
+    /// No policy can be used.
+    Policy(PolicyError),
+    /// The configuration cannot be used.
+    Config(ConfigError),
+    /// There is no workspace to work in.
+    Workspace(WorkspaceError),
+    /// A policy was not pinned.
+    Trust(TrustRefused),
+    /// A question was not answered.
+    Approval(ApprovalError),
+    /// A call did not come to an outcome.
+    Call(Box<CallError>),
+    /// A tool cannot be used.
+    Tool(Box<ToolError>),
+    /// A tool was not made.
+    Scaffold(ScaffoldError),
+    /// Nothing could be measured.
+    Bench(BenchError),
+    /// A call was not undone.
+    Undo(Box<UndoError>),
+    /// This program panicked.
+    Bug(Bug),
+}
+
+impl Error {
+    /// The part's own error.
+    #[must_use]
+    pub fn failure(&self) -> &dyn Failure {
+        match self {
+            Self::Usage(error) => error,
+            Self::Harden(error) => error,
+            Self::Output(error) => error,
+            Self::Policy(error) => error,
+            Self::Config(error) => error,
+            Self::Workspace(error) => error,
+            Self::Trust(error) => error,
+            Self::Approval(error) => error,
+            Self::Call(error) => error.as_ref(),
+            Self::Tool(error) => error.as_ref(),
+            Self::Scaffold(error) => error,
+            Self::Bench(error) => error,
+            Self::Undo(error) => error.as_ref(),
+            Self::Bug(error) => error,
+        }
+    }
+
+    /// How the run ends because of it.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        let failure = self.failure();
+        Ending::of_kind(failure.kind(), failure.code())
+    }
+
+    /// The form for machines.
+    #[must_use]
+    pub fn record(&self) -> ErrorRecord {
+        let failure = self.failure();
+        ErrorRecord {
+            code: failure.code(),
+            message: failure.to_string(),
+            fault: failure.fault(),
+            recoverable: failure.retry() == Retry::CanHelp,
+            details: failure.retry_after().map(|time| Details {
+                retry_after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            }),
+            suggestion: failure.hint(),
+            findings: failure.findings().to_vec(),
+        }
+    }
+}
+
+/// What is known of an error beyond its sentence, under the same names as in a call's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// How long to wait before trying again.
+    pub retry_after_ms: u64,
+}
+
+/// An error as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorRecord {
+    /// Stable name.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+    /// Who has to change something.
+    pub fault: Fault,
+    /// Whether trying again can help.
+    pub recoverable: bool,
+    /// What else is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+    /// The next step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// What is wrong in files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure().fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<UsageError> for Error {
+    fn from(error: UsageError) -> Self {
+        Self::Usage(error)
+    }
+}
+
+impl From<HardenError> for Error {
+    fn from(error: HardenError) -> Self {
+        Self::Harden(error)
+    }
+}
+
+impl From<OutputError> for Error {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Bug> for Error {
+    fn from(error: Bug) -> Self {
+        Self::Bug(error)
+    }
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(error)
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<WorkspaceError> for Error {
+    fn from(error: WorkspaceError) -> Self {
+        Self::Workspace(error)
+    }
+}
+
+impl From<ApprovalError> for Error {
+    fn from(error: ApprovalError) -> Self {
+        Self::Approval(error)
+    }
+}
+
+impl From<TrustRefused> for Error {
+    fn from(error: TrustRefused) -> Self {
+        Self::Trust(error)
+    }
+}
+
+impl From<ToolError> for Error {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(Box::new(error))
+    }
+}
+
+impl From<BenchError> for Error {
+    fn from(error: BenchError) -> Self {
+        Self::Bench(error)
+    }
+}
+
+impl From<ScaffoldError> for Error {
+    fn from(error: ScaffoldError) -> Self {
+        Self::Scaffold(error)
+    }
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        Self::Call(Box::new(error))
+    }
+}
+
+impl From<UndoError> for Error {
+    fn from(error: UndoError) -> Self {
+        Self::Undo(Box::new(error))
+    }
+}

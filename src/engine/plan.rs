@@ -1,0 +1,374 @@
+//! The plan of one sandbox: everything a container is made from, as data.
+//!
+//! Duty: the types, and the few invariants that hold between them. Non-goals: working a plan out (the
+//! planner's files do that) and carrying it out (an engine does). A plan is a plain value: it can be
+//! printed by `--dry-run`, compared in tests, and serves as the key of a waiting sandbox: what is
+//! serialized of it is what cannot change once a container is made. What is skipped travels with the call.
+//!
+//! Paths are bytes: nothing here assumes UTF-8. Where an engine's protocol cannot carry a path, the
+//! engine's own translation refuses it with a typed error.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use runner_policy::limits::{Isolation, Limits};
+use serde::{Deserialize, Serialize};
+
+use super::claim::ClaimHandle;
+use crate::ids::Identity;
+
+/// What a container is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxPlan {
+    /// The root file system.
+    pub image: Image,
+    /// The OCI runtime by the name the daemon knows it by; `None` is the daemon's default.
+    pub runtime: Option<Runtime>,
+    /// How strongly the sandbox is closed.
+    pub isolation: Isolation,
+    /// Who the command runs as, inside.
+    pub user: UserChoice,
+    /// The workspace, absolute; it has the same path inside.
+    #[serde(skip)]
+    pub workspace: PathBuf,
+    /// Where the command starts; the workspace or below it.
+    #[serde(skip)]
+    pub cwd: PathBuf,
+    /// Bind mounts, a parent always before what lies below it.
+    pub mounts: Vec<Mount>,
+    /// Covers over denied files and folders; mounted after all of `mounts`.
+    pub masks: Vec<Mask>,
+    /// Files that we write and mount read-only.
+    pub synthetic: Vec<SyntheticFile>,
+    /// Scratch space.
+    pub tmpfs: Vec<Tmpfs>,
+    /// The whole environment of the command.
+    #[serde(skip)]
+    pub env: Environment,
+    /// Every limit in force.
+    #[serde(with = "super::container_limits")]
+    pub limits: Limits,
+    /// What protects this call, what enforces it, and whether it holds.
+    #[serde(skip)]
+    pub protections: Vec<Protection>,
+    /// Write folders and files that were made because they were missing, outermost first. They go with
+    /// the claim, if they are still empty.
+    #[serde(skip)]
+    pub created_folders: Vec<PathBuf>,
+    /// The claim on them; it ends with the plan's last copy.
+    #[serde(skip)]
+    pub claim: ClaimHandle,
+    /// Protected paths that do not exist and whose folder has to stay writable (git's own folder).
+    /// Whoever ends the call removes what has appeared there, and says so.
+    #[serde(skip)]
+    pub guarded: Vec<PathBuf>,
+    /// What a user should know, and no protection says.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
+}
+
+impl SandboxPlan {
+    /// Everything that is mounted, with what must be found at its target, parents first.
+    pub fn mounted(&self) -> impl Iterator<Item = (&Path, Identity)> {
+        let binds = self.mounts.iter().map(|mount| (mount.target.as_path(), mount.identity));
+        let files = self.synthetic.iter().map(|file| (file.target.as_path(), file.identity));
+        let masks = self.masks.iter().map(|mask| (mask.target.as_path(), mask.identity));
+        binds.chain(files).chain(masks)
+    }
+}
+
+/// The root file system of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Image {
+    /// An empty image that holds the guest, with the host's own programs bound into it.
+    Host,
+    /// An OCI image by reference; the guest arrives in a read-only volume.
+    Reference(String),
+}
+
+/// What is known about a foreign image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageFacts {
+    /// Its own `PATH`.
+    pub path: Option<OsString>,
+    /// Folders that it declares as volumes. The daemon would make writable folders without any limit for
+    /// them; they get a scratch folder instead.
+    pub volumes: Vec<PathBuf>,
+}
+
+/// The name of an OCI runtime, as the daemon knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Runtime(String);
+
+impl Runtime {
+    /// Takes a name of safe characters only; `None` for anything else.
+    #[must_use]
+    pub fn new(name: &str) -> Option<Self> {
+        let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        (!name.is_empty() && name.len() <= 64 && name.chars().all(safe))
+            .then(|| Self(name.to_owned()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Runtime> for String {
+    fn from(runtime: Runtime) -> Self {
+        runtime.0
+    }
+}
+
+impl TryFrom<String> for Runtime {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(&name).ok_or("no name of a runtime")
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who the command runs as inside, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserChoice {
+    /// User id inside the container.
+    pub uid: u32,
+    /// Group id inside the container.
+    pub gid: u32,
+    /// Why these.
+    pub why: WhyUser,
+}
+
+/// Why a user id was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhyUser {
+    /// The caller's own ids: the daemon is rootful and maps nothing.
+    Caller,
+    /// 0 inside is the caller outside: the daemon is rootless.
+    RootlessCaller,
+    /// The caller is root; the workspace belongs to this user.
+    WorkspaceOwner,
+    /// The caller and the workspace are root's, and nothing has to be written.
+    Nobody,
+    /// The caller and the workspace are root's, and something has to be written: root without
+    /// capabilities. A result says so.
+    RootWithoutCapabilities,
+    /// The image is foreign and no host file is mounted writable.
+    Unprivileged,
+}
+
+impl WhyUser {
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Caller => "the caller",
+            Self::RootlessCaller => {
+                "the caller: the engine is rootless, and maps root inside to them"
+            }
+            Self::WorkspaceOwner => "the owner of the workspace: the caller is root",
+            Self::Nobody => "an unprivileged user: the caller is root, and nothing is written",
+            Self::RootWithoutCapabilities => {
+                "root without capabilities: the caller and the workspace are root's"
+            }
+            Self::Unprivileged => "an unprivileged user: the image is not the host's",
+        }
+    }
+}
+
+/// One bind mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Absolute path on the host; no part of it below the workspace is a link.
+    pub source: PathBuf,
+    /// Absolute path inside.
+    pub target: PathBuf,
+    /// What the command may do there.
+    pub access: Access,
+    /// What stood at `source` when it was opened. The guest reports what it finds at `target`; the
+    /// command is sent only if both are equal.
+    pub identity: Identity,
+    /// Why it is there.
+    pub role: MountRole,
+}
+
+/// What a mount allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Access {
+    /// Nothing below can be changed.
+    ReadOnly,
+    /// What lies below can be changed, but for deeper mounts.
+    ReadWrite,
+}
+
+/// Why something is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MountRole {
+    /// The workspace itself.
+    Workspace,
+    /// A folder or file that the policy lets this call write.
+    Write,
+    /// A protected path below a writable one, kept read-only.
+    Protected,
+    /// A folder between a writable mount and a protected path: a mount point cannot be renamed.
+    Anchor,
+    /// The git directories that a linked worktree or submodule points at.
+    Git,
+    /// System folders of the host.
+    System,
+    /// A toolchain folder of the caller.
+    Toolchain,
+}
+
+/// A cover that hides a denied path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mask {
+    /// The unreadable thing on the host that is mounted, read-only, over the target.
+    pub source: PathBuf,
+    /// What is hidden; it exists.
+    pub target: PathBuf,
+    /// What it is covered with.
+    pub kind: MaskKind,
+    /// What stands at `source`, and must be found at `target`.
+    pub identity: Identity,
+    /// What was hidden when the plan was made.
+    pub hides: Identity,
+}
+
+/// What a mask is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MaskKind {
+    /// An empty file of mode 000.
+    File,
+    /// An empty folder of mode 000.
+    Folder,
+}
+
+/// A file that we write and mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyntheticFile {
+    /// Where it is kept on the host; its name is a digest of its content.
+    pub source: PathBuf,
+    /// Absolute path inside.
+    pub target: PathBuf,
+    /// What stands at `source`, and must be found at `target`.
+    pub identity: Identity,
+    /// Its content.
+    #[serde(skip)]
+    pub content: Vec<u8>,
+    /// Its permission bits on the host.
+    pub mode: FileMode,
+    /// What it is.
+    pub role: SyntheticRole,
+}
+
+/// Permission bits of a synthetic file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileMode {
+    /// 0444.
+    Readable,
+}
+
+/// Which synthetic file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SyntheticRole {
+    /// `/etc/passwd`.
+    Passwd,
+    /// `/etc/group`.
+    Group,
+    /// `/etc/hosts`.
+    Hosts,
+    /// `/etc/nsswitch.conf`.
+    NameSwitch,
+    /// `/etc/gitconfig`.
+    GitConfig,
+}
+
+/// A memory-backed folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tmpfs {
+    /// Absolute path inside.
+    pub target: PathBuf,
+    /// Bytes it can hold.
+    pub size: u64,
+    /// Files it can hold.
+    pub inodes: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Permission bits of its root.
+    pub mode: u32,
+    /// Whether programs in it can be started.
+    pub exec: TmpfsExec,
+}
+
+/// Whether programs in a tmpfs can be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TmpfsExec {
+    /// They can; build scripts and test runners need it.
+    Exec,
+    /// They cannot.
+    NoExec,
+}
+
+/// The exact environment of a command: nothing is inherited.
+pub type Environment = BTreeMap<OsString, OsString>;
+
+/// One protection, in words for a result and for `--dry-run`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protection {
+    /// Its stable name.
+    pub name: &'static str,
+    /// What enforces it here.
+    pub enforced_by: &'static str,
+    /// Whether it holds.
+    pub status: ProtectionStatus,
+}
+
+/// Whether a protection holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProtectionStatus {
+    /// It holds.
+    Enforced,
+    /// It holds in part; the text says where it ends.
+    BestEffort(&'static str),
+    /// It does not hold here; the text says why.
+    Absent(&'static str),
+}
+
+/// Something a user should know about a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// A stable code.
+    pub code: &'static str,
+    /// One sentence.
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_name_has_safe_characters_only() {
+        assert_eq!(
+            Runtime::new("io.containerd.runc.v2").unwrap().as_str(),
+            "io.containerd.runc.v2"
+        );
+        for bad in ["", "a b", "a/b", "a\n", "ü", &"x".repeat(65)] {
+            assert_eq!(Runtime::new(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Looks through a workspace for what a plan must hide or protect.
+//!
+//! Duty: one walk that finds denied and special files, and protected paths that exist in writable folders.
+//! Non-goals: covering them (masks) and mounting (mounts). Trust boundary: the tree is the
+//! adversary's. A denied name that is a link hides what it leads to; a denied file with a second name
+//! hides that name too; sockets, pipes and devices lead out of the sandbox and are always hidden.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::binding;
+use super::grants::FileGrants;
+use super::hardlinks::Name;
+use super::look::{Found, Look, Mark};
+use super::memory::Memory;
+use super::walk::{WalkError, walk_from};
+use super::{Found as OpenedAt, Owner, Workspace};
+use crate::engine::plan::MaskKind;
+use crate::ids::Identity;
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What must not be seen, by path below the workspace.
+    pub hidden: BTreeMap<PathBuf, Hidden>,
+    /// Protected paths that exist in writable folders, outermost only.
+    pub protected: BTreeSet<PathBuf>,
+    /// Folders in writable ones that may be written into, but not renamed or replaced.
+    pub anchored: BTreeSet<PathBuf>,
+    /// Protected names that are links: nothing can be mounted over a link.
+    pub links: BTreeSet<PathBuf>,
+    /// Folders that were not looked through and can be seen all the same.
+    pub not_scanned: BTreeSet<PathBuf>,
+    /// The `.git` of each repository.
+    pub repositories: BTreeSet<PathBuf>,
+    /// Files in writable folders that have several names.
+    pub(super) several: Vec<Name>,
+    /// Ends when what was found is written down.
+    pub(super) keeping: Option<JoinHandle<()>>,
+}
+
+/// Something that must not be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hidden {
+    /// What covers it.
+    pub kind: MaskKind,
+    /// What it was.
+    pub identity: Identity,
+    /// Why.
+    pub why: WhyHidden,
+}
+
+/// Why something is hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyHidden {
+    /// A policy denies it, or it is key material.
+    Denied,
+    /// A denied link leads to it, or it is another name of a denied file.
+    SameAsDenied,
+    /// A socket, pipe or device.
+    Special,
+    /// It cannot be looked through.
+    Closed,
+    /// The policy's read list does not hold it.
+    NotReadable,
+    /// It is a folder that is not to be looked through.
+    NotScanned,
+}
+
+/// A folder that is not looked through, because it is too large or of no interest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unscanned {
+    /// The folder, below the workspace.
+    pub folder: PathBuf,
+    /// What a command sees of it.
+    pub shown: Shown,
+}
+
+/// What a command sees of a folder that nobody looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Nothing: it is covered as a whole. Always safe.
+    Nothing,
+    /// All that is in it, denied files, sockets and second names of denied files too. Only the owner of a policy
+    /// may say so. It does not count where something is writable: there everything is looked through.
+    Everything,
+}
+
+/// What to look through, and for whom.
+#[derive(Clone, Copy)]
+pub struct Looking<'a> {
+    /// The workspace.
+    pub workspace: &'a Workspace,
+    /// What was decided about files.
+    pub grants: &'a FileGrants<'a>,
+    /// The folders that will be writable.
+    pub trees: &'a [PathBuf],
+    /// Whom the command runs as.
+    pub user: Owner,
+    /// A folder of the caller's own where it may be remembered what was found, if it may.
+    pub memory: Option<&'a Path>,
+    /// Folders that are not looked through.
+    pub unscanned: &'a [Unscanned],
+}
+
+/// How often a workspace is looked through because denied files have further names.
+const LOOKS: usize = 3;
+
+/// Looks through a workspace.
+///
+/// # Errors
+/// The workspace is too large, too deep or unreadable.
+pub fn survey(looking: &Looking<'_>) -> Result<Survey, WalkError> {
+    let open = |folder| Memory::open(folder, looking.workspace, binding::of(looking));
+    let mut survey = survey_with(looking, looking.memory.and_then(open))?;
+    keeping().extend(survey.keeping.take());
+    Ok(survey)
+}
+
+/// What is being written down by surveys of this process.
+static KEEPING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+fn keeping() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    KEEPING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until what surveys of this process found is written down. For the end of the process, when the answer is
+/// given: most calls have nothing to write, and those that have were slow for lack of it.
+pub fn settle() {
+    let waiting = std::mem::take(&mut *keeping());
+    for thread in waiting {
+        // Whatever became of it: without a memory, folders are read again.
+        let _ = thread.join();
+    }
+}
+
+/// The same, with a memory.
+pub(super) fn survey_with(
+    looking: &Looking<'_>,
+    memory: Option<Memory>,
+) -> Result<Survey, WalkError> {
+    let workspace = looking.workspace;
+    let mut look = Look::new(looking, memory);
+    let mut looks = 0;
+    loop {
+        let found = walk_from(workspace.handle(), workspace.root(), &look, look.starts())?;
+        let mut gathered = gather(workspace, found)?;
+        looks += 1;
+        // Further names of denied files are found by inode, and those are known only now.
+        let inodes: BTreeSet<u64> = gathered.denied.iter().map(|identity| identity.ino).collect();
+        if !inodes.is_subset(&look.inodes) {
+            if looks == LOOKS {
+                return Err(WalkError::Restless(workspace.root().to_owned()));
+            }
+            look.inodes = inodes;
+            look.memory.iter_mut().for_each(Memory::forget);
+            continue;
+        }
+        for path in std::mem::take(&mut gathered.names) {
+            let found = open(workspace, &path)?;
+            if found.is_some_and(|found| gathered.denied.contains(&found.identity)) {
+                gathered.survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied)?;
+            }
+        }
+        let mut survey = gathered.survey;
+        survey.close_unreachable(workspace, looking.user)?;
+        survey.outermost();
+        survey.not_scanned = not_scanned(looking, &look, &survey);
+        survey.keeping =
+            look.memory.and_then(|memory| memory.keep(look.inodes.into_iter().collect()));
+        return Ok(survey);
+    }
+}
+
+/// What a walk found, put in its place.
+#[derive(Default)]
+struct Gathered {
+    survey: Survey,
+    /// Denied files with several names.
+    denied: BTreeSet<Identity>,
+    /// What has the inode of one of them.
+    names: Vec<PathBuf>,
+}
+
+fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError> {
+    let mut gathered = Gathered::default();
+    let Gathered { survey, denied, names } = &mut gathered;
+    let mut links = Vec::new();
+    for found in all {
+        let (mark, path) = match found {
+            Found::Marked(mark, path) => (mark, path),
+            Found::Several(name) => {
+                survey.several.push(name);
+                continue;
+            }
+        };
+        match mark {
+            Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)?),
+            Mark::DeniedLink => links.push(path),
+            Mark::Protected => drop(survey.protected.insert(path)),
+            // A git folder without a HEAD is none yet: it may be one that only holds the name.
+            Mark::Anchored => drop(match workspace.open(&path.join("HEAD")) {
+                Ok(_) => survey.anchored.insert(path),
+                Err(_) => survey.protected.insert(path),
+            }),
+            Mark::ProtectedLink => drop(survey.links.insert(path)),
+            Mark::SecondName => names.push(path),
+            Mark::Repository => drop(survey.repositories.insert(path)),
+        }
+    }
+    for link in links {
+        if let Some((path, kind)) = leads_to(workspace, &link)? {
+            denied.extend(survey.hide(workspace, path, kind, WhyHidden::SameAsDenied)?);
+        }
+    }
+    Ok(gathered)
+}
+
+/// Opens what was found; `None` if it is gone by now. Any other failure is one: what cannot be looked at may be there.
+fn open(workspace: &Workspace, path: &Path) -> Result<Option<OpenedAt>, WalkError> {
+    match workspace.open(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(WalkError::Open(workspace.root().join(path), error)),
+    }
+}
+
+/// Whether nothing is there, or a link stands on the way to it.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
+/// The folders that were left out and can be seen.
+fn not_scanned(looking: &Looking<'_>, look: &Look<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
+    let is_folder = |path: &Path| {
+        looking.workspace.open(path).is_ok_and(|found| found.kind == FileType::Directory)
+    };
+    let seen = |one: &&Unscanned| {
+        one.shown == Shown::Everything
+            && !look.is_writable(&one.folder)
+            && !survey.is_hidden(&one.folder)
+            && is_folder(&one.folder)
+    };
+    looking.unscanned.iter().filter(seen).map(|one| one.folder.clone()).collect()
+}
+
+impl Survey {
+    /// Hides a path; the identity of what is there, if it is a file with several names.
+    fn hide(
+        &mut self,
+        workspace: &Workspace,
+        path: PathBuf,
+        kind: MaskKind,
+        why: WhyHidden,
+    ) -> Result<Option<Identity>, WalkError> {
+        // What is gone by now needs no cover.
+        let found = open(workspace, &path)?.filter(|_| !path.as_os_str().is_empty());
+        let Some(found) = found else { return Ok(None) };
+        let identity = found.identity;
+        let hidden = self.hidden.entry(path).or_insert(Hidden { kind, identity, why });
+        Ok((hidden.kind == MaskKind::File && found.links > 1).then_some(identity))
+    }
+
+    /// Whether the path is hidden, or lies in something hidden.
+    #[must_use]
+    pub fn is_hidden(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.hidden.contains_key(above))
+    }
+
+    /// Whether the path is read-only or hidden, by itself or as part of something larger.
+    #[must_use]
+    pub fn is_closed(&self, path: &Path) -> bool {
+        self.is_hidden(path) || path.ancestors().any(|above| self.protected.contains(above))
+    }
+
+    /// Hides folders that the command's user cannot enter, where something below them is of interest: what
+    /// stands there could not be compared from inside.
+    fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) -> Result<(), WalkError> {
+        let of_interest: BTreeSet<PathBuf> = self
+            .hidden
+            .keys()
+            .chain(&self.protected)
+            .chain(&self.anchored)
+            .flat_map(|path| path.ancestors().skip(1))
+            .filter(|above| !above.as_os_str().is_empty())
+            .map(Path::to_owned)
+            .collect();
+        for folder in of_interest {
+            if open(workspace, &folder)?.is_some_and(|found| !found.lets_in(user)) {
+                self.hide(workspace, folder, MaskKind::Folder, WhyHidden::Closed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what lies below something that is hidden or protected as a whole.
+    fn outermost(&mut self) {
+        let hidden: BTreeSet<PathBuf> = self.hidden.keys().cloned().collect();
+        let below = |set: &BTreeSet<PathBuf>, path: &Path| {
+            path.ancestors().skip(1).any(|above| set.contains(above))
+        };
+        self.hidden.retain(|path, _| !below(&hidden, path));
+        let protected = self.protected.clone();
+        self.protected.retain(|path| !below(&protected, path) && !below(&hidden, path));
+        self.anchored.retain(|path| !below(&protected, path) && !below(&hidden, path));
+        self.links.retain(|path| !below(&protected, path) && !below(&hidden, path));
+    }
+}
+
+/// What a link in the workspace leads to, if that lies in the workspace. Where the caller may not go, the command, which
+/// runs as no more than the caller, may not either.
+fn leads_to(workspace: &Workspace, link: &Path) -> Result<Option<(PathBuf, MaskKind)>, WalkError> {
+    let link = workspace.root().join(link);
+    let real = match link.canonicalize() {
+        Ok(real) => real,
+        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(None);
+        }
+        Err(error) => return Err(WalkError::Open(link, error)),
+    };
+    let Ok(path) = real.strip_prefix(workspace.root()).map(Path::to_owned) else {
+        return Ok(None);
+    };
+    let Some(found) = open(workspace, &path)? else { return Ok(None) };
+    let kind = match found.kind {
+        FileType::Directory => MaskKind::Folder,
+        _ => MaskKind::File,
+    };
+    Ok((!path.as_os_str().is_empty()).then_some((path, kind)))
+}
+
+#[cfg(test)]
+#[path = "survey_tests.rs"]
+mod tests;

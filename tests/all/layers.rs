@@ -1,0 +1,169 @@
+//! Dependencies between the parts of the host program point one way.
+//!
+//! [`LAYERS`] is the order, from the fronts down to the leaves. A part may import parts of the layers
+//! below its own, and those beside it that [`BESIDE`] names. There is no exception.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`) are held by the compiler.
+const LAYERS: [&[&str]; 6] = [
+    &["bench", "cli"],
+    &["call"],
+    &["audit", "broker", "mcp", "pool", "queue", "tool"],
+    &["approvals", "config", "sandbox", "undo", "workspace"],
+    &["engine", "policy_files", "store"],
+    &["codes", "error", "exit", "helper", "ids", "json", "sys", "text"],
+];
+
+/// Imports within a layer: the first may import the second.
+const BESIDE: [(&str, &str); 13] = [
+    ("approvals", "config"),
+    ("broker", "audit"),
+    ("cli", "bench"),
+    ("error", "exit"),
+    ("helper", "sys"),
+    ("ids", "sys"),
+    ("sandbox", "workspace"),
+    ("sys", "error"),
+    ("sys", "exit"),
+    ("tool", "broker"),
+    ("tool", "mcp"),
+    ("undo", "config"),
+    ("undo", "workspace"),
+];
+
+/// The crates beside the host program, in folders of `src`.
+const CRATES: [&str; 5] = ["compiler", "finding", "guest", "policy", "wire"];
+
+#[test]
+fn every_import_points_down() {
+    let imports = imports();
+    let mut problems = Vec::new();
+    for ((from, to), files) in &imports {
+        if !allowed(from, to) {
+            let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+            problems.push(format!("{from} imports {to} in {}", files.join(", ")));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn the_order_has_no_cycle_and_names_every_part() {
+    let there: BTreeSet<String> = sources().iter().map(|(part, _)| part.clone()).collect();
+    let named: BTreeSet<String> = LAYERS.concat().into_iter().map(str::to_owned).collect();
+    assert_eq!(there, named);
+    // Layers are in order by themselves; what is allowed beside must be.
+    let mut left: BTreeSet<&str> = LAYERS.concat().into_iter().collect();
+    while !left.is_empty() {
+        let free = |part: &&str| !BESIDE.iter().any(|(from, to)| from == part && left.contains(to));
+        let done: Vec<&str> = left.iter().copied().filter(free).collect();
+        assert!(!done.is_empty(), "a cycle among {left:?}");
+        left.retain(|part| !done.contains(part));
+    }
+    for (from, to) in BESIDE {
+        assert_eq!(layer(from), layer(to), "{from} and {to} are not beside each other");
+    }
+}
+
+#[test]
+fn imports_are_found_in_every_form() {
+    let text = "use crate::one::A;\npub(crate) use crate::{two::{B, C as D}, three};\n\
+                // use crate::comment::X;\nfn f() -> crate::four::E { crate::five::f(\"//\") }\n\
+                #[cfg(test)]\nmod tests {\n use crate::six::F;\n}\n";
+    let found: Vec<String> = parts_in(text).into_iter().collect();
+    assert_eq!(found, ["five", "four", "one", "three", "two"]);
+}
+
+fn layer(part: &str) -> Option<usize> {
+    LAYERS.iter().position(|parts| parts.contains(&part))
+}
+
+fn allowed(from: &str, to: &str) -> bool {
+    layer(from) < layer(to) || BESIDE.contains(&(from, to))
+}
+
+/// Which part imports which, and in which files. Tests may import what they like.
+fn imports() -> BTreeMap<(String, String), Vec<PathBuf>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (part, file) in sources() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for to in parts_in(&text) {
+            if to != part {
+                found.entry((part.clone(), to)).or_default().push(file.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Every file of the host program that is not only a test, with the part that it belongs to.
+fn sources() -> Vec<(String, PathBuf)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    let mut folders = vec![src.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let below = path.strip_prefix(&src).unwrap();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            if path.is_dir() {
+                if name != "tests" && !CRATES.iter().any(|krate| below == Path::new(krate)) {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|ending| ending == "rs")
+                && !(name.ends_with("_tests") || ["tests", "testing"].contains(&name))
+            {
+                let first = below.iter().next().unwrap().to_str().unwrap();
+                let part = first.strip_suffix(".rs").unwrap_or(first);
+                if !["lib", "main"].contains(&part) {
+                    files.push((part.to_owned(), path));
+                }
+            }
+        }
+    }
+    files
+}
+
+/// The parts that a file names in `crate::…` paths, outside of comments and of its tests.
+fn parts_in(text: &str) -> BTreeSet<String> {
+    let program = text.split("mod tests {").next().unwrap_or(text);
+    let code: Vec<&str> =
+        program.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(heads(group)),
+            None => found.extend(word(rest)),
+        }
+    }
+    found
+}
+
+/// The first word of each entry of a group of imports.
+fn heads(group: &str) -> Vec<String> {
+    let (mut depth, mut fresh, mut found) = (0_usize, true, Vec::new());
+    for (at, letter) in group.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => fresh = true,
+            letter if fresh && !letter.is_whitespace() => {
+                found.extend(word(&group[at..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> Option<String> {
+    let end = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    let word = &text[..end.unwrap_or(text.len())];
+    word.starts_with(|letter: char| letter.is_ascii_lowercase()).then(|| word.to_owned())
+}
