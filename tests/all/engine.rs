@@ -115,13 +115,21 @@ pub async fn call_with(
 
 /// The same under a name, by which what is left can be found.
 pub fn call_as(id: &CallId, plan: SandboxPlan, work: Work) -> Result<Outcome, RunError> {
-    block_on(async {
-        let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
-        let (_canceller, mut cancel) = Cancel::pair();
-        let call = order(id.clone(), plan, work);
-        let program = Path::new(env!("CARGO_BIN_EXE_runner"));
-        run(engine, call, Streams::default(), &mut cancel, program).await
-    })
+    let (_canceller, mut cancel) = Cancel::pair();
+    block_on(call_until(id, plan, work, &mut cancel))
+}
+
+/// The same, until it ends or is cancelled.
+pub async fn call_until(
+    id: &CallId,
+    plan: SandboxPlan,
+    work: Work,
+    cancel: &mut Cancel,
+) -> Result<Outcome, RunError> {
+    let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
+    let call = order(id.clone(), plan, work);
+    let program = Path::new(env!("CARGO_BIN_EXE_runner"));
+    run(engine, call, Streams::default(), cancel, program).await
 }
 
 pub fn call(plan: SandboxPlan, work: Work) -> Result<Outcome, RunError> {

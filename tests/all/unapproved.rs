@@ -111,8 +111,8 @@ fn who_cancels_a_question_is_told_so_and_nothing_runs() {
     let home = home("");
     for words in &CALLS[..2] {
         let line: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
-        // An interrupt character, as a person types it.
-        let ran = home.at_terminal(&line.join(" "), "\u{3}");
+        // An interrupt character, as a person types it at the question: an earlier one ends a program that has begun nothing.
+        let ran = home.at_terminal_meanwhile(&line.join(" "), || (), "\u{3}");
         assert_eq!(ran.code, Some(130), "{words:?}: {}", ran.out);
         let call = recorded(&home);
         assert_eq!((&call["status"], &call["exit"]), (&json!("cancelled"), &json!(130)), "{call}");

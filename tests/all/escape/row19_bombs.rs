@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use runner::engine::{Docker, Engine};
 use runner::ids::CallId;
-use runner::sandbox::outcome::Verdict;
+use runner::sandbox::cancel::Cancel;
+use runner::sandbox::outcome::{CancelCause, Verdict};
 use runner_policy::limits::Limit;
 use runner_wire::LimitHit;
 
 use super::harness::{On, attack};
 use crate::death::gone;
-use crate::engine::{argv, block_on, call, call_as, plan, workspace};
+use crate::engine::{argv, block_on, call, call_as, call_until, plan, workspace};
 
 const THREADS: &str =
     "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()";
@@ -95,15 +96,17 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
     let folder = workspace();
     let mut plan = plan(folder.path());
     plan.runtime = on.runtime();
-    plan.limits.set(Limit::Wall, 6_000);
+    plan.limits.set(Limit::Wall, 600_000);
     // It swallows its own failures, so that it goes on as long as anybody lets it.
     let marker = format!("bomb-{}", id.as_str());
     let script = format!(": {marker}; while :; do (while :; do :; done) & done 2>/dev/null");
+    let (canceller, mut cancel) = Cancel::pair();
     let bomb = std::thread::spawn({
         let (id, script) = (id.clone(), script.clone());
-        move || call_as(&id, plan, argv(&["bash", "-c", &script]))
+        move || block_on(call_until(&id, plan, argv(&["bash", "-c", &script]), &mut cancel))
     });
     let container = loop {
+        assert!(!bomb.is_finished(), "{:?}", bomb.join());
         let found =
             block_on(async { Docker::connect().await.unwrap().list(Some(&id)).await.unwrap() });
         match found.first() {
@@ -113,6 +116,7 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
     };
     let beside = normal();
     println!("alone {alone:?}, beside a bomb {beside:?}");
+    canceller.cancel(CancelCause::Interrupt);
     let ended = bomb.join().unwrap();
     assert!(!matches!(&ended, Ok(outcome) if outcome.verdict == Verdict::Completed), "{ended:?}");
     gone(&id);
