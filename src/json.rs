@@ -19,11 +19,13 @@ const NUMBER: &str = "$serde_json::private::Number";
 pub const MAX_VALUES: usize = 200_000;
 
 /// Why a text is not JSON that is read here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum JsonError {
     /// More bytes than are read.
+    #[error("{0} bytes; at most {MAX_BYTES} are read")]
     TooLarge(usize),
     /// Not JSON, a key twice, or nested too deep.
+    #[error("line {line}, column {column}: {why}")]
     Unreadable {
         /// What is wrong.
         why: String,
@@ -33,19 +35,6 @@ pub enum JsonError {
         column: usize,
     },
 }
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge(bytes) => write!(f, "{bytes} bytes; at most {MAX_BYTES} are read"),
-            Self::Unreadable { why, line, column } => {
-                write!(f, "line {line}, column {column}: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for JsonError {}
 
 /// Reads one value.
 ///

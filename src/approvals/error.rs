@@ -1,7 +1,5 @@
 //! Why a question was not answered, or an answer not taken.
 
-use std::fmt;
-
 use super::id::ApprovalId;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -12,11 +10,13 @@ pub(crate) const ANSWERED_THERE: &str =
     "call it again and answer at the terminal of the call itself";
 
 /// What is wrong with an approval.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     /// There is no question with this id.
+    #[error("there is no question {0}")]
     Unknown(ApprovalId),
     /// It was answered, used up, voided, or it waited too long.
+    #[error("the question {id} is over: {state}")]
     Over {
         /// Which.
         id: ApprovalId,
@@ -24,12 +24,22 @@ pub enum ApprovalError {
         state: &'static str,
     },
     /// Nobody has answered it yet.
+    #[error("nobody has answered the question {0} yet")]
     NotYet(ApprovalId),
     /// Parts of it are not shown, so it cannot be answered by its id.
+    #[error("the question {0} cannot be answered by its id: parts of it are not shown")]
     NotWhole(ApprovalId),
     /// It is about another call.
+    #[error(
+        "the approval {0} is about another call: tool, arguments, input, policy, image, folder \
+         and workspace must be those of the question"
+    )]
     Differs(ApprovalId),
     /// A tool that was approved is not the same any more.
+    #[error(
+        "the tool {} is not what was approved: {file} has changed",
+        .subject.strip_prefix("tool:").unwrap_or(.subject)
+    )]
     Changed {
         /// The tool.
         subject: String,
@@ -37,22 +47,29 @@ pub enum ApprovalError {
         file: String,
     },
     /// The code that an approved command runs is not the same any more.
+    #[error("the approval does not hold any more: {file} has changed since the question")]
     Stale {
         /// The file of the workspace that differs.
         file: String,
     },
     /// Only a person at a terminal can answer.
+    #[error("answering needs a person at a terminal")]
     NoTerminal,
     /// `--yes` is an answer too.
+    #[error("`--yes` answers in a person's place, and there is no terminal; nothing was run")]
     NoTerminalForYes,
     /// The answer was not yes.
+    #[error("the question {0} was not approved")]
     Declined(ApprovalId),
     /// An option of the answer cannot be meant like this.
+    #[error("{0}")]
     BadOption(String),
     /// The rows cannot be read or written.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The kernel gave no id.
-    NoId(std::io::Error),
+    #[error("cannot make an id: {0}")]
+    NoId(#[source] std::io::Error),
 }
 
 impl ApprovalError {
@@ -76,52 +93,6 @@ impl ApprovalError {
         }
     }
 }
-
-impl From<StoreError> for ApprovalError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl fmt::Display for ApprovalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(id) => write!(f, "there is no question {id}"),
-            Self::Over { id, state } => write!(f, "the question {id} is over: {state}"),
-            Self::NotYet(id) => write!(f, "nobody has answered the question {id} yet"),
-            Self::NotWhole(id) => {
-                write!(
-                    f,
-                    "the question {id} cannot be answered by its id: parts of it are not shown"
-                )
-            }
-            Self::Differs(id) => write!(
-                f,
-                "the approval {id} is about another call: tool, arguments, input, policy, image, folder and workspace must be those of the question"
-            ),
-            Self::Changed { subject, file } => {
-                let tool = subject.strip_prefix("tool:").unwrap_or(subject);
-                write!(f, "the tool {tool} is not what was approved: {file} has changed")
-            }
-            Self::Stale { file } => {
-                write!(
-                    f,
-                    "the approval does not hold any more: {file} has changed since the question"
-                )
-            }
-            Self::NoTerminal => f.write_str("answering needs a person at a terminal"),
-            Self::NoTerminalForYes => f.write_str(
-                "`--yes` answers in a person's place, and there is no terminal; nothing was run",
-            ),
-            Self::Declined(id) => write!(f, "the question {id} was not approved"),
-            Self::BadOption(why) => f.write_str(why),
-            Self::Store(error) => error.fmt(f),
-            Self::NoId(error) => write!(f, "cannot make an id: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ApprovalError {}
 
 impl Failure for ApprovalError {
     fn code(&self) -> &'static str {

@@ -1,6 +1,5 @@
 //! Why nothing could be measured.
 
-use std::fmt;
 use std::io;
 
 use crate::call::CallError;
@@ -9,13 +8,16 @@ use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
 /// Why nothing could be measured.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The engine.
-    Engine(EngineError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// A call of this program, from inside.
+    #[error(transparent)]
     Call(Box<CallError>),
     /// A command that must go well did not.
+    #[error("`{line}` {how}")]
     Command {
         /// What was run.
         line: String,
@@ -23,26 +25,8 @@ pub enum BenchError {
         how: String,
     },
     /// Something on this machine failed.
-    Local(&'static str, io::Error),
-}
-
-impl fmt::Display for BenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine(error) => error.fmt(f),
-            Self::Call(error) => error.fmt(f),
-            Self::Command { line, how } => write!(f, "`{line}` {how}"),
-            Self::Local(what, error) => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for BenchError {}
-
-impl From<EngineError> for BenchError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
+    #[error("cannot {0}: {1}")]
+    Local(&'static str, #[source] io::Error),
 }
 
 impl From<CallError> for BenchError {

@@ -138,7 +138,8 @@ pub struct Unanswered {
 }
 
 /// A request that was not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("{code}: {message}")]
 pub struct Refusal {
     /// Why, as a stable word.
     pub code: Code,
@@ -218,14 +219,6 @@ fn advice(code: Code, decision: &Decision) -> Option<String> {
         None => format!("`{list}` of the policy `{whose}` must hold it; --policy chooses another"),
     })
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// As the talk carries it. A rule travels as `policy/id`: where its file lies is not the tool's matter.
 impl Serialize for Refusal {

@@ -1,6 +1,5 @@
 //! How a talk went: the tool's own end, or the error that ended it; and what was moved.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -121,33 +120,42 @@ pub struct Brokered {
 }
 
 /// Why a talk ended without a word of the tool.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The tool's end does not speak the talk.
-    Protocol(ProtocolError),
+    #[error("the tool broke the talk with the host: {0}")]
+    Protocol(#[from] ProtocolError),
     /// The stream ended before a result.
+    #[error("the tool ended without a result")]
     NoResult,
     /// The stream broke.
-    Stream(io::Error),
+    #[error("the stream of the tool broke: {0}")]
+    Stream(#[source] io::Error),
     /// The call's time is over.
+    #[error("the tool ran out of time")]
     Timeout,
     /// The host ended it.
+    #[error("the call was ended: {reason}")]
     Aborted {
         /// Why.
         reason: String,
     },
     /// A limit of the broker, met again and again.
+    #[error("the tool went on asking beyond its limit `{}`", .0.row().key)]
     Limit(Limit),
     /// The job cannot be sent.
+    #[error("the job cannot be sent: {0}")]
     Job(&'static str),
 }
 
 /// What was wrong with a frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum ProtocolError {
     /// No frame has this kind.
+    #[error("no frame has the kind {0}")]
     UnknownKind(u8),
     /// The payload is longer than its kind may be.
+    #[error("a {kind} of {length} bytes, and the longest has {cap}")]
     TooLong {
         /// The kind's name.
         kind: &'static str,
@@ -157,11 +165,14 @@ pub enum ProtocolError {
         cap: u32,
     },
     /// The payload must be empty.
+    #[error("a {0} carries nothing, and this one does")]
     NotEmpty(&'static str),
     /// The stream ended inside a frame. A process that is killed while it speaks leaves this behind too:
     /// see [`ServeError::is_cut_off`].
+    #[error("the stream ended inside a frame")]
     Cut,
     /// An id that cannot be there.
+    #[error("a {kind} cannot have the id {id} here")]
     BadId {
         /// The kind's name.
         kind: &'static str,
@@ -169,6 +180,7 @@ pub enum ProtocolError {
         id: u32,
     },
     /// The payload is not the JSON that its kind has.
+    #[error("a {kind} that is none: {why}")]
     BadJson {
         /// The kind's name.
         kind: &'static str,
@@ -176,8 +188,10 @@ pub enum ProtocolError {
         why: String,
     },
     /// No request has this method.
+    #[error("no request has the method {0:?}")]
     UnknownMethod(String),
     /// The parameters of a request are not those of its method.
+    #[error("wrong parameters of {method}: {why}")]
     BadParams {
         /// The method.
         method: &'static str,
@@ -185,10 +199,13 @@ pub enum ProtocolError {
         why: String,
     },
     /// A body where the method has none.
+    #[error("{0} has no body")]
     UnwantedBody(&'static str),
     /// A body was sent beyond its credit.
+    #[error("the body of request {0} is beyond its credit")]
     OverCredit(u32),
     /// Something came after the result.
+    #[error("something came after the result")]
     AfterResult,
 }
 
@@ -212,56 +229,6 @@ impl ProtocolError {
     }
 }
 
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownKind(kind) => write!(f, "no frame has the kind {kind}"),
-            Self::TooLong { kind, length, cap } => {
-                write!(f, "a {kind} of {length} bytes, and the longest has {cap}")
-            }
-            Self::NotEmpty(kind) => write!(f, "a {kind} carries nothing, and this one does"),
-            Self::Cut => f.write_str("the stream ended inside a frame"),
-            Self::BadId { kind, id } => write!(f, "a {kind} cannot have the id {id} here"),
-            Self::BadJson { kind, why } => write!(f, "a {kind} that is none: {why}"),
-            Self::UnknownMethod(method) => write!(f, "no request has the method {method:?}"),
-            Self::BadParams { method, why } => write!(f, "wrong parameters of {method}: {why}"),
-            Self::UnwantedBody(method) => write!(f, "{method} has no body"),
-            Self::OverCredit(id) => write!(f, "the body of request {id} is beyond its credit"),
-            Self::AfterResult => f.write_str("something came after the result"),
-        }
-    }
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Protocol(error) => write!(f, "the tool broke the talk with the host: {error}"),
-            Self::NoResult => f.write_str("the tool ended without a result"),
-            Self::Stream(error) => write!(f, "the stream of the tool broke: {error}"),
-            Self::Timeout => f.write_str("the tool ran out of time"),
-            Self::Aborted { reason } => write!(f, "the call was ended: {reason}"),
-            Self::Limit(limit) => {
-                write!(f, "the tool went on asking beyond its limit `{}`", limit.row().key)
-            }
-            Self::Job(what) => write!(f, "the job cannot be sent: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for ServeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Stream(error) => Some(error),
-            Self::Protocol(_)
-            | Self::NoResult
-            | Self::Timeout
-            | Self::Aborted { .. }
-            | Self::Limit(_)
-            | Self::Job(_) => None,
-        }
-    }
-}
-
 impl ServeError {
     /// Whether all that is known is that the stream ended too early, between frames or inside one. Why it did
     /// is not the talk's to say: if the sandbox was ended (memory, time, a signal), that is the reason,
@@ -269,12 +236,6 @@ impl ServeError {
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         matches!(self, Self::NoResult | Self::Protocol(ProtocolError::Cut))
-    }
-}
-
-impl From<ProtocolError> for ServeError {
-    fn from(error: ProtocolError) -> Self {
-        Self::Protocol(error)
     }
 }
 

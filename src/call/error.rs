@@ -1,6 +1,5 @@
 //! Why a call did not come to an outcome.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::tool::ToolCallError;
@@ -18,17 +17,25 @@ use crate::store::StoreError;
 use crate::workspace::WorkspaceError;
 
 /// An error of one of the phases.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// There is no workspace to run in.
-    Workspace(WorkspaceError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// A path that rules cannot speak of.
+    #[error("the path {0} is not UTF-8, and rules speak of text")]
     PathNotText(PathBuf),
     /// No policy can be used.
-    Policy(PolicyError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The configuration cannot be used.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The policy's word about engines leaves none.
+    #[error(
+        "the policy `{policy}` allows the engines [{}], and this is docker",
+        .engines.join(", ")
+    )]
     NoEngine {
         /// The policy.
         policy: String,
@@ -36,25 +43,35 @@ pub enum CallError {
         engines: Vec<String>,
     },
     /// The decision holds nothing that may run.
+    #[error("the decision holds nothing that may run; this is a mistake of ours, please report it")]
     NoPlan,
     /// There is no plan for a sandbox.
-    Plan(PlanError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The engine.
-    Engine(EngineError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The sandbox.
-    Run(RunError),
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// It was not approved in a way that could be taken.
-    Approval(ApprovalError),
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// There was no place for it among the calls that run.
-    Queue(QueueError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     /// The tool.
-    Tool(ToolCallError),
+    #[error(transparent)]
+    Tool(#[from] ToolCallError),
     /// The record could not be written.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The call had started; its end is recorded under this id.
+    #[error("{1}")]
     Started(CallId, Box<CallError>),
     /// Something of this machine.
-    Local(&'static str, std::io::Error),
+    #[error("cannot {0}: {1}")]
+    Local(&'static str, #[source] std::io::Error),
 }
 
 impl CallError {
@@ -75,38 +92,6 @@ impl CallError {
         }
     }
 }
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Workspace(error) => error.fmt(f),
-            Self::Policy(error) => error.fmt(f),
-            Self::Config(error) => error.fmt(f),
-            Self::Plan(error) => error.fmt(f),
-            Self::Engine(error) => error.fmt(f),
-            Self::Run(error) => error.fmt(f),
-            Self::Approval(error) => error.fmt(f),
-            Self::Queue(error) => error.fmt(f),
-            Self::Tool(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-            Self::Started(_, error) => error.fmt(f),
-            Self::PathNotText(path) => {
-                write!(f, "the path {} is not UTF-8, and rules speak of text", path.display())
-            }
-            Self::NoEngine { policy, engines } => write!(
-                f,
-                "the policy `{policy}` allows the engines [{}], and this is docker",
-                engines.join(", ")
-            ),
-            Self::NoPlan => f.write_str(
-                "the decision holds nothing that may run; this is a mistake of ours, please report it",
-            ),
-            Self::Local(what, error) => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
 
 impl Failure for CallError {
     fn code(&self) -> &'static str {
@@ -164,25 +149,3 @@ impl Failure for CallError {
         }
     }
 }
-
-macro_rules! from {
-    ($($variant:ident($error:ty)),* $(,)?) => {
-        $(impl From<$error> for CallError {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
-            }
-        })*
-    };
-}
-from!(
-    Workspace(WorkspaceError),
-    Policy(PolicyError),
-    Config(ConfigError),
-    Plan(PlanError),
-    Engine(EngineError),
-    Run(RunError),
-    Approval(ApprovalError),
-    Queue(QueueError),
-    Tool(ToolCallError),
-    Store(StoreError),
-);

@@ -1,7 +1,6 @@
 //! A panic is our fault and says so: exit code 125 and a report, never a raw abort.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +11,8 @@ use crate::exit::Kind;
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// `runner` itself is broken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("this is a bug in runner: {what}{}", in_brackets(.place.as_deref()))]
 pub struct Bug {
     what: String,
     place: Option<String>,
@@ -38,11 +38,9 @@ fn text(payload: &(dyn Any + Send)) -> String {
     known.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
 
-impl fmt::Display for Bug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "this is a bug in runner: {}", self.what)?;
-        self.place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))
-    }
+/// The place in brackets, or nothing if it is not known.
+fn in_brackets(place: Option<&str>) -> String {
+    place.map_or_else(String::new, |place| format!(" ({place})"))
 }
 
 impl Failure for Bug {

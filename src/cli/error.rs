@@ -4,8 +4,6 @@
 //! Non-goal: text that holds everything. A message names the operation and the object, a hint the
 //! next step.
 
-use std::fmt;
-
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
@@ -26,36 +24,50 @@ use super::policy::TrustRefused;
 use super::{Bug, OutputError, UsageError};
 
 /// Any error that ends a run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The command line is wrong.
-    Usage(UsageError),
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     /// The process could not be made safe to run in.
-    Harden(HardenError),
+    #[error(transparent)]
+    Harden(#[from] HardenError),
     /// Our own output could not be written.
-    Output(OutputError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// No policy can be used.
-    Policy(PolicyError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The configuration cannot be used.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// There is no workspace to work in.
-    Workspace(WorkspaceError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// A policy was not pinned.
-    Trust(TrustRefused),
+    #[error(transparent)]
+    Trust(#[from] TrustRefused),
     /// A question was not answered.
-    Approval(ApprovalError),
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A call did not come to an outcome.
+    #[error(transparent)]
     Call(Box<CallError>),
     /// A tool cannot be used.
+    #[error(transparent)]
     Tool(Box<ToolError>),
     /// A tool was not made.
-    Scaffold(ScaffoldError),
+    #[error(transparent)]
+    Scaffold(#[from] ScaffoldError),
     /// Nothing could be measured.
-    Bench(BenchError),
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     /// A call was not undone.
+    #[error(transparent)]
     Undo(Box<UndoError>),
     /// This program panicked.
-    Bug(Bug),
+    #[error(transparent)]
+    Bug(#[from] Bug),
 }
 
 impl Error {
@@ -134,83 +146,9 @@ pub struct ErrorRecord {
     pub findings: Vec<Finding>,
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.failure().fmt(f)
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<UsageError> for Error {
-    fn from(error: UsageError) -> Self {
-        Self::Usage(error)
-    }
-}
-
-impl From<HardenError> for Error {
-    fn from(error: HardenError) -> Self {
-        Self::Harden(error)
-    }
-}
-
-impl From<OutputError> for Error {
-    fn from(error: OutputError) -> Self {
-        Self::Output(error)
-    }
-}
-
-impl From<Bug> for Error {
-    fn from(error: Bug) -> Self {
-        Self::Bug(error)
-    }
-}
-
-impl From<PolicyError> for Error {
-    fn from(error: PolicyError) -> Self {
-        Self::Policy(error)
-    }
-}
-
-impl From<ConfigError> for Error {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<WorkspaceError> for Error {
-    fn from(error: WorkspaceError) -> Self {
-        Self::Workspace(error)
-    }
-}
-
-impl From<ApprovalError> for Error {
-    fn from(error: ApprovalError) -> Self {
-        Self::Approval(error)
-    }
-}
-
-impl From<TrustRefused> for Error {
-    fn from(error: TrustRefused) -> Self {
-        Self::Trust(error)
-    }
-}
-
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
         Self::Tool(Box::new(error))
-    }
-}
-
-impl From<BenchError> for Error {
-    fn from(error: BenchError) -> Self {
-        Self::Bench(error)
-    }
-}
-
-impl From<ScaffoldError> for Error {
-    fn from(error: ScaffoldError) -> Self {
-        Self::Scaffold(error)
     }
 }
 

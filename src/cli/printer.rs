@@ -32,8 +32,9 @@ pub enum Format {
 }
 
 /// Our own output could not be written.
-#[derive(Debug)]
-pub struct OutputError(io::Error);
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the output: {0}")]
+pub struct OutputError(#[source] io::Error);
 
 /// Writes everything that `runner` says.
 #[derive(Debug)]
@@ -188,12 +189,6 @@ fn settle(written: io::Result<()>) -> Result<Pipe, OutputError> {
         Ok(()) => Ok(Pipe::Open),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Pipe::Closed),
         Err(error) => Err(OutputError(error)),
-    }
-}
-
-impl fmt::Display for OutputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write the output: {}", self.0)
     }
 }
 

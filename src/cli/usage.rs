@@ -1,7 +1,6 @@
 //! Wrong usage, and the right form.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
@@ -14,9 +13,10 @@ use super::args::{Cli, plain_words};
 use super::visible::visible;
 
 /// The command line is wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// It does not fit the definition.
+    #[error("{message}")]
     Unreadable {
         /// What the parser says, with the usage line.
         message: String,
@@ -24,6 +24,7 @@ pub enum UsageError {
         hint: Option<String>,
     },
     /// The catalog has no such program or subcommand.
+    #[error("the catalog does not know {name}")]
     NotInCatalog {
         /// What was asked for.
         name: String,
@@ -31,8 +32,10 @@ pub enum UsageError {
         near: Option<String>,
     },
     /// A word is not UTF-8, so no policy can judge it.
+    #[error("{0:?} is not UTF-8, so no policy can judge it")]
     NotText(String),
     /// The value of an option is wrong.
+    #[error("{option}: {why}")]
     Option {
         /// The option.
         option: String,
@@ -40,6 +43,7 @@ pub enum UsageError {
         why: String,
     },
     /// The descriptor of `--status-fd` cannot be used.
+    #[error("--status-fd: {0}")]
     StatusFd(StatusFdError),
 }
 
@@ -87,18 +91,6 @@ pub(super) fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { message, .. } => f.write_str(message),
-            Self::NotInCatalog { name, .. } => write!(f, "the catalog does not know {name}"),
-            Self::NotText(word) => write!(f, "{word:?} is not UTF-8, so no policy can judge it"),
-            Self::Option { option, why } => write!(f, "{option}: {why}"),
-            Self::StatusFd(error) => write!(f, "--status-fd: {error}"),
-        }
     }
 }
 

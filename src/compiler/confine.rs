@@ -4,7 +4,6 @@
 //! said aloud. Not limited: the number of processes of the user (the count is of all processes of that user, not of
 //! ours); the address space bounds threads, and starting another program is denied by Landlock.
 
-use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -35,29 +34,26 @@ const LATER: [(ABI, &str); 4] = [
 ];
 
 /// Why a process could not be confined.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// A limit or a setting was refused.
-    Call(&'static str, io::Error),
+    #[error("{0}: {1}")]
+    Call(&'static str, #[source] io::Error),
     /// Our parent is gone already.
+    #[error("its parent has ended")]
     Orphan,
     /// Landlock refused.
+    #[error("Landlock: {0}")]
     Landlock(RulesetError),
     /// Landlock is not in force.
+    #[error("{}", not_enforced(.0))]
     NotEnforced(LandlockStatus),
 }
 
-impl fmt::Display for ConfineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Call(what, error) => write!(f, "{what}: {error}"),
-            Self::Orphan => f.write_str("its parent has ended"),
-            Self::Landlock(error) => write!(f, "Landlock: {error}"),
-            Self::NotEnforced(LandlockStatus::NotEnabled) => {
-                f.write_str("this kernel has Landlock, but it is not enabled")
-            }
-            Self::NotEnforced(_) => f.write_str("this kernel has no Landlock"),
-        }
+fn not_enforced(status: &LandlockStatus) -> &'static str {
+    match status {
+        LandlockStatus::NotEnabled => "this kernel has Landlock, but it is not enabled",
+        _ => "this kernel has no Landlock",
     }
 }
 

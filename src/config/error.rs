@@ -1,7 +1,5 @@
 //! Why the configuration cannot be used.
 
-use std::fmt;
-
 use runner_policy::finding::Finding;
 
 use crate::error::{Failure, Fault};
@@ -9,20 +7,26 @@ use crate::exit::Kind;
 use crate::text::counted;
 
 /// The configuration cannot be used, so nothing runs.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Something in its files is wrong.
+    // What is wrong is told by the findings, which stand beside this.
+    #[error("the configuration cannot be used ({})", counted(.0.len(), "finding"))]
     Refused(Vec<Finding>),
     /// Neither `HOME` nor `XDG_CONFIG_HOME` says where the user's file is.
+    #[error("there is no folder for the user's configuration")]
     NoFolder,
     /// A file could not be read or written.
+    #[error("cannot change {file}: {error}")]
     NotWritten {
         /// Which.
         file: String,
         /// Why.
+        #[source]
         error: std::io::Error,
     },
     /// A file is laid out so that a program cannot change it safely.
+    #[error("{file} is laid out in a way that cannot be changed at one place")]
     ByHand {
         /// Which.
         file: String,
@@ -30,25 +34,6 @@ pub enum ConfigError {
         line: String,
     },
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // What is wrong is told by the findings, which stand beside this.
-            Self::Refused(findings) => {
-                let count = counted(findings.len(), "finding");
-                write!(f, "the configuration cannot be used ({count})")
-            }
-            Self::NoFolder => f.write_str("there is no folder for the user's configuration"),
-            Self::NotWritten { file, error } => write!(f, "cannot change {file}: {error}"),
-            Self::ByHand { file, .. } => {
-                write!(f, "{file} is laid out in a way that cannot be changed at one place")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl Failure for ConfigError {
     fn code(&self) -> &'static str {

@@ -41,7 +41,11 @@ pub(super) const KEYS: [&str; 6] = ["enabled", "command", "env", "policy", "tool
 pub struct ServerName(String);
 
 /// A word that cannot name a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error(
+    "{0:?} is no name of a server: 1 to {MAX_NAME} letters, digits, `_` and `-`, beginning with a \
+     letter or digit, without `{BETWEEN}` and not ending in `_`"
+)]
 pub struct ServerNameError(String);
 
 /// What a server is started with, and what is taken of it.
@@ -110,18 +114,6 @@ impl serde::Serialize for ServerName {
         serializer.serialize_str(&self.0)
     }
 }
-
-impl fmt::Display for ServerNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no name of a server: 1 to {MAX_NAME} letters, digits, `_` and `-`, beginning with a letter or digit, without `{BETWEEN}` and not ending in `_`",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for ServerNameError {}
 
 impl ServerSettings {
     /// Whether it may be used: defined, and not switched off.

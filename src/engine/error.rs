@@ -1,6 +1,5 @@
 //! Why an engine could not do something, told apart by what to do next.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::docker::settings::SettingsError;
@@ -8,61 +7,76 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
 /// What an engine could not do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// Nobody answers.
+    #[error("no Docker engine answers at {endpoint}")]
     Missing {
         /// Where.
         endpoint: String,
     },
     /// This user may not use it.
+    #[error("this user may not use the Docker engine at {endpoint}")]
     NotPermitted {
         /// Where.
         endpoint: String,
     },
     /// An address that this program does not speak to.
+    #[error("DOCKER_HOST is {endpoint:?}, which runner does not speak to")]
     BadEndpoint {
         /// As it was given.
         endpoint: String,
     },
     /// The daemon is older than what is needed.
+    #[error(
+        "the Docker engine speaks protocol {api}; at least {} is needed",
+        super::docker::API_MIN
+    )]
     TooOld {
         /// The version of its protocol.
         api: String,
     },
     /// The daemon does not run Linux containers.
+    #[error("the Docker engine runs {os} containers")]
     NotLinux {
         /// What it runs.
         os: String,
     },
     /// Its disk is full.
+    #[error("cannot {operation}: the Docker engine's disk is full")]
     OutOfDisk {
         /// What was tried.
         operation: &'static str,
     },
     /// The image is not there.
+    #[error("image {reference} is not there")]
     ImageMissing {
         /// Its reference.
         reference: String,
     },
     /// The runtime is not there.
+    #[error("the Docker engine has no runtime {runtime}")]
     RuntimeMissing {
         /// Its name.
         runtime: String,
     },
     /// What should be mounted is gone.
+    #[error("{path} vanished before it was mounted")]
     MountGone {
         /// Its path.
         path: PathBuf,
     },
     /// The daemon's file system is not ours, and the `host` image needs that.
+    #[error("the Docker engine at {endpoint} does not see this machine's files")]
     AnotherFileSystem {
         /// Where the daemon is.
         endpoint: String,
     },
     /// The plan cannot be made into settings.
-    Settings(SettingsError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// The daemon says no.
+    #[error("cannot {operation}: Docker answered {status}: {message}")]
     Refused {
         /// What was tried.
         operation: &'static str,
@@ -72,6 +86,7 @@ pub enum EngineError {
         message: String,
     },
     /// The daemon stopped answering.
+    #[error("cannot {operation}: the Docker engine stopped answering: {why}")]
     Lost {
         /// What was tried.
         operation: &'static str,
@@ -79,11 +94,13 @@ pub enum EngineError {
         why: String,
     },
     /// The daemon takes too long.
+    #[error("cannot {operation}: the Docker engine takes too long")]
     Slow {
         /// What was tried.
         operation: &'static str,
     },
     /// A file of our own cannot be read or written.
+    #[error("cannot {operation}: {source}")]
     Local {
         /// What was tried.
         operation: &'static str,
@@ -132,58 +149,6 @@ impl EngineError {
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. } | Self::ImageMissing { .. })
-    }
-}
-
-impl fmt::Display for EngineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { endpoint } => write!(f, "no Docker engine answers at {endpoint}"),
-            Self::NotPermitted { endpoint } => {
-                write!(f, "this user may not use the Docker engine at {endpoint}")
-            }
-            Self::BadEndpoint { endpoint } => {
-                write!(f, "DOCKER_HOST is {endpoint:?}, which runner does not speak to")
-            }
-            Self::TooOld { api } => write!(
-                f,
-                "the Docker engine speaks protocol {api}; at least {} is needed",
-                super::docker::API_MIN
-            ),
-            Self::NotLinux { os } => write!(f, "the Docker engine runs {os} containers"),
-            Self::OutOfDisk { operation } => {
-                write!(f, "cannot {operation}: the Docker engine's disk is full")
-            }
-            Self::ImageMissing { reference } => write!(f, "image {reference} is not there"),
-            Self::RuntimeMissing { runtime } => {
-                write!(f, "the Docker engine has no runtime {runtime}")
-            }
-            Self::MountGone { path } => {
-                write!(f, "{} vanished before it was mounted", path.display())
-            }
-            Self::AnotherFileSystem { endpoint } => {
-                write!(f, "the Docker engine at {endpoint} does not see this machine's files")
-            }
-            Self::Settings(error) => error.fmt(f),
-            Self::Refused { operation, status, message } => {
-                write!(f, "cannot {operation}: Docker answered {status}: {message}")
-            }
-            Self::Lost { operation, why } => {
-                write!(f, "cannot {operation}: the Docker engine stopped answering: {why}")
-            }
-            Self::Slow { operation } => {
-                write!(f, "cannot {operation}: the Docker engine takes too long")
-            }
-            Self::Local { operation, source } => write!(f, "cannot {operation}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for EngineError {}
-
-impl From<SettingsError> for EngineError {
-    fn from(error: SettingsError) -> Self {
-        Self::Settings(error)
     }
 }
 

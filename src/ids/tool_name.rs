@@ -11,7 +11,8 @@ pub const MAX_NAME: usize = 64;
 pub struct ToolName(String);
 
 /// A word that cannot name a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("{0:?} is no name of a tool: {FORM}")]
 pub struct NameError(String);
 
 /// What the name of a tool's permissions, as a policy, begins with.
@@ -54,14 +55,6 @@ impl serde::Serialize for ToolName {
         serializer.serialize_str(&self.0)
     }
 }
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no name of a tool: {FORM}", self.0)
-    }
-}
-
-impl std::error::Error for NameError {}
 
 #[cfg(test)]
 mod tests {

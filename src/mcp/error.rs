@@ -1,7 +1,5 @@
 //! Why a talk with a server came to nothing.
 
-use std::fmt;
-
 use super::client::PROTOCOLS;
 use super::lines::{MAX_BYTES, MAX_LINE, MAX_MESSAGES};
 use super::offer::{MAX_PAGES, MAX_TOOLS};
@@ -10,26 +8,37 @@ use crate::exit::Kind;
 use crate::json::JsonError;
 
 /// The talk with a server broke.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// It ended before it answered.
+    #[error("the server ended before it answered `{method}`")]
     Ended {
         /// What it was asked.
         method: &'static str,
     },
     /// A line is longer than any message.
+    #[error("the server wrote a line of more than {MAX_LINE} bytes")]
     LongLine,
     /// It said more than anybody has to say in one talk.
+    #[error("the server said more than {MAX_MESSAGES} messages or {MAX_BYTES} bytes in one talk")]
     TooMuch,
     /// A line is no JSON that is read here.
+    #[error("the server wrote a line that is no JSON: {0}")]
     NotJson(JsonError),
     /// A line is JSON, and no message.
+    #[error("the server wrote a line that is no message: {0}")]
     NotMessage(String),
     /// It answered a question that nobody asked.
+    #[error("the server answered a question that nobody asked it")]
     NotAsked,
     /// It speaks another version of the protocol.
+    #[error(
+        "the server speaks version {0:?} of the protocol, and this program {ours}",
+        ours = PROTOCOLS.join(", ")
+    )]
     Version(String),
     /// Its answer is not what the protocol says.
+    #[error("the server's answer to `{method}` is not one: {why}")]
     BadAnswer {
         /// What it was asked.
         method: &'static str,
@@ -37,8 +46,12 @@ pub enum McpError {
         why: String,
     },
     /// It offers more tools, or more pages of them, than are taken.
+    #[error(
+        "the server offers more than {MAX_TOOLS} tools, or more than {MAX_PAGES} pages of them"
+    )]
     TooMany,
     /// It answered with an error.
+    #[error("the server answered `{method}` with error {number}: {message}")]
     Refused {
         /// What it was asked.
         method: &'static str,
@@ -48,46 +61,9 @@ pub enum McpError {
         message: String,
     },
     /// Its streams broke.
-    Stream(std::io::Error),
+    #[error("the talk with the server broke: {0}")]
+    Stream(#[source] std::io::Error),
 }
-
-impl fmt::Display for McpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended { method } => write!(f, "the server ended before it answered `{method}`"),
-            Self::LongLine => {
-                write!(f, "the server wrote a line of more than {MAX_LINE} bytes")
-            }
-            Self::TooMuch => write!(
-                f,
-                "the server said more than {MAX_MESSAGES} messages or {MAX_BYTES} bytes in one talk"
-            ),
-            Self::NotJson(error) => write!(f, "the server wrote a line that is no JSON: {error}"),
-            Self::NotMessage(why) => {
-                write!(f, "the server wrote a line that is no message: {why}")
-            }
-            Self::NotAsked => f.write_str("the server answered a question that nobody asked it"),
-            Self::Version(version) => write!(
-                f,
-                "the server speaks version {version:?} of the protocol, and this program {}",
-                PROTOCOLS.join(", ")
-            ),
-            Self::BadAnswer { method, why } => {
-                write!(f, "the server's answer to `{method}` is not one: {why}")
-            }
-            Self::TooMany => write!(
-                f,
-                "the server offers more than {MAX_TOOLS} tools, or more than {MAX_PAGES} pages of them"
-            ),
-            Self::Refused { method, number, message } => {
-                write!(f, "the server answered `{method}` with error {number}: {message}")
-            }
-            Self::Stream(error) => write!(f, "the talk with the server broke: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for McpError {}
 
 impl Failure for McpError {
     fn code(&self) -> &'static str {

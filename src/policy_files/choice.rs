@@ -1,6 +1,5 @@
 //! Which policy the caller wants.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -20,7 +19,11 @@ pub enum Choice {
 }
 
 /// The value of `--policy` is neither a name nor a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error(
+    "{0:?} is neither the name of a policy (small letters, digits, - and _) nor the path of a \
+     .yml file"
+)]
 pub struct ChoiceError(String);
 
 /// Longest name of a policy. It is part of file names, labels and records.
@@ -48,18 +51,6 @@ impl FromStr for Choice {
         }
     }
 }
-
-impl fmt::Display for ChoiceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is neither the name of a policy (small letters, digits, - and _) nor the path of a .yml file",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for ChoiceError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Why no policy could be used.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use runner_policy::finding::{Finding, did_you_mean};
@@ -11,11 +10,13 @@ use crate::exit::Kind;
 use super::trust::TrustError;
 
 /// No policy can be used, so nothing runs.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The set is refused as a whole.
+    #[error("no policy was loaded: {}", one_or_count(.0))]
     Refused(Vec<Finding>),
     /// No layer has a policy of this name.
+    #[error("there is no policy {name}")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -23,6 +24,9 @@ pub enum PolicyError {
         known: Vec<String>,
     },
     /// A project's policy that nobody has pinned in its present form.
+    #[error(
+        "policy {name} ({file}) comes with the workspace and is not trusted in its present form"
+    )]
     Untrusted {
         /// Its name.
         name: String,
@@ -32,25 +36,15 @@ pub enum PolicyError {
         workspace: PathBuf,
     },
     /// The pins cannot be used.
-    Trust(TrustError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
 }
 
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(findings) => match findings.as_slice() {
-                [one] => write!(f, "no policy was loaded: {one}"),
-                many => write!(f, "no policy was loaded: {} findings", many.len()),
-            },
-            Self::Unknown { name, .. } => write!(f, "there is no policy {name}"),
-            Self::Untrusted { name, file, .. } => {
-                write!(
-                    f,
-                    "policy {name} ({file}) comes with the workspace and is not trusted in its present form"
-                )
-            }
-            Self::Trust(error) => error.fmt(f),
-        }
+/// The finding itself if there is one, else how many there are.
+fn one_or_count(findings: &[Finding]) -> String {
+    match findings {
+        [one] => one.to_string(),
+        many => format!("{} findings", many.len()),
     }
 }
 
@@ -98,11 +92,5 @@ impl Failure for PolicyError {
             Self::Refused(findings) => findings,
             Self::Unknown { .. } | Self::Untrusted { .. } | Self::Trust(_) => &[],
         }
-    }
-}
-
-impl From<TrustError> for PolicyError {
-    fn from(error: TrustError) -> Self {
-        Self::Trust(error)
     }
 }

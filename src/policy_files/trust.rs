@@ -5,7 +5,6 @@
 //! foreign or writable by others is an error: forgetting pins silently would be as wrong as
 //! believing planted ones.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -50,11 +49,13 @@ pub struct TrustStore {
 }
 
 /// The pins cannot be read or written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// There is no folder for our state.
+    #[error("there is no folder for the pins of trusted policies")]
     NoFolder,
     /// Reading or writing failed.
+    #[error("cannot use {path}: {source}")]
     Io {
         /// Which file or folder.
         path: PathBuf,
@@ -62,8 +63,10 @@ pub enum TrustError {
         source: io::Error,
     },
     /// Somebody else owns the file or can write to it.
+    #[error("{0} belongs to, or can be changed by, somebody else")]
     Unsafe(PathBuf),
     /// It is not what we wrote.
+    #[error("{path} is damaged: {why}")]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -172,19 +175,6 @@ fn check_owner(file: &File, path: &Path) -> Result<(), TrustError> {
         file.metadata().map_err(|source| TrustError::Io { path: path.to_owned(), source })?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
     if ours && meta.mode() & 0o022 == 0 { Ok(()) } else { Err(TrustError::Unsafe(path.to_owned())) }
-}
-
-impl fmt::Display for TrustError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFolder => f.write_str("there is no folder for the pins of trusted policies"),
-            Self::Io { path, source } => write!(f, "cannot use {}: {source}", path.display()),
-            Self::Unsafe(path) => {
-                write!(f, "{} belongs to, or can be changed by, somebody else", path.display())
-            }
-            Self::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
-        }
-    }
 }
 
 impl Failure for TrustError {

@@ -1,6 +1,5 @@
 //! The entries of the pool: one file a waiting sandbox, named by key and label.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -129,7 +128,8 @@ pub struct Pool {
 }
 
 /// Why the pool's files cannot be used. A call never fails for it: it makes its own sandbox.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what} {path}: {source}")]
 pub struct PoolError {
     what: &'static str,
     path: PathBuf,
@@ -142,14 +142,6 @@ impl PoolError {
         move |source| Self { what, path, source }
     }
 }
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.what, self.path.display(), self.source)
-    }
-}
-
-impl std::error::Error for PoolError {}
 
 impl Pool {
     /// The pool in the caller's own folder for state.

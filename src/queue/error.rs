@@ -1,6 +1,5 @@
 //! Why a call got no place.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,9 +12,14 @@ use crate::sandbox::outcome::CancelCause;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A call that did not get in.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// All places are taken, those for waiting too.
+    #[error(
+        "too many calls of {subject} at once: {} running and {} waiting",
+        are(*.running),
+        are(*.waiting)
+    )]
     Busy {
         /// Whose queue it is.
         subject: String,
@@ -25,6 +29,10 @@ pub enum QueueError {
         waiting: u16,
     },
     /// It waited for as long as the call may take.
+    #[error(
+        "the call waited {} s in the queue of {subject}, and may not take longer",
+        .waited.as_secs()
+    )]
     Timeout {
         /// Whose queue it is.
         subject: String,
@@ -32,44 +40,23 @@ pub enum QueueError {
         waited: Duration,
     },
     /// Somebody ended it while it waited.
+    #[error("the call was cancelled while it waited in the queue")]
     Cancelled(CancelCause),
     /// There is no folder for our state.
+    #[error("there is no folder for the queue of calls")]
     NoFolder,
     /// A file of the queue cannot be used.
-    File(PathBuf, io::Error),
+    #[error("cannot use {0} for the queue of calls: {1}")]
+    File(PathBuf, #[source] io::Error),
 }
 
-impl fmt::Display for QueueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy { subject, running, waiting } => {
-                let are = |count: &u16| match count {
-                    1 => "1 is".to_owned(),
-                    count => format!("{count} are"),
-                };
-                let (running, waiting) = (are(running), are(waiting));
-                write!(
-                    f,
-                    "too many calls of {subject} at once: {running} running and {waiting} waiting"
-                )
-            }
-            Self::Timeout { subject, waited } => write!(
-                f,
-                "the call waited {} s in the queue of {subject}, and may not take longer",
-                waited.as_secs()
-            ),
-            Self::Cancelled(_) => {
-                f.write_str("the call was cancelled while it waited in the queue")
-            }
-            Self::NoFolder => f.write_str("there is no folder for the queue of calls"),
-            Self::File(path, error) => {
-                write!(f, "cannot use {} for the queue of calls: {error}", path.display())
-            }
-        }
+/// A count with its verb.
+fn are(count: u16) -> String {
+    match count {
+        1 => "1 is".to_owned(),
+        count => format!("{count} are"),
     }
 }
-
-impl std::error::Error for QueueError {}
 
 impl Failure for QueueError {
     fn code(&self) -> &'static str {

@@ -8,7 +8,6 @@
 //! does not work in that sandbox.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -60,26 +59,17 @@ const MAX_KEYS: usize = 512;
 const MAX_DEPTH: usize = 10;
 
 /// Why a configuration cannot be read safely.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum Unsafe {
     /// A file is too large, no text, or not a configuration.
+    #[error("{0} cannot be read")]
     Unreadable(PathBuf),
     /// It includes a file that could be written while git runs.
+    #[error("it includes {0}, which could change meanwhile")]
     Included(PathBuf),
     /// There are too many files or names.
+    #[error("there are too many repositories or drivers")]
     TooMany,
-}
-
-impl fmt::Display for Unsafe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(path) => write!(f, "{} cannot be read", path.display()),
-            Self::Included(path) => {
-                write!(f, "it includes {}, which could change meanwhile", path.display())
-            }
-            Self::TooMany => f.write_str("there are too many repositories or drivers"),
-        }
-    }
 }
 
 /// Values for keys that repositories define. `found` are the `.git` entries of the workspace, `outside` the git folders that

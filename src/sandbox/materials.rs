@@ -5,7 +5,6 @@
 //! own, closed to others; still, what is found there is used only if it is exactly what it should
 //! be, and is made anew otherwise.
 
-use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -29,29 +28,17 @@ pub struct Materials {
 }
 
 /// Why a file of ours could not be placed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot write {path}: {error}; check its permissions and free space, or set XDG_CACHE_HOME \
+     to another folder"
+)]
 pub struct MaterialError {
     /// Where.
     pub path: PathBuf,
     /// What the system said.
+    #[source]
     pub error: io::Error,
-}
-
-impl fmt::Display for MaterialError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot write {}: {}; check its permissions and free space, or set XDG_CACHE_HOME to another folder",
-            self.path.display(),
-            self.error
-        )
-    }
-}
-
-impl std::error::Error for MaterialError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
 }
 
 impl Materials {

@@ -1,6 +1,5 @@
 //! Why a workspace cannot be mounted as granted.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,17 +11,38 @@ use crate::workspace::hardlinks::LinkError;
 use crate::workspace::walk::WalkError;
 
 /// Why a workspace cannot be mounted as granted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// No mount can express the pattern, and the rule grants `code`.
+    #[error(
+        "no mount can express the write pattern `{0}`, and the rule grants code; \
+         name whole folders (`folder/**`) or single files in files.write"
+    )]
     Scattered(String),
     /// A link stands where a writable mount is planned.
+    #[error(
+        "{0} is a link, and a writable mount there would lead elsewhere; \
+         replace it by a real folder, or take it out of files.write"
+    )]
     Link(PathBuf),
     /// A file that would be writable has another name elsewhere.
+    #[error(
+        "{0} is a hard link: the same file has another name where this call may not write, and writing it here \
+         would change it there; make it a file of its own (cp it aside and mv the copy back), or remove it"
+    )]
     Shared(PathBuf),
     /// More than [`MAX_MOUNTS`].
+    #[error(
+        "the workspace needs more than {MAX_MOUNTS} mounts; name fewer or narrower folders in \
+         files.write"
+    )]
     TooMany,
     /// More mounts, or longer paths of them, than a guest can be asked about.
+    #[error(
+        "the sandbox needs {mounts} mounts with {bytes} bytes of paths, {covers} of them to hide what the policy \
+         denies; the most are {MAX_TARGETS} and {MAX_TARGET_BYTES}: move denied files into a folder of their own \
+         and deny the folder"
+    )]
     TooMuch {
         /// How many mounts.
         mounts: usize,
@@ -32,80 +52,29 @@ pub enum MountError {
         covers: usize,
     },
     /// A missing write folder cannot be made.
-    Make(PathBuf, io::Error),
+    #[error("cannot make the write folder {0}: {1}")]
+    Make(PathBuf, #[source] io::Error),
     /// The ledger of claims cannot be kept.
-    Claim(PathBuf, io::Error),
+    #[error("cannot keep note of write folders in {0}: {1}; check its permissions and free space")]
+    Claim(PathBuf, #[source] io::Error),
     /// A source cannot be opened.
-    Open(PathBuf, io::Error),
+    #[error("cannot open {0}: {1}")]
+    Open(PathBuf, #[source] io::Error),
     /// A pipe or a device that this runtime cannot cover.
+    #[error(
+        "{0} is a pipe or a device, which must be hidden, and a runtime with a kernel of its own would wait at it \
+         for ever"
+    )]
     Special(PathBuf),
     /// The place to start from is hidden by the policy.
+    #[error(
+        "the policy hides {0}, where the command should start; start it elsewhere in the \
+         workspace"
+    )]
     StartHidden(PathBuf),
     /// The walk did not end.
-    Walk(WalkError),
-}
-
-impl fmt::Display for MountError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scattered(pattern) => write!(
-                f,
-                "no mount can express the write pattern `{pattern}`, and the rule grants code; \
-                 name whole folders (`folder/**`) or single files in files.write"
-            ),
-            Self::Link(path) => write!(
-                f,
-                "{} is a link, and a writable mount there would lead elsewhere; \
-                 replace it by a real folder, or take it out of files.write",
-                path.display()
-            ),
-            Self::Shared(path) => write!(
-                f,
-                "{} is a hard link: the same file has another name where this call may not write, and writing it here \
-                 would change it there; make it a file of its own (cp it aside and mv the copy back), or remove it",
-                path.display()
-            ),
-            Self::TooMany => write!(
-                f,
-                "the workspace needs more than {MAX_MOUNTS} mounts; name fewer or narrower folders in files.write"
-            ),
-            Self::TooMuch { mounts, bytes, covers } => write!(
-                f,
-                "the sandbox needs {mounts} mounts with {bytes} bytes of paths, {covers} of them to hide what the policy \
-                 denies; the most are {MAX_TARGETS} and {MAX_TARGET_BYTES}: move denied files into a folder of their own \
-                 and deny the folder"
-            ),
-            Self::Make(path, error) => {
-                write!(f, "cannot make the write folder {}: {error}", path.display())
-            }
-            Self::Claim(path, error) => write!(
-                f,
-                "cannot keep note of write folders in {}: {error}; check its permissions and free space",
-                path.display()
-            ),
-            Self::Open(path, error) => write!(f, "cannot open {}: {error}", path.display()),
-            Self::Special(path) => write!(
-                f,
-                "{} is a pipe or a device, which must be hidden, and a runtime with a kernel of its own would wait at it \
-                 for ever",
-                path.display()
-            ),
-            Self::StartHidden(path) => write!(
-                f,
-                "the policy hides {}, where the command should start; start it elsewhere in the workspace",
-                path.display()
-            ),
-            Self::Walk(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for MountError {}
-
-impl From<WalkError> for MountError {
-    fn from(error: WalkError) -> Self {
-        Self::Walk(error)
-    }
+    #[error(transparent)]
+    Walk(#[from] WalkError),
 }
 
 impl From<LinkError> for MountError {

@@ -18,7 +18,6 @@
 //! A command that lost a process to memory, time or size and still succeeded is completed; the limit
 //! is listed among the hits of the outcome. An exit status of 137 is never taken for a lack of memory.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -152,11 +151,16 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
 }
 
 /// Why a call could not be carried out; whatever ran was ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The engine.
-    Engine(EngineError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// What is to run is longer than a message to the guest may be. It was not sent.
+    #[error(
+        "the command with its variables takes {bytes} bytes, and the most that can be sent to a \
+         sandbox are {most}"
+    )]
     TooLong {
         /// Its length.
         bytes: u32,
@@ -164,8 +168,10 @@ pub enum RunError {
         most: usize,
     },
     /// The guest's bytes are not what the wire allows. It is not softened: somebody may be forging.
-    Protocol(WireError),
+    #[error("the sandbox broke the protocol and was ended: {0}")]
+    Protocol(#[from] WireError),
     /// Something else than planned is mounted. The command was not sent.
+    #[error("{target} in the sandbox is not what was planned ({why}); the command was not sent")]
     Identity {
         /// Where.
         target: PathBuf,
@@ -173,6 +179,9 @@ pub enum RunError {
         why: &'static str,
     },
     /// Another call could move what a mount leads through, while that mount is made. Nothing was made.
+    #[error(
+        "call {call} can write where this sandbox is made, and could move {path} away meanwhile"
+    )]
     Contended {
         /// What a mount leads through.
         path: PathBuf,
@@ -180,20 +189,25 @@ pub enum RunError {
         call: String,
     },
     /// The guest's own standing is weaker than planned. The command was not sent.
+    #[error("the sandbox is weaker than planned ({why}); the command was not sent")]
     Standing {
         /// What is wrong.
         why: &'static str,
     },
     /// The guest cannot go on.
+    #[error("the guest failed: {}", .0.message)]
     Guest(Fatal),
     /// The guest ended without a word.
+    #[error("the sandbox ended without a word{}", after_colon(.noise))]
     GuestLost {
         /// The end of what it wrote to standard error.
         noise: String,
     },
     /// The guest did not answer in time.
+    #[error("the sandbox did not answer in time")]
     GuestSilent,
     /// Something on this machine failed.
+    #[error("cannot {operation}: {source}")]
     Local {
         /// What was tried.
         operation: &'static str,
@@ -202,53 +216,9 @@ pub enum RunError {
     },
 }
 
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine(error) => error.fmt(f),
-            Self::TooLong { bytes, most } => write!(
-                f,
-                "the command with its variables takes {bytes} bytes, and the most that can be sent to a sandbox are {most}"
-            ),
-            Self::Protocol(error) => {
-                write!(f, "the sandbox broke the protocol and was ended: {error}")
-            }
-            Self::Identity { target, why } => write!(
-                f,
-                "{} in the sandbox is not what was planned ({why}); the command was not sent",
-                target.display()
-            ),
-            Self::Contended { path, call } => write!(
-                f,
-                "call {call} can write where this sandbox is made, and could move {} away meanwhile",
-                path.display()
-            ),
-            Self::Standing { why } => {
-                write!(f, "the sandbox is weaker than planned ({why}); the command was not sent")
-            }
-            Self::Guest(fatal) => write!(f, "the guest failed: {}", fatal.message),
-            Self::GuestLost { noise } if noise.is_empty() => {
-                f.write_str("the sandbox ended without a word")
-            }
-            Self::GuestLost { noise } => write!(f, "the sandbox ended without a word: {noise}"),
-            Self::GuestSilent => f.write_str("the sandbox did not answer in time"),
-            Self::Local { operation, source } => write!(f, "cannot {operation}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl From<EngineError> for RunError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
-}
-
-impl From<WireError> for RunError {
-    fn from(error: WireError) -> Self {
-        Self::Protocol(error)
-    }
+/// The text after a colon, or nothing if it is empty.
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 impl Failure for RunError {

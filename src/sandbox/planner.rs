@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -90,36 +89,27 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const PAGE: u64 = 4096;
 
 /// Why there is no plan.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No user to run as.
-    User(UserError),
+    #[error(transparent)]
+    User(#[from] UserError),
     /// Less protection than demanded.
-    TooLittle(TooLittle),
+    #[error(transparent)]
+    TooLittle(#[from] TooLittle),
     /// The workspace cannot be mounted as granted.
-    Mounts(MountError),
+    #[error(transparent)]
+    Mounts(#[from] MountError),
     /// A file of ours cannot be placed.
-    Material(MaterialError),
+    #[error(transparent)]
+    Material(#[from] MaterialError),
     /// A variable that no process can have.
+    #[error(
+        "{0:?} cannot be a variable: a name has no `=`, no NUL and no line end, and a value has \
+         no NUL"
+    )]
     Variable(OsString),
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::User(error) => error.fmt(f),
-            Self::TooLittle(error) => error.fmt(f),
-            Self::Mounts(error) => error.fmt(f),
-            Self::Material(error) => error.fmt(f),
-            Self::Variable(name) => write!(
-                f,
-                "{name:?} cannot be a variable: a name has no `=`, no NUL and no line end, and a value has no NUL"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 impl Failure for PlanError {
     fn code(&self) -> &'static str {
@@ -157,17 +147,6 @@ impl Failure for PlanError {
         }
     }
 }
-
-macro_rules! from {
-    ($($variant:ident($error:ty)),*) => {
-        $(impl From<$error> for PlanError {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
-            }
-        })*
-    };
-}
-from!(User(UserError), TooLittle(TooLittle), Mounts(MountError), Material(MaterialError));
 
 /// Makes a plan.
 ///

@@ -4,8 +4,6 @@
 //! refuse a plan that has less than its isolation level names. Non-goals: enforcing. Nothing is
 //! silently unenforced: a result and `--dry-run` print this table for the call at hand.
 
-use std::fmt;
-
 use runner_policy::limits::Isolation;
 
 use crate::engine::plan::{Protection, ProtectionStatus, UserChoice, WhyUser};
@@ -119,7 +117,13 @@ impl Row {
 }
 
 /// An isolation level demands a protection that the runtime does not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error(
+    "isolation {} demands the protection `{protection}`, which {} does not give: {why}; {}",
+    level(*.isolation),
+    .runtime.name(),
+    remedy(*.isolation)
+)]
 pub struct TooLittle {
     /// The level.
     pub isolation: Isolation,
@@ -131,32 +135,24 @@ pub struct TooLittle {
     pub runtime: RuntimeKind,
 }
 
-impl fmt::Display for TooLittle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.isolation {
-            Isolation::Basic => "basic",
-            Isolation::Strict => "strict",
-            Isolation::Paranoid => "paranoid",
-        };
-        write!(
-            f,
-            "isolation {level} demands the protection `{}`, which {} does not give: {}; ",
-            self.protection,
-            self.runtime.name(),
-            self.why
-        )?;
-        match self.isolation {
-            Isolation::Paranoid => {
-                f.write_str("set `runtime: runsc` in the policy's sandbox, or lower its isolation")
-            }
-            Isolation::Basic | Isolation::Strict => f.write_str(
-                "choose another runtime in the policy's sandbox, or lower its isolation",
-            ),
-        }
+fn level(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Basic => "basic",
+        Isolation::Strict => "strict",
+        Isolation::Paranoid => "paranoid",
     }
 }
 
-impl std::error::Error for TooLittle {}
+fn remedy(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::Paranoid => {
+            "set `runtime: runsc` in the policy's sandbox, or lower its isolation"
+        }
+        Isolation::Basic | Isolation::Strict => {
+            "choose another runtime in the policy's sandbox, or lower its isolation"
+        }
+    }
+}
 
 /// Checks that protections hold as far as an isolation level demands: absent is refused from the level
 /// that names the protection on; best effort counts only where the table itself is the promise.

@@ -4,8 +4,6 @@
 //! nobody is root who need not be. Non-goals: finding out how the daemon maps users (the engine
 //! says). Every choice carries its reason, which a result can show.
 
-use std::fmt;
-
 use crate::engine::plan::{Image, UserChoice, WhyUser};
 use crate::workspace::grants::Writes;
 use crate::workspace::{OthersMay, Owner};
@@ -25,36 +23,27 @@ pub enum UserMapping {
 }
 
 /// Why there is no user to run as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub enum UserError {
     /// The host's files belong to nobody inside.
+    #[error(
+        "the Docker daemon remaps users (userns-remap), so that image `host` cannot be used; \
+         name an image with --image, or use a daemon without userns-remap"
+    )]
     RemappedHost,
     /// What the call writes would belong to a foreign user.
+    #[error(
+        "the Docker daemon remaps users (userns-remap), so that files written in the workspace \
+         would belong to a foreign user; use a daemon without userns-remap"
+    )]
     RemappedWrites,
     /// Root's workspace, and only root can read it.
+    #[error(
+        "the workspace belongs to root and is closed to all others, and a call that writes \
+         nothing does not run as root; open it (chmod o+rx), or give it to an ordinary user"
+    )]
     ClosedWorkspace,
 }
-
-impl fmt::Display for UserError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RemappedHost => {
-                "the Docker daemon remaps users (userns-remap), so that image `host` cannot be used; \
-                 name an image with --image, or use a daemon without userns-remap"
-            }
-            Self::RemappedWrites => {
-                "the Docker daemon remaps users (userns-remap), so that files written in the workspace \
-                 would belong to a foreign user; use a daemon without userns-remap"
-            }
-            Self::ClosedWorkspace => {
-                "the workspace belongs to root and is closed to all others, and a call that writes nothing \
-                 does not run as root; open it (chmod o+rx), or give it to an ordinary user"
-            }
-        })
-    }
-}
-
-impl std::error::Error for UserError {}
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]

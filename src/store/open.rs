@@ -1,6 +1,5 @@
 //! Opening the database and bringing its schema up to date.
 
-use std::fmt;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -65,17 +64,22 @@ pub struct Store {
 }
 
 /// Why the database cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no place for it.
+    #[error("there is no folder for the audit records")]
     NoFolder,
     /// Its folder cannot be made or is not the caller's own.
+    #[error("the folder {0} cannot hold the audit records: {1}")]
     Folder(PathBuf, String),
     /// It was written by a newer version of this program.
+    #[error("{0} has schema {1}, written by a newer runner")]
     Newer(PathBuf, u32),
     /// SQLite refused.
+    #[error("cannot {0} {1}: {2}")]
     Database(&'static str, PathBuf, rusqlite::Error),
     /// The ledger's key or head cannot be used.
+    #[error("cannot {0} {1}: {2}")]
     Seal(&'static str, PathBuf, String),
 }
 
@@ -271,28 +275,6 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFolder => f.write_str("there is no folder for the audit records"),
-            Self::Folder(path, why) => {
-                write!(f, "the folder {} cannot hold the audit records: {why}", path.display())
-            }
-            Self::Newer(path, version) => {
-                write!(f, "{} has schema {version}, written by a newer runner", path.display())
-            }
-            Self::Database(what, path, error) => {
-                write!(f, "cannot {what} {}: {error}", path.display())
-            }
-            Self::Seal(what, path, why) => {
-                write!(f, "cannot {what} {}: {why}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 impl Failure for StoreError {
     fn code(&self) -> &'static str {

@@ -1,32 +1,22 @@
 //! Descriptors that the caller hands over by number.
 
-use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Why a descriptor cannot carry the status line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub enum StatusFdError {
     /// 0, 1 and 2 carry the command's own streams.
+    #[error("descriptor {0} is a standard stream; the status needs one of its own")]
     Standard(RawFd),
     /// Nothing is open there.
+    #[error("descriptor {0} is not open")]
     NotOpen(RawFd),
     /// It is open for reading only.
+    #[error("descriptor {0} is not open for writing")]
     NotWritable(RawFd),
-}
-
-impl fmt::Display for StatusFdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Standard(fd) => {
-                write!(f, "descriptor {fd} is a standard stream; the status needs one of its own")
-            }
-            Self::NotOpen(fd) => write!(f, "descriptor {fd} is not open"),
-            Self::NotWritable(fd) => write!(f, "descriptor {fd} is not open for writing"),
-        }
-    }
 }
 
 /// A copy of our own of the inherited descriptor `fd`, checked to be open and writable.

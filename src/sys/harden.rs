@@ -3,7 +3,6 @@
 //! Each step names the attack that it stops. A step that fails stops the program: a protection
 //! that is silently missing is worse than none.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
@@ -15,11 +14,13 @@ use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
 /// Which step failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum HardenError {
     /// The executable is setuid, setgid or has file capabilities.
+    #[error("runner was started setuid, setgid or with file capabilities")]
     Privileged,
     /// `/proc/self` could not be read.
+    #[error("cannot read {path}: {source}")]
     Proc {
         /// Which file.
         path: &'static str,
@@ -27,6 +28,7 @@ pub enum HardenError {
         source: io::Error,
     },
     /// A prctl or fcntl failed.
+    #[error("cannot protect this process: {what}: {source}")]
     Call {
         /// Which call.
         what: &'static str,
@@ -114,20 +116,6 @@ fn keep_new_files_from_others() {
     let others = Mode::WGRP | Mode::WOTH;
     let before = rustix::process::umask(others);
     rustix::process::umask(before | others);
-}
-
-impl fmt::Display for HardenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Privileged => {
-                f.write_str("runner was started setuid, setgid or with file capabilities")
-            }
-            Self::Proc { path, source } => write!(f, "cannot read {path}: {source}"),
-            Self::Call { what, source } => {
-                write!(f, "cannot protect this process: {what}: {source}")
-            }
-        }
-    }
 }
 
 impl Failure for HardenError {

@@ -4,8 +4,6 @@
 //! JSON: it goes through the same reader as the YAML form, so both mean the same and neither can
 //! ask for more.
 
-use std::fmt;
-
 use runner_policy::finding::{At, Finding, Report};
 use runner_policy::yaml::Entry;
 use serde_json::{Map, Value};
@@ -58,13 +56,16 @@ const HOOKS: &[&str] =
     &["initialize", "validate", "handleError", "cleanup", "healthCheck", "testMethod"];
 
 /// Why a description cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DescribeError {
     /// It is no JSON object.
+    #[error("it is no JSON object")]
     NotAnObject,
     /// It is larger or deeper than any description.
+    #[error("it has more than {MAX_BYTES} bytes or {MAX_MEMBERS} members, or is too deep")]
     TooLarge,
     /// Something in it is wrong.
+    #[error("{}", counted(.0.len(), "finding"))]
     Refused(Vec<Finding>),
 }
 
@@ -78,21 +79,6 @@ impl DescribeError {
         }
     }
 }
-
-impl fmt::Display for DescribeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAnObject => f.write_str("it is no JSON object"),
-            Self::TooLarge => write!(
-                f,
-                "it has more than {MAX_BYTES} bytes or {MAX_MEMBERS} members, or is too deep"
-            ),
-            Self::Refused(findings) => f.write_str(&counted(findings.len(), "finding")),
-        }
-    }
-}
-
-impl std::error::Error for DescribeError {}
 
 /// Reads a description. `stem` is the name that the file has, `text` the module itself, where findings point.
 ///

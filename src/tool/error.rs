@@ -1,7 +1,5 @@
 //! Why a tool cannot be used, or its arguments or result not taken.
 
-use std::fmt;
-
 use runner_policy::finding::{Finding, did_you_mean};
 
 use super::describe::DescribeError;
@@ -13,9 +11,10 @@ use crate::ids::ToolName;
 use crate::text::counted;
 
 /// A tool cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// No source has a tool of this name.
+    #[error("there is no tool {name}")]
     Unknown {
         /// What was asked for.
         name: ToolName,
@@ -27,6 +26,10 @@ pub enum ToolError {
         unloaded: Option<Box<(&'static str, Source)>>,
     },
     /// It is of an MCP server that is not what was asked any more.
+    #[error(
+        "the MCP server {server} changed since it was asked what it offers, so tool {name} is \
+         not used"
+    )]
     ServerChanged {
         /// What was asked for.
         name: ToolName,
@@ -34,6 +37,7 @@ pub enum ToolError {
         server: String,
     },
     /// It would be of an MCP server that was never asked what it offers.
+    #[error("tool {name} is not known: the MCP server {server} was never asked what it offers")]
     ServerNeverAsked {
         /// What was asked for.
         name: ToolName,
@@ -41,11 +45,13 @@ pub enum ToolError {
         server: String,
     },
     /// A folder that the caller named cannot be looked into.
+    #[error("{}", folders(.findings))]
     Folder {
         /// Each of them.
         findings: Vec<Finding>,
     },
     /// Two sources have the name.
+    #[error("{name} is the name of {} tools: {}", .places.len(), .places.join(" and "))]
     Twice {
         /// The name.
         name: ToolName,
@@ -53,6 +59,8 @@ pub enum ToolError {
         places: Vec<String>,
     },
     /// It is not a valid tool.
+    // What is wrong is told by the findings, which stand beside this.
+    #[error("tool {name} cannot be used ({})", counted(.findings.len(), "finding"))]
     Broken {
         /// Its name.
         name: ToolName,
@@ -60,6 +68,7 @@ pub enum ToolError {
         findings: Vec<Finding>,
     },
     /// Its author switched it off.
+    #[error("tool {name} is switched off in {file}")]
     Disabled {
         /// Its name.
         name: ToolName,
@@ -67,18 +76,21 @@ pub enum ToolError {
         file: String,
     },
     /// It is an example that nobody has switched on.
+    #[error("tool {name} is an example that comes with runner, and is off")]
     Example {
         /// Its name.
         name: ToolName,
     },
     /// A configuration file switches it off.
+    #[error("tool {name} is switched off by {}", place(.by))]
     Off {
         /// Its name.
         name: ToolName,
         /// Where that stands.
-        source: Source,
+        by: Source,
     },
     /// It cannot be switched on or off.
+    #[error("tool {name} cannot be switched: {why}")]
     NotSwitched {
         /// Its name.
         name: ToolName,
@@ -86,6 +98,7 @@ pub enum ToolError {
         why: String,
     },
     /// What a module says of itself cannot be used.
+    #[error("what tool {name} says of itself cannot be used: {error}")]
     Description {
         /// Its name.
         name: ToolName,
@@ -93,6 +106,7 @@ pub enum ToolError {
         error: DescribeError,
     },
     /// The arguments are not those that it takes.
+    #[error("these are not arguments of tool {name}:{}", lines(.violations))]
     Arguments {
         /// Its name.
         name: ToolName,
@@ -100,6 +114,7 @@ pub enum ToolError {
         violations: Vec<Violation>,
     },
     /// It says that it cost what is no price.
+    #[error("tool {name} says that it cost `{said}`, which is no price")]
     Cost {
         /// Its name.
         name: ToolName,
@@ -107,6 +122,7 @@ pub enum ToolError {
         said: String,
     },
     /// Its result is not what it says it gives.
+    #[error("the result of tool {name} is not what it says it returns:{}", lines(.violations))]
     Result {
         /// Its name.
         name: ToolName,
@@ -115,60 +131,22 @@ pub enum ToolError {
     },
 }
 
-impl fmt::Display for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, .. } => write!(f, "there is no tool {name}"),
-            Self::ServerChanged { name, server } => write!(
-                f,
-                "the MCP server {server} changed since it was asked what it offers, so tool {name} is not used"
-            ),
-            Self::ServerNeverAsked { name, server } => write!(
-                f,
-                "tool {name} is not known: the MCP server {server} was never asked what it offers"
-            ),
-            Self::Folder { findings } => {
-                let each = findings.iter().map(|it| format!("--tools {}: {}", it.file, it.message));
-                f.write_str(&each.collect::<Vec<_>>().join("\n"))
-            }
-            Self::Twice { name, places } => {
-                write!(f, "{name} is the name of {} tools: {}", places.len(), places.join(" and "))
-            }
-            // What is wrong is told by the findings, which stand beside this.
-            Self::Broken { name, findings } => {
-                write!(f, "tool {name} cannot be used ({})", counted(findings.len(), "finding"))
-            }
-            Self::Disabled { name, file } => write!(f, "tool {name} is switched off in {file}"),
-            Self::Example { name } => {
-                write!(f, "tool {name} is an example that comes with runner, and is off")
-            }
-            Self::Off { name, source } => {
-                let file = source.file.as_deref().unwrap_or_default();
-                let line = source.line.unwrap_or_default();
-                write!(f, "tool {name} is switched off by {file}:{line}")
-            }
-            Self::NotSwitched { name, why } => {
-                write!(f, "tool {name} cannot be switched: {why}")
-            }
-            Self::Description { name, error } => {
-                write!(f, "what tool {name} says of itself cannot be used: {error}")
-            }
-            Self::Arguments { name, violations } => {
-                write!(f, "these are not arguments of tool {name}:")?;
-                violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
-            }
-            Self::Cost { name, said } => {
-                write!(f, "tool {name} says that it cost `{said}`, which is no price")
-            }
-            Self::Result { name, violations } => {
-                write!(f, "the result of tool {name} is not what it says it returns:")?;
-                violations.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
-            }
-        }
-    }
+/// What is wrong with folders that `--tools` names, a line each.
+fn folders(findings: &[Finding]) -> String {
+    let each = findings.iter().map(|it| format!("--tools {}: {}", it.file, it.message));
+    each.collect::<Vec<_>>().join("\n")
 }
 
-impl std::error::Error for ToolError {}
+/// Where a setting stands.
+fn place(source: &Source) -> String {
+    let file = source.file.as_deref().unwrap_or_default();
+    format!("{file}:{}", source.line.unwrap_or_default())
+}
+
+/// Each violation on a line of its own.
+fn lines(violations: &[Violation]) -> String {
+    violations.iter().map(|violation| format!("\n  {violation}")).collect()
+}
 
 impl Failure for ToolError {
     fn code(&self) -> &'static str {
@@ -229,8 +207,7 @@ impl Failure for ToolError {
         match self {
             Self::Unknown { unloaded: Some(switch), .. } => {
                 let (key, source) = switch.as_ref();
-                let file = source.file.as_deref().unwrap_or_default();
-                let place = format!("{file}:{}", source.line.unwrap_or_default());
+                let place = place(source);
                 Some(format!(
                     "tools of the user and of the workspace are not looked for: `{key}` ({place})"
                 ))

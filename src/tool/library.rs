@@ -220,7 +220,7 @@ impl Tool {
             Switch::On => Ok(()),
             Switch::Example => Err(ToolError::Example { name: self.name.clone() }),
             Switch::Off(source) => {
-                Err(ToolError::Off { name: self.name.clone(), source: source.clone() })
+                Err(ToolError::Off { name: self.name.clone(), by: source.clone() })
             }
         }
     }

@@ -3,7 +3,6 @@
 //! Nothing is ever overwritten, and no link is followed below the workspace: the repository is the
 //! adversary's, and a link called `.runner` must not make us write elsewhere.
 
-use std::fmt;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -52,14 +51,17 @@ pub struct Scaffold {
 }
 
 /// Why nothing was made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
     /// The file is there already.
+    #[error("{0} is there already")]
     Exists(PathBuf),
     /// A folder is a link, or something else.
+    #[error("{0} is not a folder, or is a link")]
     NotAFolder(PathBuf),
     /// The system refused.
-    Failed(PathBuf, io::Error),
+    #[error("cannot write {0}: {1}")]
+    Failed(PathBuf, #[source] io::Error),
 }
 
 /// Writes a tool that works.
@@ -152,20 +154,6 @@ fn write(folder: &OwnedFd, shown: &Path, file: &str, text: &str) -> Result<bool,
         Err(errno) => Err(ScaffoldError::Failed(path(), errno.into())),
     }
 }
-
-impl fmt::Display for ScaffoldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exists(path) => write!(f, "{} is there already", path.display()),
-            Self::NotAFolder(path) => {
-                write!(f, "{} is not a folder, or is a link", path.display())
-            }
-            Self::Failed(path, error) => write!(f, "cannot write {}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for ScaffoldError {}
 
 impl Failure for ScaffoldError {
     fn code(&self) -> &'static str {

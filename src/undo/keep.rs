@@ -1,6 +1,5 @@
 //! The power to keep what a change is about to take away. The broker uses it; the journal has it.
 
-use std::fmt;
 use std::os::fd::BorrowedFd;
 
 /// Something in the workspace is about to change.
@@ -54,14 +53,9 @@ pub enum What<'a> {
 }
 
 /// Why nothing was kept; then nothing is changed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct NotKept(pub String);
-
-impl fmt::Display for NotKept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// Keeps what changes take away. Everything here blocks.
 pub trait Keep: Send + Sync {

@@ -28,15 +28,19 @@ const SYSTEM: [&str; 16] = [
 ];
 
 /// Why there is no workspace, or no place in it to start from.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// Nothing is there.
+    #[error("workspace {0} does not exist")]
     Missing(PathBuf),
     /// Something else than a folder is there.
+    #[error("workspace {0} is not a folder")]
     NotADirectory(PathBuf),
     /// The current directory was deleted under the caller.
+    #[error("the current directory was deleted")]
     Deleted,
     /// The path leads through a link.
+    #[error("{path} leads through a link to {real}")]
     ThroughLink {
         /// As it was named.
         path: PathBuf,
@@ -44,6 +48,7 @@ pub enum WorkspaceError {
         real: PathBuf,
     },
     /// The place to start from is not in the workspace.
+    #[error("{path} is outside the workspace {workspace}")]
     Outside {
         /// Where the call should start.
         path: PathBuf,
@@ -51,10 +56,13 @@ pub enum WorkspaceError {
         workspace: PathBuf,
     },
     /// A home directory or one of its parents, which holds far more than one project.
+    #[error("{0} would be the workspace, and it holds a home directory")]
     Home(PathBuf),
     /// A folder of the system.
+    #[error("{0} belongs to the system and cannot be a workspace")]
     System(PathBuf),
     /// It holds a folder of ours, or lies in one: what runs there could forge what we believe.
+    #[error("{workspace} would be the workspace, and {} is runner's own", .own.path.display())]
     Ours {
         /// The workspace.
         workspace: PathBuf,
@@ -64,56 +72,8 @@ pub enum WorkspaceError {
         own: OwnFolder,
     },
     /// The folder cannot be opened.
-    Open(PathBuf, io::Error),
-}
-
-impl std::fmt::Display for WorkspaceError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Missing(path) => write!(f, "workspace {} does not exist", path.display()),
-            Self::NotADirectory(path) => write!(f, "workspace {} is not a folder", path.display()),
-            Self::Deleted => f.write_str("the current directory was deleted"),
-            Self::ThroughLink { path, real } => {
-                write!(f, "{} leads through a link to {}", path.display(), real.display())
-            }
-            Self::Outside { path, workspace } => {
-                write!(f, "{} is outside the workspace {}", path.display(), workspace.display())
-            }
-            Self::Home(path) => write!(
-                f,
-                "{} would be the workspace, and it holds a home directory",
-                path.display()
-            ),
-            Self::System(path) => {
-                write!(f, "{} belongs to the system and cannot be a workspace", path.display())
-            }
-            Self::Ours { workspace, own, .. } => write!(
-                f,
-                "{} would be the workspace, and {} is runner's own",
-                workspace.display(),
-                own.path.display()
-            ),
-            Self::Open(path, error) => {
-                write!(f, "cannot open workspace {}: {error}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for WorkspaceError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Open(_, error) => Some(error),
-            Self::Missing(_)
-            | Self::NotADirectory(_)
-            | Self::Deleted
-            | Self::ThroughLink { .. }
-            | Self::Outside { .. }
-            | Self::Home(_)
-            | Self::System(_)
-            | Self::Ours { .. } => None,
-        }
-    }
+    #[error("cannot open workspace {0}: {1}")]
+    Open(PathBuf, #[source] io::Error),
 }
 
 impl Failure for WorkspaceError {

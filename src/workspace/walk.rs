@@ -6,7 +6,6 @@
 //! vanishes or turns into something else meanwhile is skipped; what is too much is an error.
 
 use std::ffi::{CStr, OsStr};
-use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,49 +36,33 @@ const SHARE: usize = 32;
 const MAX_THREADS: usize = 4;
 
 /// Why a walk did not end.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum WalkError {
     /// More entries than [`MAX_ENTRIES`].
+    #[error(
+        "workspace {0} has more than {MAX_ENTRIES} files, too many to look for denied ones; \
+         work in a smaller folder with --workdir"
+    )]
     TooMany(PathBuf),
     /// Deeper than is entered.
+    #[error(
+        "{0} lies more than {MAX_DEPTH} folders deep; remove it, or work in another folder with \
+         --workdir"
+    )]
     TooDeep(PathBuf),
     /// A folder cannot be read, for another reason than its permissions.
-    Read(PathBuf, io::Error),
+    #[error("cannot read folder {0}: {1}")]
+    Read(PathBuf, #[source] io::Error),
     /// What must be hidden cannot be looked at.
-    Open(PathBuf, io::Error),
+    #[error("cannot look at {0}, which must be hidden: {1}")]
+    Open(PathBuf, #[source] io::Error),
     /// Names of denied files appear faster than they are found.
+    #[error(
+        "further names of denied files appear in {0} while it is looked through; try again when nothing else \
+         changes it"
+    )]
     Restless(PathBuf),
 }
-
-impl fmt::Display for WalkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooMany(root) => write!(
-                f,
-                "workspace {} has more than {MAX_ENTRIES} files, too many to look for denied ones; \
-                 work in a smaller folder with --workdir",
-                root.display()
-            ),
-            Self::TooDeep(path) => write!(
-                f,
-                "{} lies more than {MAX_DEPTH} folders deep; remove it, or work in another folder with --workdir",
-                path.display()
-            ),
-            Self::Read(path, error) => write!(f, "cannot read folder {}: {error}", path.display()),
-            Self::Open(path, error) => {
-                write!(f, "cannot look at {}, which must be hidden: {error}", path.display())
-            }
-            Self::Restless(root) => write!(
-                f,
-                "further names of denied files appear in {} while it is looked through; try again when nothing else \
-                 changes it",
-                root.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for WalkError {}
 
 /// One entry of a folder.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,5 @@
 //! Why a tool call did not come to a result.
 
-use std::fmt;
-
 use runner_policy::finding::Finding;
 
 use crate::error::{Failure, Fault, Retry};
@@ -10,13 +8,16 @@ use crate::tool::ToolError;
 use crate::tool::compile::CompileError;
 
 /// A phase that is a tool's own failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ToolCallError {
     /// There is no such tool, it is broken, or its arguments do not fit.
-    Tool(ToolError),
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// It cannot be compiled, or it has changed since.
-    Compile(CompileError),
+    #[error(transparent)]
+    Compile(#[from] CompileError),
     /// A module did not tell what it is.
+    #[error("the tool {name} did not tell what it is: {why}")]
     NotDescribed {
         /// The tool.
         name: String,
@@ -24,12 +25,14 @@ pub enum ToolCallError {
         why: String,
     },
     /// A module did not tell what it is in the time that the call may take.
+    #[error("the tool {name} did not tell what it is in time")]
     NotDescribedInTime {
         /// The tool.
         name: String,
     },
     /// A tool that we ship could not be put where it can be compiled.
-    Shipped(std::io::Error),
+    #[error("cannot lay out the tools that we ship: {0}")]
+    Shipped(#[source] std::io::Error),
 }
 
 impl ToolCallError {
@@ -39,36 +42,6 @@ impl ToolCallError {
             Self::Compile(error) => Some(error),
             Self::NotDescribed { .. } | Self::NotDescribedInTime { .. } | Self::Shipped(_) => None,
         }
-    }
-}
-
-impl fmt::Display for ToolCallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tool(error) => error.fmt(f),
-            Self::Compile(error) => error.fmt(f),
-            Self::NotDescribed { name, why } => {
-                write!(f, "the tool {name} did not tell what it is: {why}")
-            }
-            Self::NotDescribedInTime { name } => {
-                write!(f, "the tool {name} did not tell what it is in time")
-            }
-            Self::Shipped(error) => write!(f, "cannot lay out the tools that we ship: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ToolCallError {}
-
-impl From<ToolError> for ToolCallError {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(error)
-    }
-}
-
-impl From<CompileError> for ToolCallError {
-    fn from(error: CompileError) -> Self {
-        Self::Compile(error)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Why an undo did not happen.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::call::CallError;
@@ -11,55 +10,42 @@ use crate::undo::Obstacle;
 use crate::workspace::WorkspaceError;
 
 /// Why an undo did not happen.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     /// The call changed nothing through the broker, or what it changed is not kept any more.
+    #[error("there is nothing to undo of call {0}")]
     Nothing(String),
     /// Not everything is as the call left it, or was kept. Nothing was restored.
+    #[error("call {0} cannot be undone, and nothing was restored{each}", each = each(.1))]
     Conflict(String, Vec<Obstacle>),
     /// The workspace is not there any more.
+    #[error("the workspace {0} of that call cannot be used: {1}")]
     Workspace(PathBuf, WorkspaceError),
     /// A step failed after others had been done.
+    #[error("{path} cannot be restored: {error}; {done} earlier step(s) were done")]
     Step {
         /// The undo's own call.
         call: String,
         /// The path.
         path: String,
         /// Why.
+        #[source]
         error: std::io::Error,
         /// Steps that were done before it.
         done: usize,
     },
     /// The record could not be read or written.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The call could not be recorded.
+    #[error(transparent)]
     Call(Box<CallError>),
 }
 
-impl fmt::Display for UndoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing(call) => write!(f, "there is nothing to undo of call {call}"),
-            Self::Conflict(call, obstacles) => {
-                write!(f, "call {call} cannot be undone, and nothing was restored")?;
-                for obstacle in obstacles {
-                    write!(f, "\n  {}: {}", obstacle.path, obstacle.why)?;
-                }
-                Ok(())
-            }
-            Self::Workspace(root, error) => {
-                write!(f, "the workspace {} of that call cannot be used: {error}", root.display())
-            }
-            Self::Step { path, error, done, .. } => {
-                write!(f, "{path} cannot be restored: {error}; {done} earlier step(s) were done")
-            }
-            Self::Store(error) => error.fmt(f),
-            Self::Call(error) => error.fmt(f),
-        }
-    }
+/// Each obstacle on a line of its own.
+fn each(obstacles: &[Obstacle]) -> String {
+    obstacles.iter().map(|obstacle| format!("\n  {}: {}", obstacle.path, obstacle.why)).collect()
 }
-
-impl std::error::Error for UndoError {}
 
 impl Failure for UndoError {
     fn code(&self) -> &'static str {
@@ -124,12 +110,6 @@ impl Failure for UndoError {
             Self::Step { call, .. } => Some(call),
             _ => None,
         }
-    }
-}
-
-impl From<StoreError> for UndoError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 

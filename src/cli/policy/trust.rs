@@ -1,6 +1,5 @@
 //! `runner policy trust`: a person reads what a project's policy grants, and pins it.
 
-use std::fmt;
 use std::io::{self, BufRead, IsTerminal};
 
 use super::place;
@@ -24,13 +23,16 @@ pub struct Args {
 }
 
 /// Why nothing was pinned.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TrustRefused {
     /// Nobody is there to answer.
+    #[error("trusting a policy needs a person at a terminal")]
     NoTerminal,
     /// The answer was not yes.
+    #[error("{0} was not trusted")]
     Declined(String),
     /// The policy needs no pin.
+    #[error("{0} is a {layer} policy and needs no trust", layer = .1.word())]
     NotNeeded(String, Layer),
 }
 
@@ -66,18 +68,6 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         .map_err(PolicyError::from)?;
     printer.talk(format_args!("{} is trusted in its present form", visible(&name)));
     Ok(Ending::ok())
-}
-
-impl fmt::Display for TrustRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTerminal => f.write_str("trusting a policy needs a person at a terminal"),
-            Self::Declined(name) => write!(f, "{name} was not trusted"),
-            Self::NotNeeded(name, layer) => {
-                write!(f, "{name} is a {} policy and needs no trust", layer.word())
-            }
-        }
-    }
 }
 
 impl Failure for TrustRefused {

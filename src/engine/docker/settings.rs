@@ -72,41 +72,23 @@ pub enum GuestDelivery {
 }
 
 /// Why a plan cannot become a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum SettingsError {
     /// The daemon's protocol is JSON, which cannot carry this path.
+    #[error(
+        "{0} is not valid UTF-8, which Docker cannot mount; rename it, or work in another \
+         folder"
+    )]
     NotUtf8(PathBuf),
     /// Two mounts have the same target.
+    #[error("two mounts at {0}; this is a mistake of ours, please report it")]
     DuplicateTarget(PathBuf),
     /// A target or source is not absolute, or has `..` in it.
+    #[error(
+        "mount path {0} is not absolute and plain; this is a mistake of ours, please report it"
+    )]
     NotAbsolute(PathBuf),
 }
-
-impl std::fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotUtf8(path) => write!(
-                f,
-                "{} is not valid UTF-8, which Docker cannot mount; rename it, or work in another folder",
-                path.display()
-            ),
-            Self::DuplicateTarget(path) => {
-                write!(
-                    f,
-                    "two mounts at {}; this is a mistake of ours, please report it",
-                    path.display()
-                )
-            }
-            Self::NotAbsolute(path) => write!(
-                f,
-                "mount path {} is not absolute and plain; this is a mistake of ours, please report it",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 /// The settings of the container that a plan describes.
 ///

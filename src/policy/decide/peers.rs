@@ -116,7 +116,8 @@ pub(super) fn restricts(policy: &Effective, now: Timestamp) -> bool {
 }
 
 /// Why an address is not dialled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("{}", self.sentence())]
 pub struct DialRefused {
     /// The address.
     pub address: IpAddr,
@@ -134,17 +135,17 @@ enum Why {
     Readable,
 }
 
-impl std::fmt::Display for DialRefused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl DialRefused {
+    fn sentence(&self) -> String {
         let Self { address, kind, .. } = self;
         match self.why {
             Why::Kind if kind.can_be_named() => {
-                write!(f, "{address} is {}, and no rule names it", kind.words())
+                format!("{address} is {}, and no rule names it", kind.words())
             }
-            Why::Kind => write!(f, "{address} is {}, which is never dialled", kind.words()),
-            Why::Denied => write!(f, "{address} is denied"),
+            Why::Kind => format!("{address} is {}, which is never dialled", kind.words()),
+            Why::Denied => format!("{address} is denied"),
             Why::Readable => {
-                write!(f, "what the rule sends would be readable on its way to {address}")
+                format!("what the rule sends would be readable on its way to {address}")
             }
         }
     }

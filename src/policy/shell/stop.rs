@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Position;
 
 /// A line that only a shell could execute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[error("{at}: {what}")]
 pub struct Unreadable {
     /// Where the construct begins; for tildes, patterns and braces, where their word begins.
     pub at: Position,
@@ -17,14 +18,6 @@ pub struct Unreadable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
-
-impl std::fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.at, self.what)
-    }
-}
-
-impl std::error::Error for Unreadable {}
 
 /// What stopped the reading: a byte of the line, a kind, and the text that shows it.
 #[derive(Debug)]

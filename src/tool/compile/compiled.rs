@@ -1,7 +1,5 @@
 //! A compiled tool, and whether its source is still what was compiled.
 
-use std::fmt;
-
 use runner_compiler::folder::{Folder, Follow, Seen, digest};
 use runner_compiler::job::{Confinement, Observation};
 use runner_compiler::limits::{FILE_BYTES, TOTAL_BYTES};
@@ -49,7 +47,8 @@ pub enum Origin {
 }
 
 /// A file that is not what was compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("{}", .how.sentence(.path))]
 pub struct Changed {
     /// Its path, relative to the tool's folder.
     pub path: String,
@@ -72,15 +71,14 @@ pub enum Difference {
     Unreadable,
 }
 
-impl fmt::Display for Changed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, how } = self;
-        match how {
-            Difference::Content => write!(f, "the content of {path} has changed"),
-            Difference::Appeared => write!(f, "{path} was not there before"),
-            Difference::Gone => write!(f, "{path} is gone"),
-            Difference::Kind => write!(f, "{path} has become something else, such as a link"),
-            Difference::Unreadable => write!(f, "{path} cannot be read any more"),
+impl Difference {
+    fn sentence(self, path: &str) -> String {
+        match self {
+            Self::Content => format!("the content of {path} has changed"),
+            Self::Appeared => format!("{path} was not there before"),
+            Self::Gone => format!("{path} is gone"),
+            Self::Kind => format!("{path} has become something else, such as a link"),
+            Self::Unreadable => format!("{path} cannot be read any more"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Why a tool was not compiled.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,11 +11,13 @@ use crate::exit::Kind;
 use runner_compiler::limits::{ADDRESS_SPACE, CPU_SECONDS, WALL};
 
 /// Why a tool was not compiled.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// The source has errors.
+    #[error("the tool cannot be compiled: {}", one_or_count(.0))]
     Source(Vec<Finding>),
     /// The tool's file or folder cannot be read.
+    #[error("cannot read {path}: {source}")]
     Unreadable {
         /// Which.
         path: PathBuf,
@@ -24,28 +25,37 @@ pub enum CompileError {
         source: io::Error,
     },
     /// A file is not what was compiled: it changed meanwhile.
+    #[error("{0}")]
     Changed(Changed),
     /// The compiler could not be confined, so it read nothing.
+    #[error("the compiler cannot be confined: {why}")]
     Unconfined {
         /// What was refused.
         why: String,
     },
     /// It took too long.
+    #[error(
+        "compiling {file} took more than {CPU_SECONDS} s of processor time or {} s",
+        WALL.as_secs()
+    )]
     Timeout {
         /// The tool's file, as it is shown.
         file: String,
     },
     /// It took too much memory.
+    #[error("compiling {file} took more than {} MiB of memory", ADDRESS_SPACE >> 20)]
     Memory {
         /// The tool's file, as it is shown.
         file: String,
     },
     /// The source is nested too deeply.
+    #[error("{file} or a file it imports is nested too deeply to compile")]
     Depth {
         /// The tool's file, as it is shown.
         file: String,
     },
     /// The compiler ended without an answer.
+    #[error("the compiler broke on {file}: {how}")]
     Crashed {
         /// The tool's file, as it is shown.
         file: String,
@@ -53,6 +63,7 @@ pub enum CompileError {
         how: String,
     },
     /// The compiler could not be started or talked to.
+    #[error("cannot {what} the compiler: {source}")]
     Process {
         /// What failed.
         what: &'static str,
@@ -61,38 +72,13 @@ pub enum CompileError {
     },
 }
 
-impl fmt::Display for CompileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source(findings) => match findings.as_slice() {
-                [one] => write!(f, "the tool cannot be compiled: {}", one.message),
-                more => write!(f, "the tool cannot be compiled: {} errors", more.len()),
-            },
-            Self::Unreadable { path, source } => {
-                write!(f, "cannot read {}: {source}", path.display())
-            }
-            Self::Changed(changed) => write!(f, "{changed}"),
-            Self::Unconfined { why } => write!(f, "the compiler cannot be confined: {why}"),
-            Self::Timeout { file } => {
-                write!(
-                    f,
-                    "compiling {file} took more than {CPU_SECONDS} s of processor time or {} s",
-                    WALL.as_secs()
-                )
-            }
-            Self::Memory { file } => {
-                write!(f, "compiling {file} took more than {} MiB of memory", ADDRESS_SPACE >> 20)
-            }
-            Self::Depth { file } => {
-                write!(f, "{file} or a file it imports is nested too deeply to compile")
-            }
-            Self::Crashed { file, how } => write!(f, "the compiler broke on {file}: {how}"),
-            Self::Process { what, source } => write!(f, "cannot {what} the compiler: {source}"),
-        }
+/// The message of the finding if there is one, else how many there are.
+fn one_or_count(findings: &[Finding]) -> String {
+    match findings {
+        [one] => one.message.clone(),
+        more => format!("{} errors", more.len()),
     }
 }
-
-impl std::error::Error for CompileError {}
 
 impl Failure for CompileError {
     fn code(&self) -> &'static str {
