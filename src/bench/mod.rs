@@ -20,7 +20,7 @@ mod sample;
 pub use error::BenchError;
 pub use report::{Report, Row, Unit};
 
-use crate::engine::{Docker, Engine};
+use crate::engine::Facts;
 use place::Place;
 
 /// How much is measured.
@@ -58,18 +58,17 @@ impl Extent {
     }
 }
 
-/// Measures. `tell` hears what is measured next.
+/// Measures beside the engine that has these `facts`. `tell` hears what is measured next.
 ///
 /// # Errors
 /// The engine does not answer, or a command that must go well did not.
-pub fn run(extent: Extent, tell: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| BenchError::Local("start the event loop", error))?;
-    let facts = runtime.block_on(async { Docker::connect().await?.probe().await })?;
+pub fn run(
+    extent: Extent,
+    facts: &Facts,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Report, BenchError> {
     let place = Place::make()?;
-    let mut report = Report::new(&facts);
+    let mut report = Report::new(facts);
     ours::calls(&place, extent, &mut report, tell)?;
     if facts.runtimes.iter().any(|name| name == ours::GVISOR) {
         ours::gvisor(&place, extent, &mut report, tell)?;

@@ -11,7 +11,7 @@ use crate::exit::Kind;
 use crate::ids::CallId;
 use crate::policy_files::PolicyError;
 use crate::queue::QueueError;
-use crate::sandbox::outcome::RunError;
+use crate::sandbox::outcome::{CancelCause, RunError};
 use crate::sandbox::planner::PlanError;
 use crate::store::StoreError;
 use crate::workspace::WorkspaceError;
@@ -66,6 +66,9 @@ pub enum CallError {
     /// The record could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Its caller ended it before anything of it ran.
+    #[error("the call was cancelled before it ran")]
+    Cancelled(CancelCause),
     /// The call had started; its end is recorded under this id.
     #[error("{1}")]
     Started(CallId, Box<CallError>),
@@ -88,7 +91,11 @@ impl CallError {
             Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::Started(_, error) => Some(error.as_ref()),
-            Self::PathNotText(_) | Self::NoEngine { .. } | Self::NoPlan | Self::Local(..) => None,
+            Self::PathNotText(_)
+            | Self::NoEngine { .. }
+            | Self::NoPlan
+            | Self::Cancelled(_)
+            | Self::Local(..) => None,
         }
     }
 }
@@ -99,19 +106,25 @@ impl Failure for CallError {
             (Some(inner), _) => inner.code(),
             (None, Self::PathNotText(_)) => "path_not_text",
             (None, Self::NoEngine { .. }) => "engine_not_allowed",
+            (None, Self::Cancelled(_)) => "cancelled",
             (None, _) => "local_error",
         }
     }
 
     fn kind(&self) -> Kind {
-        self.inner().map_or(Kind::Broken, Failure::kind)
+        match (self.inner(), self) {
+            (Some(inner), _) => inner.kind(),
+            (None, Self::Cancelled(CancelCause::Interrupt)) => Kind::Interrupted,
+            (None, Self::Cancelled(_)) => Kind::Terminated,
+            (None, _) => Kind::Broken,
+        }
     }
 
     fn fault(&self) -> Fault {
         match (self.inner(), self) {
             (Some(inner), _) => inner.fault(),
             (None, Self::NoEngine { .. }) => Fault::Policy,
-            (None, Self::PathNotText(_)) => Fault::Usage,
+            (None, Self::PathNotText(_) | Self::Cancelled(_)) => Fault::Usage,
             (None, Self::NoPlan) => Fault::Runner,
             (None, _) => Fault::Engine,
         }

@@ -58,47 +58,35 @@ impl Output {
 ///
 /// # Errors
 /// The call did not come to an outcome. If it had started, its end is recorded.
-pub fn run(
+pub async fn run(
     decided: &mut Decided,
     output: Output,
     asking: Option<Arc<Asking>>,
+    cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
-    let call = match gate(decided, output.fed(), asking)? {
+    let call = match gate(decided, output.fed(), asking, cancel).await? {
         Gate::Open(call) => call,
         Gate::Shut(shut) => return shut.result(decided),
     };
-    let result = in_event_loop(async {
-        let mut cancel =
-            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        carry_out(call, decided, output, &mut cancel, None).await
-    });
-    crate::sys::default_signals();
-    result
+    carry_out(call, decided, output, cancel, None).await
 }
 
 /// Asks a person about a call if the policy does, and lets it on if it may run.
-pub(super) fn gate(
+pub(super) async fn gate(
     decided: &mut Decided,
     fed: Fed,
     asking: Option<Arc<Asking>>,
+    cancel: &mut Cancel,
 ) -> Result<Gate, CallError> {
     let call = Unrecorded::new(&decided.places)?;
     let consent = match asking.filter(|_| decided.asks()) {
-        Some(asking) => ask(Pending::new(asking, inquiry(decided, fed, call.id().clone())?))?,
+        Some(asking) => {
+            let inquiry = inquiry(decided, fed, call.id().clone())?;
+            Pending::new(asking, inquiry).put(cancel).await
+        }
         None => Consent::NotAsked,
     };
     pass(call, decided, consent, None)
-}
-
-/// Puts a question. A signal is an answer too.
-pub(super) fn ask(pending: Pending) -> Result<Consent, CallError> {
-    let consent = in_event_loop(async {
-        let mut cancel =
-            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        Ok(pending.put(&mut cancel).await)
-    });
-    crate::sys::default_signals();
-    consent
 }
 
 /// The question whether a command may run.
@@ -121,20 +109,6 @@ fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallErr
         workspace: path_text(decided.workspace.root())?.to_owned(),
     };
     Ok(Inquiry { question, asked, call, doing })
-}
-
-/// Runs a future to its end.
-pub(super) fn in_event_loop<T>(
-    work: impl Future<Output = Result<T, CallError>>,
-) -> Result<T, CallError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CallError::Local("start the event loop", error))?;
-    let result = runtime.block_on(work);
-    // A thread may still wait for standard input; nobody waits for it.
-    runtime.shutdown_background();
-    result
 }
 
 /// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked
@@ -173,13 +147,11 @@ pub(super) async fn carry_out(
 ///
 /// # Errors
 /// There is no plan for it.
-pub fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    in_event_loop(async {
-        let engine = Docker::connect().await?;
-        let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?.plan;
-        let container = engine.describe(&plan).await?;
-        Ok(DryRun { plan, container })
-    })
+pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
+    let engine = Docker::connect().await?;
+    let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?.plan;
+    let container = engine.describe(&plan).await?;
+    Ok(DryRun { plan, container })
 }
 
 /// What a call would run in.

@@ -3,7 +3,7 @@
 use super::error::CallError;
 use super::plan::make_plan;
 use super::request::Decided;
-use super::run::{in_event_loop, setting};
+use super::run::setting;
 use super::supply;
 use crate::engine::{Docker, Engine};
 use crate::pool::{Entry, Refilled, Supply, refill};
@@ -28,7 +28,7 @@ pub enum Warmed {
 ///
 /// # Errors
 /// One could not be made; those before it wait.
-pub fn warm(
+pub async fn warm(
     decided: &Decided,
     count: usize,
     made: &mut dyn FnMut(&Entry),
@@ -41,14 +41,12 @@ pub fn warm(
         )));
     }
     let pool = supply::pool(decided.request.warmth, &decided.config);
-    in_event_loop(async {
-        let engine = Docker::connect().await?;
-        let setting = setting(decided);
-        supply::keep(&setting, pool)?;
-        let plan = make_plan(&setting, &engine, Missing::Make, None).await?.plan;
-        let supply = supply::supply(&setting, &plan, &engine, None, pool).await?;
-        fill(&engine, &supply, count, made).await
-    })
+    let engine = Docker::connect().await?;
+    let setting = setting(decided);
+    supply::keep(&setting, pool)?;
+    let plan = make_plan(&setting, &engine, Missing::Make, None).await?.plan;
+    let supply = supply::supply(&setting, &plan, &engine, None, pool).await?;
+    fill(&engine, &supply, count, made).await
 }
 
 /// Makes sandboxes of this supply.

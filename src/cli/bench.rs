@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use super::event_loop::in_event_loop;
 use super::printer::{Format, Printer};
 use super::style;
-use crate::bench::{self, Extent, Report, Row, Unit};
+use crate::bench::{self, BenchError, Extent, Report, Row, Unit};
 use crate::cli::Error;
+use crate::engine::{Docker, Engine as _};
 use crate::exit::Ending;
 
 /// As typed.
@@ -22,7 +24,10 @@ pub struct Args {
 /// Runs it.
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     let extent = if args.quick { Extent::Quick } else { Extent::Full };
-    let report = bench::run(extent, &mut |step| printer.talk(format_args!("measuring: {step}")))?;
+    let facts = in_event_loop(async { Docker::connect().await?.probe().await })?
+        .map_err(BenchError::from)?;
+    let report =
+        bench::run(extent, &facts, &mut |step| printer.talk(format_args!("measuring: {step}")))?;
     match printer.format() {
         Format::Json => printer.json(&report)?,
         Format::Text => printer.data(View(&report))?,

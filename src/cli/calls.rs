@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::audit::{moment, open};
+use super::event_loop::in_event_loop;
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
 use crate::audit::Ledger;
-use crate::call::{self, CallError, Cancelled};
+use crate::call::{self, Cancelled};
 use crate::cli::Error;
 use crate::exit::Ending;
 
@@ -68,11 +69,7 @@ pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Err
 /// Sweeps whatever of ours is left: sandboxes without a process, records without an end.
 pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
     let ledger = Ledger::new(open()?);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CallError::Local("start the event loop", error))?;
-    let swept = runtime.block_on(call::gc(&ledger))?;
+    let swept = in_event_loop(call::gc(&ledger))??;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": swept.aborted,

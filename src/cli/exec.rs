@@ -10,6 +10,7 @@ use runner_policy::limits::Limit;
 use tokio::io::AsyncWrite;
 
 use super::ask::{Yes, approver};
+use super::event_loop::{cancellable, in_event_loop};
 use super::policy::view::View;
 use super::printer::{Format, Printer};
 use super::style;
@@ -91,7 +92,8 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         not_widened(&decided, printer);
     }
     let asking = if decided.asks() { Some(Arc::new(asking(&decided, named)?)) } else { None };
-    let result = call::run(&mut decided, output, asking)?;
+    let result =
+        cancellable(async |cancel| Ok(call::run(&mut decided, output, asking, cancel).await?))?;
     report(&decided, &result, printer)?;
     if let Some(farewell) = result.farewell {
         farewell.with_us();
@@ -287,7 +289,8 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
 fn plan(decided: &Decided, printer: &mut Printer) -> Result<Ending, Error> {
     let explanation = decided.explain()?;
     let ending = super::policy::view::ending(&decided.decision);
-    let plan = if decided.is_allowed() { Some(call::dry_run(decided)?) } else { None };
+    let plan =
+        if decided.is_allowed() { Some(in_event_loop(call::dry_run(decided))??) } else { None };
     match printer.format() {
         Format::Json => {
             printer.json(&call::plan_object(&explanation, plan.as_ref()))?;

@@ -15,6 +15,7 @@ mod calls;
 mod config;
 mod dispatch;
 mod error;
+mod event_loop;
 mod exec;
 mod findings;
 mod later;

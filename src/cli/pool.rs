@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::event_loop::{cancellable, in_event_loop};
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
@@ -175,7 +176,8 @@ fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Erro
         warmth: Warmth::Pool,
         variables: Variables::Told,
     };
-    Ok(call::warm(&request.decide()?, args.count, told)?)
+    let decided = request.decide()?;
+    Ok(in_event_loop(call::warm(&decided, args.count, told))??)
 }
 
 fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
@@ -189,7 +191,7 @@ fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result
         tighten: Vec::new(),
         warmth: Warmth::Pool,
     };
-    Ok(call::tool::warm(request, args.count, told)?)
+    cancellable(async |cancel| Ok(call::tool::warm(request, args.count, told, cancel).await?))
 }
 
 /// A tool whose calls take no sandbox with Node.
@@ -201,11 +203,7 @@ fn no_sandbox(why: String) -> Error {
 fn drain(printer: &mut Printer) -> Result<Ending, Error> {
     let places = places();
     let state = state(&places)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CallError::Local("start the event loop", error))?;
-    let Drained { ended, left } = runtime.block_on(pool::drain(state)).map_err(local)?;
+    let Drained { ended, left } = in_event_loop(pool::drain(state))?.map_err(local)?;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "ended": ended,

@@ -1,12 +1,8 @@
-//! Asking a running call to end: by a signal to this process, or by whoever holds the handle.
+//! Asking a running call to end. The front that makes a call holds one end, the call listens at the other.
 
-use std::io;
-
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::outcome::CancelCause;
-use crate::sys;
 
 /// More requests than this say nothing new.
 const QUEUE: usize = 4;
@@ -33,29 +29,6 @@ impl Cancel {
     pub fn pair() -> (Canceller, Self) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         (Canceller(sender), Self(receiver))
-    }
-
-    /// SIGINT and SIGTERM of this process, from here on.
-    ///
-    /// # Errors
-    /// The signals cannot be caught.
-    pub fn on_signals() -> io::Result<Self> {
-        let (canceller, cancel) = Self::pair();
-        for (kind, cause) in [
-            (SignalKind::interrupt(), CancelCause::Interrupt),
-            (SignalKind::terminate(), CancelCause::Terminate),
-            (SignalKind::hangup(), CancelCause::Terminate),
-        ] {
-            let mut signals = signal(kind)?;
-            let canceller = canceller.clone();
-            tokio::spawn(async move {
-                while signals.recv().await.is_some() {
-                    canceller.cancel(cause);
-                }
-            });
-        }
-        sys::catch_signals();
-        Ok(cancel)
     }
 
     /// The next request; never returns if nobody can ask.

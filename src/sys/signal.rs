@@ -1,4 +1,4 @@
-//! Signals that end the process, and who has them: the event loop of a call, or nobody.
+//! Which of two handles SIGINT, SIGTERM and SIGHUP: the event loop, or the kernel's default.
 
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 /// The signals that a call is ended with.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// The handlers that were taken from the event loop.
+/// The event loop's handlers, while the default is in force. A process has one handler a signal, and the event loop installs
+/// its own only once: this mirrors that state of the process, not of a call.
 static TAKEN: Mutex<Vec<(libc::c_int, libc::sigaction)>> = Mutex::new(Vec::new());
 
-/// From here on SIGINT, SIGTERM and SIGHUP end the process. The event loop catches them for its calls, and its
-/// handlers stay when it has ended: what comes after it must not be deaf.
+/// From here on SIGINT, SIGTERM and SIGHUP end the process. The event loop's handlers stay installed when it has ended:
+/// without this, the process would ignore these signals from then on.
 pub fn default_signals() {
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in SIGNALS {
@@ -22,8 +23,8 @@ pub fn default_signals() {
     }
 }
 
-/// Gives the event loop back what [`default_signals`] took. It installs its handlers once in the life of a process: without
-/// this, every later call would be deaf.
+/// Installs the event loop's handlers again after [`default_signals`]. The event loop installs them once in the life of a
+/// process: without this, a second one would hear no signals.
 pub fn catch_signals() {
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     for (signal, handler) in taken.drain(..) {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use runner_policy::Effective;
 use runner_policy::limits::Limit;
 
-use super::talk::{Site, Spoken, broke, converse, decide};
+use super::talk::{Site, Spoken, Talker, broke, converse, decide};
 use crate::audit::Redactor;
 use crate::call::CallError;
 use crate::call::approval::{Asking, Fed};
 use crate::call::gate::Gate;
 use crate::call::result::{CallResult, ErrorObject};
-use crate::call::run::{gate, in_event_loop};
+use crate::call::run::gate;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config, Server};
 use crate::exit::Ending;
@@ -98,11 +98,12 @@ impl Servers {
     ///
     /// # Errors
     /// It did not come to an answer, for a reason that is not the server's.
-    pub fn refresh(
+    pub async fn refresh(
         &self,
         it: &Remembered,
         policy: &Choice,
         asking: Option<Arc<Asking>>,
+        cancel: &mut Cancel,
     ) -> Result<Refresh, CallError> {
         let policy = policy_of(&it.server, policy, &self.places)?;
         let name = policy.name().to_owned();
@@ -115,21 +116,16 @@ impl Servers {
             warmth: Warmth::Pool,
         };
         let mut decided = decide(&it.server, policy, site)?;
-        let call = match gate(&mut decided, Fed::Input, asking)? {
+        let call = match gate(&mut decided, Fed::Input, asking, cancel).await? {
             Gate::Open(call) => call,
             Gate::Shut(shut) => return Ok(Refresh::Refused(Box::new(shut.result(&decided)?))),
         };
-        let spoken = in_event_loop(async {
-            let mut cancel =
-                Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-            converse(call, &decided, None, &mut cancel, None, async |client| {
-                let peer = client.greet().await?.clone();
-                Ok((peer, client.tools().await?))
-            })
-            .await
-        });
-        crate::sys::default_signals();
-        let Spoken { said, result } = spoken?;
+        let talk = async |client: &mut Talker| {
+            let peer = client.greet().await?.clone();
+            Ok((peer, client.tools().await?))
+        };
+        let spoken = converse(call, &decided, None, cancel, None, talk).await?;
+        let Spoken { said, result } = spoken;
         let call = result.call.clone();
         let (peer, tools) = match said {
             Ok(said) => said,

@@ -17,7 +17,6 @@ use crate::call::CallError;
 use crate::call::launch::run::Streams;
 use crate::call::record::{End, Unrecorded};
 use crate::call::request::path_text;
-use crate::call::run::in_event_loop;
 use crate::engine::runtime;
 use crate::exit::Status;
 use crate::ids::CallId;
@@ -27,16 +26,17 @@ use crate::tool::compile::Compiled;
 use crate::tool::{Definition, Tool, ToolError, from_description};
 
 /// What a module says it is: remembered, or asked now.
-pub(super) fn describe(
+pub(super) async fn describe(
     tool: &Tool,
     compiled: &Compiled,
     scene: &Scene,
+    cancel: &mut Cancel,
 ) -> Result<Definition, CallError> {
     let store = Store::open(scene.places.state.as_deref())?;
     if let Some(definition) = remembered(tool, compiled, &store)? {
         return Ok(definition);
     }
-    let value = ask(tool, compiled, scene, Mode::Describe, |_| nothing(scene))?;
+    let value = ask(tool, compiled, scene, Mode::Describe, |_| nothing(scene), cancel).await?;
     let definition = read(tool, &value)?;
     Descriptions::new(&store).put(&key(compiled), &value.to_string())?;
     Ok(definition)
@@ -68,12 +68,13 @@ fn key(compiled: &Compiled) -> String {
 }
 
 /// Runs the module to ask it, with these powers.
-pub(super) fn ask(
+pub(super) async fn ask(
     tool: &Tool,
     compiled: &Compiled,
     scene: &Scene,
     mode: Mode,
     powers: impl FnOnce(&CallId) -> Authority,
+    cancel: &mut Cancel,
 ) -> Result<Value, CallError> {
     let call = Unrecorded::new(&scene.places)?;
     let id = call.id().clone();
@@ -101,11 +102,8 @@ pub(super) fn ask(
     let authority = powers(&id);
     let silent = Arc::new(Silent);
     let recorded = Arc::new(Recorded::new(&scene.places, &id, &Redactor::new(), silent));
-    let ran = in_event_loop(async {
-        let mut cancel =
-            Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-        run_job(&id, scene, job, authority, &recorded, Streams::default(), &mut cancel).await
-    });
+    let streams = Streams::default();
+    let ran = run_job(&id, scene, job, authority, &recorded, streams, cancel).await;
     let (requests, ran) = recorded.finish_after(ran);
     let ran = match ran {
         Ok(ran) => ran,

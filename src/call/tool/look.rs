@@ -19,6 +19,7 @@ use crate::call::{About, Always, Asking, CallError, Reply, Spent};
 use crate::config;
 use crate::ids::CallId;
 use crate::policy_files::{Choice, Places, Trust, load};
+use crate::sandbox::cancel::Cancel;
 use crate::tool::{Body, Definition, Form, Removal, Tool};
 use crate::workspace::Workspace;
 
@@ -55,14 +56,21 @@ impl Looker {
     ///
     /// # Errors
     /// It is broken, cannot be compiled, or does not tell what it is.
-    pub fn look(&self, tool: &Tool) -> Result<Option<Definition>, CallError> {
+    pub async fn look(
+        &self,
+        tool: &Tool,
+        cancel: &mut Cancel,
+    ) -> Result<Option<Definition>, CallError> {
         if matches!(tool.form, Form::BuiltIn | Form::Mcp) {
             return Ok(None);
         }
-        let compiled = compile(tool, &self.scene.places)?;
+        let compiled = compile(tool, &self.scene.places, cancel).await?;
         match tool.form {
             Form::Yaml | Form::BuiltIn | Form::Mcp => Ok(None),
-            Form::Module => describe::describe(tool, &compiled, &self.scene).map(Some),
+            Form::Module => {
+                let said = describe::describe(tool, &compiled, &self.scene, cancel).await?;
+                Ok(Some(said))
+            }
         }
     }
 }
@@ -83,17 +91,18 @@ impl Looker {
     ///
     /// # Errors
     /// It did not come to an answer.
-    pub fn health(
+    pub async fn health(
         &self,
         tool: &Tool,
         definition: &Definition,
+        cancel: &mut Cancel,
     ) -> Result<Option<Health>, CallError> {
         let Body::Module(described) = &definition.body else { return Ok(None) };
         if !described.hooks.iter().any(|hook| hook == "healthCheck" || hook == "testMethod") {
             return Ok(None);
         }
         let own = &self.scene;
-        let compiled = compile(tool, &own.places)?;
+        let compiled = compile(tool, &own.places, cancel).await?;
         let policy = definition.permissions.narrow(&own.policy);
         let scene = Scene {
             limits: policy.tightest_limits(),
@@ -132,7 +141,7 @@ impl Looker {
             let asker = Asker { call: id.clone(), ..asker };
             authority(&scene, asker, &[], Redactor::new(), Removal::Asked)
         };
-        let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers)?;
+        let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers, cancel).await?;
         let health = said.get("health").cloned().unwrap_or_default();
         let message = health.get("message").and_then(Value::as_str).map(str::to_owned);
         Ok(Some(Health { healthy: health.get("healthy") == Some(&Value::Bool(true)), message }))

@@ -19,6 +19,7 @@ use crate::call::supply::Warmth;
 use crate::config::{self, Config, Figure};
 use crate::ids::ToolName;
 use crate::policy_files::{Choice, Places, Trust, load};
+use crate::sandbox::cancel::Cancel;
 use crate::tool::compile::{Compiled, Compiler, Language, Part, Place, Source};
 use crate::tool::{Body, Definition, Form, Library, Runtime, Tool, ToolError, arguments};
 use crate::workspace::Workspace;
@@ -81,9 +82,9 @@ impl ToolRequest {
     ///
     /// # Errors
     /// Nothing was run but that question.
-    pub fn prepare(self) -> Result<Prepared, CallError> {
+    pub async fn prepare(self, cancel: &mut Cancel) -> Result<Prepared, CallError> {
         let given = self.given.clone();
-        let mut prepared = self.find()?;
+        let mut prepared = self.find(cancel).await?;
         let Definition { schema, name, .. } = &prepared.definition;
         prepared.args = arguments::read(schema, given.json.as_deref(), &given.pairs)
             .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
@@ -92,7 +93,7 @@ impl ToolRequest {
     }
 
     /// All of it but the arguments, which are nothing yet.
-    pub(super) fn find(self) -> Result<Prepared, CallError> {
+    pub(super) async fn find(self, cancel: &mut Cancel) -> Result<Prepared, CallError> {
         let variable = |name: &str| std::env::var_os(name);
         let home = variable("HOME").map(PathBuf::from);
         let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
@@ -111,13 +112,16 @@ impl ToolRequest {
         };
         let name = &self.name;
         let mut folder = None;
-        let mut prepared = take(library, name)
-            .and_then(|tool| {
-                tool.switched_on().map_err(ToolCallError::from)?;
-                folder.clone_from(&tool.folder);
-                known(tool, scene.clone(), &self.tighten)
-            })
-            .map_err(|error| lapsed::judged(&scene, name, folder.as_deref(), error))?;
+        let found = async {
+            let tool = take(library, name)?;
+            tool.switched_on().map_err(ToolCallError::from)?;
+            folder.clone_from(&tool.folder);
+            known(tool, scene.clone(), &self.tighten, cancel).await
+        };
+        let mut prepared = match found.await {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(lapsed::judged(&scene, name, folder.as_deref(), error)),
+        };
         prepared.request = Some(self.clone());
         if !prepared.definition.enabled {
             let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
@@ -158,11 +162,15 @@ impl Prepared {
     ///
     /// # Errors
     /// There is none, it is broken, or the arguments are not for it.
-    pub(super) fn instead(&self, name: ToolName) -> Result<Self, CallError> {
+    pub(super) async fn instead(
+        &self,
+        name: ToolName,
+        cancel: &mut Cancel,
+    ) -> Result<Self, CallError> {
         let request = self.request.clone().ok_or_else(|| {
             CallError::Local("call another tool", std::io::ErrorKind::Unsupported.into())
         })?;
-        ToolRequest { name, ..request }.prepare()
+        ToolRequest { name, ..request }.prepare(cancel).await
     }
 
     /// The configuration.
@@ -197,7 +205,12 @@ fn take(mut library: Library, name: &ToolName) -> Result<Tool, CallError> {
 
 /// Learns what a tool is, and compiles it if it is not a part of this program. The limits of the caller hold while a module
 /// is asked, too.
-fn known(tool: Tool, scene: Scene, callers: &[(Limit, u64)]) -> Result<Prepared, CallError> {
+async fn known(
+    tool: Tool,
+    scene: Scene,
+    callers: &[(Limit, u64)],
+    cancel: &mut Cancel,
+) -> Result<Prepared, CallError> {
     let (file, replaces_shipped) = (tool.file.clone(), tool.replaces_shipped);
     let (definition, program) = if let Some(from) = tool.from_server.clone() {
         let policy = match from.server.policy {
@@ -211,13 +224,13 @@ fn known(tool: Tool, scene: Scene, callers: &[(Limit, u64)]) -> Result<Prepared,
         let definition = tool.into_definition().map_err(ToolCallError::from)?;
         (definition, Program::BuiltIn(built_in))
     } else {
-        let compiled = compile(&tool, &scene.places)?;
+        let compiled = compile(&tool, &scene.places, cancel).await?;
         let form = tool.form;
         let definition = match form {
             Form::Module => {
                 let mut asking = scene.clone();
                 callers.iter().for_each(|(limit, figure)| asking.limits.tighten(*limit, *figure));
-                Some(describe(&tool, &compiled, &asking)?)
+                Some(describe(&tool, &compiled, &asking, cancel).await?)
             }
             Form::Yaml | Form::BuiltIn | Form::Mcp => {
                 tool.into_definition().map_err(ToolCallError::from)?
@@ -243,11 +256,25 @@ fn known(tool: Tool, scene: Scene, callers: &[(Limit, u64)]) -> Result<Prepared,
     })
 }
 
-/// The module of a tool.
-pub(super) fn compile(tool: &Tool, places: &Places) -> Result<Compiled, CallError> {
+/// The module of a tool. A thread waits for the compiler, so that other calls of this process go on meanwhile.
+pub(super) async fn compile(
+    tool: &Tool,
+    places: &Places,
+    cancel: &mut Cancel,
+) -> Result<Compiled, CallError> {
     let source = source(tool, places)?;
     let compiler = Compiler::new(places.state.as_deref());
-    Ok(compiler.compile(&source).map_err(ToolCallError::from)?)
+    if let Some(compiled) = compiler.remembered(&source) {
+        return Ok(compiled);
+    }
+    let compiling = tokio::task::spawn_blocking(move || compiler.compile(&source));
+    tokio::select! {
+        compiled = compiling => match compiled {
+            Ok(compiled) => Ok(compiled.map_err(ToolCallError::from)?),
+            Err(error) => Err(CallError::Local("compile the tool", std::io::Error::other(error))),
+        },
+        cause = cancel.asked() => Err(CallError::Cancelled(cause)),
+    }
 }
 
 /// What is compiled.

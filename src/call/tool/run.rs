@@ -30,7 +30,6 @@ use crate::call::place::place;
 use crate::call::record::{End, Opened, Unrecorded};
 use crate::call::request::path_text;
 use crate::call::result::{ErrorObject, Stream};
-use crate::call::run::ask;
 use crate::call::{CallError, CallResult};
 use crate::error::Failure as _;
 use crate::ids::CallId;
@@ -58,8 +57,12 @@ pub struct Front {
 ///
 /// # Errors
 /// The call did not come to an outcome. If it had started, its end is recorded.
-pub fn run(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> {
-    let result = run_one(prepared, front)?;
+pub async fn run(
+    prepared: &Prepared,
+    front: &Front,
+    cancel: &mut Cancel,
+) -> Result<CallResult, CallError> {
+    let result = run_one(prepared, front, cancel).await?;
     let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
     let Some(other) =
         policy.fallback.as_ref().filter(|_| may_fall_back(result.status, result.error.as_ref()))
@@ -67,7 +70,10 @@ pub fn run(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
         return Ok(result);
     };
     // Another tool with the same arguments, asked about and decided like any other; its own fallback is not used.
-    let instead = prepared.instead(other.clone()).and_then(|prepared| run_one(&prepared, front));
+    let instead = match prepared.instead(other.clone(), cancel).await {
+        Ok(prepared) => run_one(&prepared, front, cancel).await,
+        Err(error) => Err(error),
+    };
     Ok(match instead {
         Ok(instead) => {
             let of = json!({ "tool": result.tool, "call": result.call, "error": result.error, "attempts": result.metadata["attempts"] });
@@ -91,7 +97,11 @@ fn told(mut result: CallResult, key: &str, value: Value) -> CallResult {
 }
 
 /// One tool, with its retries.
-fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> {
+async fn run_one(
+    prepared: &Prepared,
+    front: &Front,
+    cancel: &mut Cancel,
+) -> Result<CallResult, CallError> {
     let scene = &prepared.scene;
     let begun = Instant::now();
     let limits = scene.config.limits(&prepared.definition.name);
@@ -111,7 +121,10 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let consent = if prepared.definition.asks(&prepared.args) {
         // What the policy denies in any case is not asked about.
         match foresee(prepared)? {
-            Ok(foreseen) => ask(pending(&id, prepared, foreseen, Arc::clone(&front.asking))?)?,
+            Ok(foreseen) => {
+                let pending = pending(&id, prepared, foreseen, Arc::clone(&front.asking))?;
+                pending.put(cancel).await
+            }
             Err(refusal) => {
                 let code = refusal.code.word();
                 let judged = redacted(denied(refusal), Words::Ours, &front.redactor);
@@ -147,7 +160,7 @@ fn run_one(prepared: &Prepared, front: &Front) -> Result<CallResult, CallError> 
     let total = limits.total_time.map(|time| (begun + time, time));
     let recorded = Recorded::new(&scene.places, &id, &front.redactor, Arc::clone(&front.events));
     let recorded = Arc::new(recorded);
-    let ran = attempts(&id, prepared, front, &recorded, total);
+    let ran = attempts(&id, prepared, front, &recorded, total, cancel).await;
     let (requests, ran) = recorded.finish_after(ran);
     // What broke around the tool says nothing of it.
     let went = ran.as_ref().map_or(Went::Neither, |tried| went(prepared, &tried.result));
@@ -199,15 +212,13 @@ pub(super) async fn serve(
     recorded: &Arc<Recorded>,
     mut streams: Streams,
     (attempt, wall): (u32, u64),
+    cancel: &mut Cancel,
 ) -> Result<(Ran, Place), CallError> {
     let mut scene = prepared.scene.clone();
     scene.limits.set(Limit::Wall, wall);
     let scene = &scene;
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let (subject, told) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
-    let place =
-        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, told).await?;
+    let place = place((&scene.places, &scene.config), subject, &scene.limits, cancel, told).await?;
     let name = prepared.definition.name.to_string();
     let asker = asker(id, prepared, Arc::clone(&front.asking))?;
     let (tighten, redactor) = (&prepared.tighten, front.redactor.clone());
@@ -238,7 +249,7 @@ pub(super) async fn serve(
         code,
     };
     if let Program::BuiltIn(tool) = prepared.program {
-        let ran = run_here(tool, scene, job, authority, recorded, &mut cancel).await;
+        let ran = run_here(tool, scene, job, authority, recorded, cancel).await;
         return Ok((ran, place));
     }
     // A name is free again only when its sandbox is gone.
@@ -246,7 +257,7 @@ pub(super) async fn serve(
         1 => id.clone(),
         _ => CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
     };
-    let ran = run_job(&sandbox, scene, job, authority, recorded, streams, &mut cancel).await?;
+    let ran = run_job(&sandbox, scene, job, authority, recorded, streams, cancel).await?;
     Ok((ran, place))
 }
 

@@ -29,7 +29,6 @@ use crate::call::place::place;
 use crate::call::record::Unrecorded;
 use crate::call::request::Decided;
 use crate::call::result::{ErrorObject, Stream};
-use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
@@ -54,18 +53,18 @@ struct Came {
 }
 
 /// One attempt.
-pub(super) fn attempt(
+pub(super) async fn attempt(
     id: &CallId,
     prepared: &Prepared,
     front: &Front,
     (from, policy): (&FromServer, &Arc<Effective>),
     wall: u64,
+    cancel: &mut Cancel,
 ) -> Result<CallResult, CallError> {
     let streams = (front.streams)();
     let keeps = streams.stdout.is_none();
-    let came = in_event_loop(run(id, prepared, front, (from, policy), streams, wall));
-    crate::sys::default_signals();
-    let (Came { judged, mut metadata, stderr }, place) = came?;
+    let came = run(id, prepared, front, (from, policy), streams, wall, cancel).await?;
+    let (Came { judged, mut metadata, stderr }, place) = came;
     let judged = redacted(checked(prepared, judged), Words::Theirs, &front.redactor);
     if let Some(attachments) = metadata["mcp"].get_mut("attachments") {
         *attachments = front.redactor.json(attachments);
@@ -84,13 +83,11 @@ async fn run(
     (from, policy): (&FromServer, &Arc<Effective>),
     mut streams: Streams,
     wall: u64,
+    cancel: &mut Cancel,
 ) -> Result<(Came, Place), CallError> {
     let scene = &prepared.scene;
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
     let (subject, tell) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
-    let place =
-        place((&scene.places, &scene.config), subject, &scene.limits, &mut cancel, tell).await?;
+    let place = place((&scene.places, &scene.config), subject, &scene.limits, cancel, tell).await?;
     let tighten = prepared.tighten.iter().copied().chain([(Limit::Wall, wall)]);
     let site = Site {
         root: scene.workspace.root().to_owned(),
@@ -106,7 +103,7 @@ async fn run(
         let (name, holds) = (prepared.definition.name.as_str(), doing.holds(&doing.files()));
         let (question, arguments) = Question::of_command(Some(name), &decided, Fed::Input, holds);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
-        asker.pending("exec", question, arguments, doing).put(&mut cancel).await
+        asker.pending("exec", question, arguments, doing).put(cancel).await
     } else {
         Consent::NotAsked
     };
@@ -123,7 +120,7 @@ async fn run(
         let answer = client.call(&from.offered.name, &prepared.args).await?;
         Ok((peer, Said::Answer(answer)))
     };
-    let spoken = converse(call, &decided, streams.stderr, &mut cancel, Some(id), talk).await?;
+    let spoken = converse(call, &decided, streams.stderr, cancel, Some(id), talk).await?;
     Ok((judge(from, spoken), place))
 }
 

@@ -14,7 +14,6 @@ use super::recorded::Recorded;
 use super::run::{Front, result, serve};
 use super::server;
 use crate::call::clock::Clock;
-use crate::call::run::in_event_loop;
 use crate::call::{CallError, CallResult};
 use crate::error::Failure as _;
 use crate::ids::CallId;
@@ -30,12 +29,13 @@ pub(super) struct Tried {
 }
 
 /// Runs it until it goes well or nothing more can help; what each attempt came to is in the result.
-pub(super) fn attempts(
+pub(super) async fn attempts(
     id: &CallId,
     prepared: &Prepared,
     front: &Front,
     recorded: &Arc<Recorded>,
     total: Option<(Instant, Duration)>,
+    cancel: &mut Cancel,
 ) -> Result<Tried, CallError> {
     let first = Instant::now();
     let estimate = prepared.definition.estimates().cost;
@@ -54,7 +54,7 @@ pub(super) fn attempts(
             None if wall < prepared.longest => Clock::Tool,
             None => prepared.clock.clone(),
         };
-        let result = one_attempt(id, prepared, front, recorded, (attempt, bounded));
+        let result = one_attempt(id, prepared, front, recorded, (attempt, bounded), cancel).await;
         // A tool does not make itself cheaper than it was said to be. Each attempt costs.
         let reported = result.as_ref().ok().and_then(|(_, reported)| *reported);
         let added = estimate.max(reported);
@@ -78,7 +78,7 @@ pub(super) fn attempts(
         });
         let next = plan.next(attempt, status, error.as_ref(), bounded, chance()?);
         if let Next::Again { pause, wall: longer } = next
-            && in_event_loop(pausing(pause))?
+            && pausing(pause, cancel).await
         {
             (waited, wall) = (pause, longer);
             continue;
@@ -97,13 +97,11 @@ pub(super) fn attempts(
 }
 
 /// Waits; `false` if somebody cancelled the call meanwhile.
-async fn pausing(pause: Duration) -> Result<bool, CallError> {
-    let mut cancel =
-        Cancel::on_signals().map_err(|error| CallError::Local("catch signals", error))?;
-    Ok(tokio::select! {
+async fn pausing(pause: Duration, cancel: &mut Cancel) -> bool {
+    tokio::select! {
         () = tokio::time::sleep(pause) => true,
         _ = cancel.asked() => false,
-    })
+    }
 }
 
 /// A number between 0 and 1.
@@ -123,21 +121,21 @@ fn shown_ms(time: Duration) -> f64 {
 }
 
 /// One attempt, in a sandbox of its own; and what the tool says that it cost.
-fn one_attempt(
+async fn one_attempt(
     id: &CallId,
     prepared: &Prepared,
     front: &Front,
     recorded: &Arc<Recorded>,
     attempt: (u32, u64),
+    cancel: &mut Cancel,
 ) -> Result<(CallResult, Option<u64>), CallError> {
     if let Program::Server { from, policy, .. } = &prepared.program {
-        return Ok((server::attempt(id, prepared, front, (from, policy), attempt.1)?, None));
+        let result = server::attempt(id, prepared, front, (from, policy), attempt.1, cancel);
+        return Ok((result.await?, None));
     }
     let streams = (front.streams)();
     let keeps = streams.stdout.is_none();
-    let ran = in_event_loop(serve(id, prepared, front, recorded, streams, attempt));
-    crate::sys::default_signals();
-    let (ran, place) = ran?;
+    let (ran, place) = serve(id, prepared, front, recorded, streams, attempt, cancel).await?;
     let reported = ran.served.cost.as_ref().and_then(reported_cost);
     let mut result = result(id, prepared, ran, keeps, &front.redactor);
     place.tell(&mut result.metadata);

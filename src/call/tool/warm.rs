@@ -3,33 +3,32 @@
 use super::prepare::ToolRequest;
 use super::program::Program;
 use super::sandbox::{Ready, ready, setting};
-use crate::call::run::in_event_loop;
 use crate::call::warm::fill;
 use crate::call::{CallError, Warmed, supply};
 use crate::engine::Docker;
 use crate::pool::Entry;
+use crate::sandbox::cancel::Cancel;
 
 /// Makes sandboxes that wait for calls of this tool, whatever their arguments. `made` is told of each.
 ///
 /// # Errors
 /// There is no such tool, or a call of it would not start; or a sandbox could not be made: those before it wait.
-pub fn warm(
+pub async fn warm(
     request: ToolRequest,
     count: usize,
     made: &mut dyn FnMut(&Entry),
+    cancel: &mut Cancel,
 ) -> Result<Warmed, CallError> {
-    let tool = request.find()?;
+    let tool = request.find(cancel).await?;
     match &tool.program {
         Program::Module { .. } => {}
         Program::BuiltIn(_) => return Ok(Warmed::Ourselves),
         Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
     }
     let scene = &tool.scene;
-    in_event_loop(async {
-        let engine = Docker::connect().await?;
-        let Ready { plan, prestart, .. } = ready(scene, &engine).await?;
-        let pool = supply::pool(scene.warmth, &scene.config);
-        let supply = supply::supply(&setting(scene), &plan, &engine, Some(&prestart), pool).await?;
-        fill(&engine, &supply, count, made).await
-    })
+    let engine = Docker::connect().await?;
+    let Ready { plan, prestart, .. } = ready(scene, &engine).await?;
+    let pool = supply::pool(scene.warmth, &scene.config);
+    let supply = supply::supply(&setting(scene), &plan, &engine, Some(&prestart), pool).await?;
+    fill(&engine, &supply, count, made).await
 }

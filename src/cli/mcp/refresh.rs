@@ -11,6 +11,7 @@ use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
 use crate::call::{Asking, Spent};
 use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
+use crate::cli::event_loop::cancellable;
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -66,56 +67,60 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     });
     let mut ending = Ending::ok();
     let mut rows = Vec::new();
-    for it in wanted {
-        let outcome = servers.refresh(it, &choice, Some(Arc::clone(&asking)))?;
-        let (row, ended) = match &outcome {
-            Refresh::Done(done) => (done_row(it, done), Ending::ok()),
-            Refresh::Refused(result) => (
-                json!({ "name": it.name, "error": result.error, "call": result.call }),
-                result.ending.clone(),
-            ),
-            Refresh::Failed(failed) => (
-                json!({ "name": it.name, "error": failed.error, "call": failed.call }),
-                failed.ending.clone(),
-            ),
-        };
-        if ending == Ending::ok() {
-            ending = ended;
-        }
-        rows.push(row);
-        if printer.format() == Format::Text {
-            match &outcome {
-                Refresh::Done(done) => told(it, done, printer)?,
-                Refresh::Refused(result) => {
-                    printer.talk(format_args!("{}: the server may not run", it.name));
-                    let answer = result.error.as_ref().filter(|error| error.is_answer());
-                    if let Some(error) = answer {
-                        printer.talk(visible(&error.message));
-                        printer.hint(error.suggestion.as_deref().unwrap_or_default());
-                        continue;
+    cancellable(async |cancel| {
+        for it in wanted {
+            let outcome = servers.refresh(it, &choice, Some(Arc::clone(&asking)), cancel).await?;
+            let (row, ended) = match &outcome {
+                Refresh::Done(done) => (done_row(it, done), Ending::ok()),
+                Refresh::Refused(result) => (
+                    json!({ "name": it.name, "error": result.error, "call": result.call }),
+                    result.ending.clone(),
+                ),
+                Refresh::Failed(failed) => (
+                    json!({ "name": it.name, "error": failed.error, "call": failed.call }),
+                    failed.ending.clone(),
+                ),
+            };
+            if ending == Ending::ok() {
+                ending = ended;
+            }
+            rows.push(row);
+            if printer.format() == Format::Text {
+                match &outcome {
+                    Refresh::Done(done) => told(it, done, printer)?,
+                    Refresh::Refused(result) => {
+                        printer.talk(format_args!("{}: the server may not run", it.name));
+                        let answer = result.error.as_ref().filter(|error| error.is_answer());
+                        if let Some(error) = answer {
+                            printer.talk(visible(&error.message));
+                            printer.hint(error.suggestion.as_deref().unwrap_or_default());
+                            continue;
+                        }
+                        if let Some(explanation) = &result.explanation {
+                            let words: Vec<String> = it
+                                .server
+                                .command
+                                .iter()
+                                .map(|it| runner_policy::word::quoted(it))
+                                .collect();
+                            let asked = words.join(" ");
+                            let view = View { asked: &asked, explanation }.to_string();
+                            printer.talk(view.trim_end());
+                        }
+                        if let Some(error) = result.error.as_ref().filter(|it| it.details.is_some())
+                        {
+                            printer.hint(error.suggestion.as_deref().unwrap_or_default());
+                        }
+                        if it.server.policy.is_none() {
+                            printer.hint(&format!("name a policy that lets it run: --policy NAME, or `policy: NAME` of mcp.servers.{} in the configuration", it.name));
+                        }
                     }
-                    if let Some(explanation) = &result.explanation {
-                        let words: Vec<String> = it
-                            .server
-                            .command
-                            .iter()
-                            .map(|it| runner_policy::word::quoted(it))
-                            .collect();
-                        let asked = words.join(" ");
-                        let view = View { asked: &asked, explanation }.to_string();
-                        printer.talk(view.trim_end());
-                    }
-                    if let Some(error) = result.error.as_ref().filter(|it| it.details.is_some()) {
-                        printer.hint(error.suggestion.as_deref().unwrap_or_default());
-                    }
-                    if it.server.policy.is_none() {
-                        printer.hint(&format!("name a policy that lets it run: --policy NAME, or `policy: NAME` of mcp.servers.{} in the configuration", it.name));
-                    }
+                    Refresh::Failed(failed) => broken(it, failed, printer),
                 }
-                Refresh::Failed(failed) => broken(it, failed, printer),
             }
         }
-    }
+        Ok(())
+    })?;
     if printer.format() == Format::Json {
         printer.json(&json!({ "servers": rows }))?;
     } else if known.is_empty() {

@@ -12,6 +12,7 @@ use super::place::{self, Place};
 use crate::call::CallError;
 use crate::call::tool::{Health, Looker};
 use crate::cli::Error;
+use crate::cli::event_loop::cancellable;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -22,6 +23,7 @@ use crate::error::Failure as _;
 use crate::exit::{Ending, Kind};
 use crate::ids::{NameError, ToolName};
 use crate::policy_files::{Choice, Trust, load, shipped};
+use crate::sandbox::cancel::Cancel;
 use crate::text::counted;
 use crate::tool::{Asked, Conformance, Definition, Library, Origin, Tool, ToolError, asked};
 
@@ -79,11 +81,16 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         health: args.health,
         shipped: OnceCell::new(),
     };
-    let rows = if args.what.is_empty() {
-        checker.all()
-    } else {
-        args.what.iter().map(|word| checker.one(word)).collect::<Result<_, _>>()?
-    };
+    let rows = cancellable(async |cancel| {
+        if args.what.is_empty() {
+            return checker.all(cancel).await;
+        }
+        let mut rows = Vec::new();
+        for word in &args.what {
+            rows.push(checker.one(word, cancel).await?);
+        }
+        Ok(rows)
+    })?;
     let passed = rows.iter().all(|row| row.findings.is_empty() && row.errors.is_empty())
         && (!args.what.is_empty() || place.library.findings.is_empty());
     match printer.format() {
@@ -191,31 +198,31 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     /// Every tool that was found, and every file that is none.
-    fn all(&self) -> Vec<Row> {
+    async fn all(&self, cancel: &mut Cancel) -> Result<Vec<Row>, Error> {
         let library = &self.place.library;
         let mut rows = Vec::new();
         for tool in &library.tools {
-            let mut row = self.examine(tool);
+            let mut row = self.examine(tool, cancel).await?;
             if let Err(error @ ToolError::Twice { .. }) = library.tool(&tool.name) {
                 row.errors.push(error.to_string());
             }
             rows.push(row);
         }
         rows.extend(broken(library));
-        rows
+        Ok(rows)
     }
 
     /// One tool, by name or by file.
-    fn one(&self, word: &str) -> Result<Row, Error> {
+    async fn one(&self, word: &str, cancel: &mut Cancel) -> Result<Row, Error> {
         if is_path(word) {
-            return Ok(self.file(word));
+            return self.file(word, cancel).await;
         }
         let name: ToolName = word.parse().map_err(|error: NameError| UsageError::Option {
             option: "NAME".to_owned(),
             why: error.to_string(),
         })?;
         match self.place.library.tool(&name) {
-            Ok(tool) => Ok(self.examine(tool)),
+            Ok(tool) => self.examine(tool, cancel).await,
             Err(error @ (ToolError::Unknown { .. } | ToolError::Twice { .. })) => Err(error.into()),
             Err(error) => Ok(Row {
                 tool: name.to_string(),
@@ -225,20 +232,22 @@ impl Checker<'_> {
         }
     }
 
-    fn file(&self, word: &str) -> Row {
+    async fn file(&self, word: &str, cancel: &mut Cancel) -> Result<Row, Error> {
         let library = Library::of_file(&PathBuf::from(word));
-        let found = library.tools.first().map(|tool| self.examine(tool));
+        if let Some(tool) = library.tools.first() {
+            return self.examine(tool, cancel).await;
+        }
         let none = || Row {
             tool: "?".to_owned(),
             file: word.to_owned(),
             findings: library.findings.clone(),
             ..Row::default()
         };
-        found.or_else(|| broken(&library).next()).unwrap_or_else(none)
+        Ok(broken(&library).next().unwrap_or_else(none))
     }
 
     /// The definition, then the code; a module is asked what it is.
-    fn examine(&self, tool: &Tool) -> Row {
+    async fn examine(&self, tool: &Tool, cancel: &mut Cancel) -> Result<Row, Error> {
         let mut row = Row {
             tool: tool.name.to_string(),
             source: Some(tool.origin()),
@@ -247,10 +256,11 @@ impl Checker<'_> {
             ..Row::default()
         };
         if !row.findings.is_empty() {
-            return row;
+            return Ok(row);
         }
-        match self.looked(tool, &mut row) {
+        match self.looked(tool, &mut row, cancel).await {
             Ok(()) => {}
+            Err(error @ CallError::Cancelled(_)) => return Err(error.into()),
             Err(error) if !error.findings().is_empty() => row.findings = error.findings().to_vec(),
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -260,14 +270,19 @@ impl Checker<'_> {
         if let Ok(Some(definition)) = tool.definition() {
             self.ask(definition, &mut row);
         }
-        row
+        Ok(row)
     }
 
-    fn looked(&self, tool: &Tool, row: &mut Row) -> Result<(), CallError> {
-        let Some(definition) = self.looker.look(tool)? else { return Ok(()) };
+    async fn looked(
+        &self,
+        tool: &Tool,
+        row: &mut Row,
+        cancel: &mut Cancel,
+    ) -> Result<(), CallError> {
+        let Some(definition) = self.looker.look(tool, cancel).await? else { return Ok(()) };
         self.ask(&definition, row);
         if self.health {
-            row.health = self.looker.health(tool, &definition)?;
+            row.health = self.looker.health(tool, &definition, cancel).await?;
         }
         if let Some(Health { healthy: false, message }) = &row.health {
             let why = message.as_deref().unwrap_or("it does not say why");

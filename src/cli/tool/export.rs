@@ -33,9 +33,10 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     for name in &args.names {
         place.library.tool(name)?;
     }
-    let asking = Asking::new(cwd, args.under.policy());
+    let mut asking = Asking::new(cwd, args.under.policy());
     let named = |name: &ToolName| args.names.contains(name);
-    let entries = entries(&place.library, |tool| asking.ask(tool, named(&tool.name)));
+    let mut said = asking.ask_all(&place.library, |tool| named(&tool.name))?;
+    let entries = entries(&place.library, |tool| said.take(tool));
     let wanted = entries.iter().filter(|entry| match args.names.is_empty() {
         true => entry.state == State::Ready,
         false => named(&entry.tool.name),

@@ -6,6 +6,7 @@ use super::view::View;
 use crate::call::CallError;
 use crate::call::tool::{Looker, lacks};
 use crate::cli::Error;
+use crate::cli::event_loop::cancellable;
 use crate::cli::printer::{Format, Printer};
 use crate::exit::Ending;
 use crate::ids::ToolName;
@@ -38,7 +39,8 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         show(tool, definition, &counts, circuit, printer)?;
     } else {
         let looker = Looker::new(cwd.as_deref(), &args.under.policy())?;
-        if let Some(definition) = looker.look(tool)? {
+        if let Some(definition) = cancellable(async |cancel| Ok(looker.look(tool, cancel).await?))?
+        {
             show(tool, &definition, &counts, circuit, printer)?;
         }
     }

@@ -17,6 +17,7 @@ use crate::call::tool::{self, Front, Given, ToolRequest};
 use crate::call::{Asking, CallResult, Spent, Warmth};
 use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
+use crate::cli::event_loop::cancellable;
 use crate::cli::exec::{limit, tightened};
 use crate::cli::policy::place;
 use crate::cli::printer::{Format, Printer};
@@ -97,40 +98,44 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let named = args.approve.clone();
     let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
-    let prepared = args.resolve()?.prepare()?;
-    if prepared.replaces_shipped {
-        printer.talk(format_args!(
-            "note: {} stands in for the tool of that name that comes with runner",
-            visible(&prepared.file)
-        ));
-    }
-    let redactor = Redactor::new();
-    let desk = Arc::new(Desk::new());
-    let (format, printing, hides) = (printer.format(), Arc::downgrade(&desk), redactor.clone());
-    let streams = move || match (format, printing.upgrade()) {
-        (Format::Text, Some(desk)) => {
-            let sink = || prints(&desk, &hides);
-            Streams { stdout: sink(), stderr: sink(), ..Streams::default() }
+    let request = args.resolve()?;
+    let (result, front, desk) = cancellable(async |cancel| {
+        let prepared = request.prepare(cancel).await?;
+        if prepared.replaces_shipped {
+            printer.talk(format_args!(
+                "note: {} stands in for the tool of that name that comes with runner",
+                visible(&prepared.file)
+            ));
         }
-        (Format::Json | Format::Text, _) => Streams { keep: Keep::Limit, ..Streams::default() },
-    };
-    let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
-    let asking = Asking {
-        approver: approver(yes, Arc::clone(&desk)),
-        named,
-        times: prepared.config().approvals(),
-        places: prepared.places().clone(),
-        redactor: redactor.clone(),
-        spent: Spent::default(),
-    };
-    let front = Front {
-        events: Arc::new(events),
-        streams: Arc::new(streams),
-        asking: Arc::new(asking),
-        redactor,
-        retry,
-    };
-    let result = tool::run(&prepared, &front)?;
+        let redactor = Redactor::new();
+        let desk = Arc::new(Desk::new());
+        let (format, printing, hides) = (printer.format(), Arc::downgrade(&desk), redactor.clone());
+        let streams = move || match (format, printing.upgrade()) {
+            (Format::Text, Some(desk)) => {
+                let sink = || prints(&desk, &hides);
+                Streams { stdout: sink(), stderr: sink(), ..Streams::default() }
+            }
+            (Format::Json | Format::Text, _) => Streams { keep: Keep::Limit, ..Streams::default() },
+        };
+        let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
+        let asking = Asking {
+            approver: approver(yes, Arc::clone(&desk)),
+            named,
+            times: prepared.config().approvals(),
+            places: prepared.places().clone(),
+            redactor: redactor.clone(),
+            spent: Spent::default(),
+        };
+        let front = Front {
+            events: Arc::new(events),
+            streams: Arc::new(streams),
+            asking: Arc::new(asking),
+            redactor,
+            retry,
+        };
+        let result = tool::run(&prepared, &front, cancel).await?;
+        Ok((result, front, desk))
+    })?;
     drop(front);
     // What the tool said comes before what came of it.
     drop(desk);

@@ -46,9 +46,10 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
     let place = args.place.resolve()?;
     let window = place.config.figure(Figure::ContextWindow).value;
-    let asking = Asking::new(cwd, args.under.policy());
+    let mut asking = Asking::new(cwd, args.under.policy());
     let shown = |state: State| args.all || matches!(state, State::Ready | State::Unavailable);
-    let entries = entries(&place.library, |tool| asking.ask(tool, args.all));
+    let mut said = asking.ask_all(&place.library, |_| args.all)?;
+    let entries = entries(&place.library, |tool| said.take(tool));
     let mut counts = Counts::remembered(place.places.state.as_deref());
     let mut rows = Vec::new();
     for entry in entries.iter().filter(|entry| shown(entry.state)) {
