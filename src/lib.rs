@@ -60,7 +60,7 @@
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls, approvals, and what modules and MCP servers said of themselves |
 //! | `$XDG_STATE_HOME/runner/ledger.key`, `ledger.head` | the key that signs the ledger, and its signed head |
 //! | `$XDG_STATE_HOME/runner/backups/` | contents that tools changed, by digest, for `undo` |
-//! | `$XDG_STATE_HOME/runner/trust.json` | digests of trusted project policies |
+//! | `$XDG_STATE_HOME/runner/trust.json`, `trust.lock` | digests of trusted project policies, and the lock under which they are added |
 //! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
 //! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the team's folder, the folders of `--tools` | tools, read; `tool new` writes there |

@@ -24,10 +24,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::chain::{Link, Purpose, Stretch, hex, unhex};
 use crate::store::StoreError;
+use crate::sys::lease::{Exclusive, Lease};
 
 /// The key's file in the state folder.
 const KEY: &str = "ledger.key";
@@ -170,9 +171,9 @@ impl Seal {
     pub(super) fn advance(&self, stretch: Stretch, known: Known) -> Result<(), StoreError> {
         let path = self.folder.join(HEAD);
         let write = || {
-            let file = crate::sys::shared_file(&path)?;
-            flock(&file, FlockOperation::LockExclusive)?;
-            match self.read(&file)? {
+            let lease = Lease::<Exclusive>::wait(&path)?;
+            let file = lease.file();
+            match self.read(file)? {
                 Head::Signed(newest, public)
                     if known == Known::Follows
                         && public == self.public()
@@ -209,9 +210,8 @@ pub(super) fn head(folder: &Path) -> Result<Head, StoreError> {
 fn look(folder: &Path, read: impl Fn(&File) -> io::Result<Head>) -> Result<Head, StoreError> {
     let path = folder.join(HEAD);
     let look = || {
-        let file = File::open(&path)?;
-        flock(&file, FlockOperation::LockShared)?;
-        read(&file)
+        let lease = Lease::wait_to_read(&path)?;
+        read(lease.file())
     };
     match look() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Head::Missing),

@@ -10,14 +10,17 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
+use crate::sys::lease::{Exclusive, Lease};
 
 /// The format of the file.
 const VERSION: u32 = 1;
+/// The file under whose lock pins are added.
+const LOCK: &str = "trust.lock";
 /// Largest file that is read: thousands of pins.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -141,8 +144,8 @@ impl TrustStore {
         let folder = File::open(&self.folder).map_err(failed(&self.folder))?;
         check_owner(&folder, &self.folder)?;
         // Two people at once must not lose a pin: read, change and replace under one lock.
-        flock(&folder, FlockOperation::LockExclusive)
-            .map_err(|errno| failed(&self.folder)(errno.into()))?;
+        let lock = self.folder.join(LOCK);
+        let _lock = Lease::<Exclusive>::wait(&lock).map_err(failed(&lock))?;
         let mut pins = self.pins()?;
         pins.retain(|old| (&old.workspace, &old.policy) != (&pin.workspace, &pin.policy));
         pins.push(pin);

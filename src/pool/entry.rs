@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_wire::Bytes;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::guess::Guess;
-use super::held::{self, CLAIMED, Held, MAKING, Trace};
+use super::held::{CLAIMED, Held, MAKING, Trace};
 use super::key::{Key, Lane};
 use crate::config;
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::CallId;
+use crate::sys::lease::{self, Found};
 use crate::sys::now;
 
 /// Entries are files with this ending.
@@ -239,13 +239,11 @@ impl Pool {
     /// file of that name is locked as long as its process lives.
     fn hold(&self, entry: &Entry, back: Option<PathBuf>) -> Option<Held> {
         let from = self.file(&entry.key, &entry.label);
-        let file = held::open(&from).ok()?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let Found::Free(lease) = lease::find(&from).ok()? else { return None };
         // If its maker died when all was done but this file, nobody may take what is claimed now for what the dead left.
         let _ = std::fs::remove_file(self.folder.join(format!("{}.{MAKING}", entry.label)));
         let path = self.folder.join(format!("{}.{CLAIMED}", entry.label));
-        std::fs::rename(&from, &path).ok()?;
-        Some(Held::new(entry.trace(), path, back, file))
+        Some(Held::new(entry.trace(), lease.rename(&path).ok()?, back))
     }
 
     /// Adds an entry, whole or not at all.

@@ -3,17 +3,13 @@
 //! A file names each, locked as long as that process lives; the kernel drops the lock at any death. What a dead process
 //! had in its hands is ended by whoever finds the file next: nothing waits that nobody counts.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
+use crate::sys::lease::{self, Exclusive, Found, Lease};
 use crate::sys::now;
 
 /// Files of sandboxes that are being made have this ending.
@@ -49,17 +45,15 @@ impl Trace {
 #[derive(Debug)]
 pub struct Held {
     trace: Trace,
-    path: PathBuf,
+    lease: Lease<Exclusive>,
     /// Where the file goes if the sandbox cannot be ended; `None` for one that must never be claimed again.
     back: Option<PathBuf>,
-    /// Locked.
-    _file: File,
 }
 
 impl Held {
     /// One whose file is locked already.
-    pub(super) fn new(trace: Trace, path: PathBuf, back: Option<PathBuf>, file: File) -> Self {
-        Self { trace, path, back, _file: file }
+    pub(super) fn new(trace: Trace, lease: Lease<Exclusive>, back: Option<PathBuf>) -> Self {
+        Self { trace, lease, back }
     }
 
     /// What it is.
@@ -70,7 +64,7 @@ impl Held {
 
     /// It is gone, or watched by something else: the file has nothing more to tell.
     pub fn over(self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.lease.remove();
     }
 
     /// It could not be ended: it waits again, or whoever finds the file tries again. What has ended itself by now is
@@ -79,14 +73,9 @@ impl Held {
         if now() >= self.trace.expires {
             self.over();
         } else if let Some(back) = &self.back {
-            let _ = std::fs::rename(&self.path, back);
+            let _ = self.lease.rename(back);
         }
     }
-}
-
-/// Opens a file to lock it. For writing too: some file systems lock nothing else.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).open(path)
 }
 
 /// Whose hands a file is in.
@@ -97,41 +86,22 @@ pub(super) enum Hands {
     Dead(Held),
 }
 
-/// Looks at the file of a sandbox in somebody's hands; `None` if it is gone, or tells nothing.
+/// Looks at the file of a sandbox that a process makes, has claimed or ends; `None` if the file is
+/// gone, or says nothing. A file that its owner removed or renamed meanwhile is gone: that is not a
+/// death, its sandbox runs a call or waits again.
 pub(super) fn look(path: &Path) -> Option<Hands> {
-    look_at(path, open(path).ok()?)
-}
-
-fn look_at(path: &Path, mut file: File) -> Option<Hands> {
-    let locked = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => false,
-        Err(Errno::WOULDBLOCK) => true,
-        Err(_) => return None,
-    };
-    // Whoever had it may have removed or renamed it after we opened it, and let go of the lock only then. That says
-    // nothing about a death: its sandbox runs a call, or waits again.
-    if !locked && !stands(path, &file) {
-        return None;
+    match lease::find(path).ok()? {
+        Found::Gone => None,
+        Found::Held(file) => serde_json::from_slice(&file.read().ok()?).ok().map(Hands::Living),
+        Found::Free(lease) => match serde_json::from_slice(&lease.read().ok()?) {
+            Ok(trace) => Some(Hands::Dead(Held::new(trace, lease, None))),
+            Err(_) => {
+                // Its writer died before it had made anything.
+                let _ = lease.remove();
+                None
+            }
+        },
     }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).ok()?;
-    match (serde_json::from_slice::<Trace>(&text), locked) {
-        (Ok(trace), true) => Some(Hands::Living(trace)),
-        (Ok(trace), false) => Some(Hands::Dead(Held::new(trace, path.to_owned(), None, file))),
-        (Err(_), true) => None,
-        (Err(_), false) => {
-            // Its writer died before it had made anything.
-            let _ = std::fs::remove_file(path);
-            None
-        }
-    }
-}
-
-/// Whether the file is the one that stands there.
-fn stands(path: &Path, file: &File) -> bool {
-    let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
-    let (held, there) = (file.metadata().map(identity), path.symlink_metadata().map(identity));
-    matches!((held, there), (Ok(held), Ok(there)) if held == there)
 }
 
 #[cfg(test)]
@@ -150,21 +120,19 @@ mod tests {
             expires: now() + Duration::from_secs(60),
         };
         let hold = |back: Option<PathBuf>| {
-            std::fs::write(&path, serde_json::to_vec(&trace).unwrap()).unwrap();
-            let file = open(&path).unwrap();
-            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-            Held::new(trace.clone(), path.clone(), back, file)
+            let lease = Lease::with_content(&path, &serde_json::to_vec(&trace).unwrap()).unwrap();
+            Held::new(trace.clone(), lease, back)
         };
+        let living = hold(None);
+        assert!(matches!(look(&path), Some(Hands::Living(_))));
         // The guest was given its order: the call goes on without the file.
-        let (held, opened) = (hold(None), open(&path).unwrap());
-        held.over();
-        assert!(look_at(&path, opened).is_none());
+        living.over();
+        assert!(look(&path).is_none() && !path.exists());
         // It waits again.
         let back = folder.path().join("l.waiting");
-        let (held, opened) = (hold(Some(back.clone())), open(&path).unwrap());
-        held.put_back();
-        assert!(look_at(&path, opened).is_none() && back.exists());
-        // The control: nobody let go of it but the kernel.
+        hold(Some(back.clone())).put_back();
+        assert!(look(&path).is_none() && back.exists());
+        // The control: its owner died, and the kernel released the lock.
         drop(hold(None));
         assert!(matches!(look(&path), Some(Hands::Dead(_))));
     }

@@ -7,18 +7,14 @@
 //! it, so no repository takes away what waits for another.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::Path;
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::entry::{ENDING, Entry, NEW, Pool, PoolError};
 use super::held::{CLAIMED, Hands, Held, MAKING, Trace, look};
 use super::order::Order;
 use crate::config;
-use crate::sys::shared_file;
+use crate::sys::lease::{Exclusive, Lease};
 
 /// The pool's lock; it holds the epoch.
 const LOCK: &str = "lock";
@@ -151,14 +147,9 @@ impl Pool {
 
     fn place(&self, trace: Trace, epoch: u64) -> Result<Place, PoolError> {
         let path = self.folder()?.join(format!("{}.{MAKING}", trace.label));
-        let make = || {
-            let mut file = shared_file(&path)?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            file.write_all(&serde_json::to_vec(&trace)?)?;
-            Ok(file)
-        };
-        let file = make().map_err(PoolError::at("write", &path))?;
-        Ok(Place { held: Held::new(trace, path, None, file), epoch })
+        let make = || Lease::with_content(&path, &serde_json::to_vec(&trace)?);
+        let lease = make().map_err(PoolError::at("write", &path))?;
+        Ok(Place { held: Held::new(trace, lease, None), epoch })
     }
 
     /// What is being made right now, and what dead processes had in their hands. The pool's lock is held.
@@ -288,28 +279,20 @@ impl Counting<'_> {
 
 /// The pool's lock, held.
 struct Lock {
-    file: File,
+    lease: Lease<Exclusive>,
     epoch: u64,
 }
 
 impl Lock {
     fn take(path: &Path) -> io::Result<Self> {
-        let mut file = shared_file(path)?;
-        while let Err(error) = flock(&file, FlockOperation::LockExclusive) {
-            if error != Errno::INTR {
-                return Err(error.into());
-            }
-        }
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        Ok(Self { file, epoch: text.trim().parse().unwrap_or(0) })
+        let lease = Lease::wait(path)?;
+        let text = String::from_utf8(lease.read()?).map_err(io::Error::other)?;
+        Ok(Self { lease, epoch: text.trim().parse().unwrap_or(0) })
     }
 
     fn count_up(&mut self) -> io::Result<()> {
         self.epoch += 1;
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        write!(self.file, "{}", self.epoch)
+        self.lease.replace(self.epoch.to_string().as_bytes())
     }
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Duty: a place for a call, or a refusal that says so. Each slot, each waiting place, the line and its head is a
-//! file with an advisory lock (`flock`). The kernel keeps those who wait for the line in the order in which they came,
+//! file with a lease ([`crate::sys::lease`]). The kernel keeps those who wait for the line in the order in which they came,
 //! and frees whatever a process held when that process ends, however it ends: nothing has to be repaired after a
 //! crash. Whoever is at the head is the only one who looks for a free slot, so a crowd costs no more than one that
 //! looks; they leave the line only once they are at its head, so a newcomer always sees that somebody waits. Without a

@@ -1,23 +1,21 @@
 //! A place in a queue, held by a lock on a file.
 
-use std::fs::File;
-use std::io;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde_json::{Value, json};
+
+use crate::sys::lease::{Exclusive, Lease};
 
 /// A call's place among those that run. It is given back when this is dropped, or when the process ends.
 #[derive(Debug)]
 #[must_use = "the place is given back when this is dropped"]
 pub struct Place {
-    _slot: File,
+    _slot: Lease<Exclusive>,
     queued: Duration,
 }
 
 impl Place {
-    pub(super) fn new(slot: File, queued: Duration) -> Self {
+    pub(super) fn new(slot: Lease<Exclusive>, queued: Duration) -> Self {
         Self { _slot: slot, queued }
     }
 
@@ -38,37 +36,5 @@ impl Place {
         let queued = self.queued.as_secs_f64();
         phases.insert("queued".to_owned(), json!(ms(queued)));
         phases.insert("total".to_owned(), json!(ms(total / 1e3 + queued)));
-    }
-}
-
-/// Whether somebody else holds a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It is ours now.
-    ByUs,
-    /// Somebody else has it.
-    ByOthers,
-}
-
-/// Takes a lock if nobody holds it.
-pub(super) fn try_lock(file: &File, operation: FlockOperation) -> io::Result<Taken> {
-    loop {
-        match flock(file, operation) {
-            Ok(()) => return Ok(Taken::ByUs),
-            Err(Errno::WOULDBLOCK) => return Ok(Taken::ByOthers),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Waits for a lock. The kernel serves those who wait in the order in which they came.
-pub(super) fn wait_for(file: &File) -> io::Result<()> {
-    loop {
-        match flock(file, FlockOperation::LockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }

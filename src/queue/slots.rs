@@ -1,22 +1,22 @@
 //! The queue of one tool: slots for those that run, places for those that wait, a line between them.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
 use tokio::io::AsyncWriteExt as _;
 
 use super::error::QueueError;
-use super::place::{Place, Taken, try_lock, wait_for};
+use super::place::Place;
 use crate::config;
 use crate::ids::ToolName;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::streams::Sink;
-use crate::sys::shared_file;
+use crate::sys::lease::{Attempt, Exclusive, Lease, LockFile, Mode, Shared};
 
 /// How often the one who is next looks for a free slot. It is one process a queue, and a look costs microseconds.
 const LOOK: Duration = Duration::from_millis(2);
@@ -150,19 +150,19 @@ impl Queue {
     }
 
     /// A slot without waiting, if one is free and nobody waits for it.
-    fn at_once(&self) -> Result<Option<File>, QueueError> {
+    fn at_once(&self) -> Result<Option<Lease<Exclusive>>, QueueError> {
         for name in [LINE, HEAD] {
-            // Shared: newcomers do not hinder each other, only whoever waits hinders them.
-            let file = self.open(name)?;
-            if self.lock(&file, FlockOperation::NonBlockingLockShared)? == Taken::ByOthers {
-                return Ok(None);
+            // Shared: newcomers do not exclude each other, only one that waits excludes them.
+            match self.try_take::<Shared>(self.open(name)?)? {
+                Attempt::Taken(lease) => drop(lease),
+                Attempt::Busy(_) => return Ok(None),
             }
         }
         self.any("running", self.figures.running)
     }
 
     /// Waits in line until it is at the head, then for a slot.
-    async fn turn(&self) -> Result<File, QueueError> {
+    async fn turn(&self) -> Result<Lease<Exclusive>, QueueError> {
         let line = self.blocking(LINE).await?;
         let _head = self.blocking(HEAD).await?;
         // Only now: one of the two is held at any moment, so that no newcomer slips in between two that wait.
@@ -170,12 +170,13 @@ impl Queue {
         let numbers = 0..self.figures.running;
         let mut slots = numbers
             .map(|number| self.open(&format!("running.{number}")))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<VecDeque<_>, _>>()?;
         loop {
-            for at in 0..slots.len() {
-                let lock = FlockOperation::NonBlockingLockExclusive;
-                if self.lock(&slots[at], lock)? == Taken::ByUs {
-                    return Ok(slots.swap_remove(at));
+            for _ in 0..slots.len() {
+                let Some(slot) = slots.pop_front() else { break };
+                match self.try_take(slot)? {
+                    Attempt::Taken(lease) => return Ok(lease),
+                    Attempt::Busy(slot) => slots.push_back(slot),
                 }
             }
             tokio::time::sleep(LOOK).await;
@@ -183,40 +184,40 @@ impl Queue {
     }
 
     /// Waits for a file that one holds at a time.
-    async fn blocking(&self, name: &str) -> Result<File, QueueError> {
+    async fn blocking(&self, name: &str) -> Result<Lease<Exclusive>, QueueError> {
         let file = self.open(name)?;
-        // A thread of its own: the kernel's order is that of those who block. Nobody may wait for it any more when it
-        // comes through; the lock goes with the file then.
-        let blocked = tokio::task::spawn_blocking(move || wait_for(&file).map(|()| file)).await;
+        // A thread of its own: the kernel serves those that block in the order in which they came. If the
+        // call was cancelled meanwhile, the lease is dropped as soon as it is granted.
+        let blocked = tokio::task::spawn_blocking(move || file.wait()).await;
         blocked
             .unwrap_or_else(|broken| Err(io::Error::other(broken)))
             .map_err(|error| self.failed(name, error))
     }
 
     /// Any free one of several files. The first that is tried is a random one, so that a crowd spreads.
-    fn any(&self, kind: &str, count: u16) -> Result<Option<File>, QueueError> {
+    fn any(&self, kind: &str, count: u16) -> Result<Option<Lease<Exclusive>>, QueueError> {
         let random = crate::sys::random::<2>().map_err(|error| self.failed(kind, error))?;
         let first = u16::from_ne_bytes(random) % count.max(1);
         for number in (first..count).chain(0..first.min(count)) {
             let file = self.open(&format!("{kind}.{number}"))?;
-            if self.lock(&file, FlockOperation::NonBlockingLockExclusive)? == Taken::ByUs {
-                return Ok(Some(file));
+            if let Attempt::Taken(lease) = self.try_take(file)? {
+                return Ok(Some(lease));
             }
         }
         Ok(None)
     }
 
-    fn lock(&self, file: &File, operation: FlockOperation) -> Result<Taken, QueueError> {
-        try_lock(file, operation).map_err(|error| QueueError::File(self.folder.clone(), error))
+    fn try_take<M: Mode>(&self, file: LockFile) -> Result<Attempt<M>, QueueError> {
+        file.try_take().map_err(|error| QueueError::File(self.folder.clone(), error))
     }
 
     /// Opens a file of the queue; the first call of all makes the folder.
-    fn open(&self, name: &str) -> Result<File, QueueError> {
+    fn open(&self, name: &str) -> Result<LockFile, QueueError> {
         let path = self.folder.join(name);
-        let opened = match shared_file(&path) {
+        let opened = match LockFile::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-                made.and_then(|()| shared_file(&path))
+                made.and_then(|()| LockFile::open(&path))
             }
             opened => opened,
         };

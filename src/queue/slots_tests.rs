@@ -28,7 +28,7 @@ async fn waiting(queue: &Queue, behind: u16) -> tokio::task::JoinHandle<Result<P
 impl Queue {
     /// How many block on the lock of a file, as the kernel lists them.
     fn blocked(&self, name: &str) -> usize {
-        let file = self.open(name).unwrap().metadata().unwrap();
+        let file = self.folder.join(name).metadata().unwrap();
         let about = format!(":{} ", std::os::unix::fs::MetadataExt::ino(&file));
         let locks = std::fs::read_to_string("/proc/locks").unwrap();
         locks.lines().filter(|line| line.contains("->") && line.contains(&about)).count()
@@ -38,8 +38,7 @@ impl Queue {
     fn taken(&self, kind: &str, count: u16) -> u16 {
         let held = |number: &u16| {
             let file = self.open(&format!("{kind}.{number}")).unwrap();
-            let lock = FlockOperation::NonBlockingLockExclusive;
-            self.lock(&file, lock).unwrap() == Taken::ByOthers
+            matches!(self.try_take::<Exclusive>(file).unwrap(), Attempt::Busy(_))
         };
         u16::try_from((0..count).filter(held).count()).unwrap()
     }
@@ -71,10 +70,11 @@ async fn who_came_first_goes_first_and_nobody_overtakes() {
     for behind in 0..5 {
         line.push(waiting(&queue, behind).await);
         // Until it stands behind those before it: the first has the head, the others block in the kernel.
-        let shared = FlockOperation::NonBlockingLockShared;
-        while queue.lock(&queue.open(HEAD).unwrap(), shared).unwrap() == Taken::ByUs
-            || queue.blocked(LINE) + queue.blocked(HEAD) < usize::from(behind)
-        {
+        let is_free = |name: &str| {
+            let attempt = queue.try_take::<Shared>(queue.open(name).unwrap()).unwrap();
+            matches!(attempt, Attempt::Taken(_))
+        };
+        while is_free(HEAD) || queue.blocked(LINE) + queue.blocked(HEAD) < usize::from(behind) {
             tokio::time::sleep(LOOK).await;
         }
     }

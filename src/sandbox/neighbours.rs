@@ -15,15 +15,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, fstat, openat2};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use tokio::time::{Instant, sleep};
 
 use super::outcome::RunError;
@@ -31,7 +29,7 @@ use crate::engine::plan::{Access, Mount, MountRole, SandboxPlan};
 use crate::engine::runtime_kind::{IdentityProof, RuntimeKind};
 use crate::ids::CallId;
 use crate::ids::Identity;
-use crate::sys::shared_file;
+use crate::sys::lease::{self, Exclusive, Found, Lease};
 
 /// How long one waits for another before it gives up: making a sandbox takes a part of a second.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,16 +53,15 @@ const NEEDED: u8 = b'N';
 #[derive(Debug, Clone)]
 pub struct Neighbours(PathBuf);
 
-/// A word that holds until it is dropped.
+/// What a call has said of itself. It holds, and its file is there, until this is dropped.
 #[derive(Debug)]
-pub struct Held {
-    path: PathBuf,
-    _lock: File,
-}
+pub struct Held(Option<Lease<Exclusive>>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(lease) = self.0.take() {
+            let _ = lease.remove();
+        }
     }
 }
 
@@ -134,8 +131,7 @@ impl Neighbours {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(local)?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let mutex = shared_file(&self.0.join(MUTEX)).map_err(local)?;
-            flock(&mutex, FlockOperation::LockExclusive).map_err(|errno| local(errno.into()))?;
+            let mutex = Lease::<Exclusive>::wait(&self.0.join(MUTEX)).map_err(local)?;
             let Some((call, path)) = self.conflict(&against).map_err(local)? else {
                 return self.hold(id, ending, records).map_err(local);
             };
@@ -157,19 +153,16 @@ impl Neighbours {
             if path.file_name().is_some_and(|name| name == MUTEX) {
                 continue;
             }
-            let Ok(mut file) = File::open(&path) else { continue };
-            match flock(&file, FlockOperation::NonBlockingLockShared) {
-                // Whoever said it is gone.
-                Ok(()) => drop(std::fs::remove_file(&path)),
-                Err(Errno::WOULDBLOCK) => {
-                    let mut text = Vec::new();
-                    file.read_to_end(&mut text)?;
-                    if let Some(about) = against(&path, &text) {
+            match lease::find(&path)? {
+                Found::Gone => {}
+                // The call that wrote it is dead.
+                Found::Free(left) => drop(left.remove()),
+                Found::Held(file) => {
+                    if let Some(about) = against(&path, &file.read()?) {
                         let call = path.file_stem().unwrap_or_default().to_string_lossy();
                         return Ok(Some((call.into_owned(), about)));
                     }
                 }
-                Err(errno) => return Err(errno.into()),
             }
         }
         Ok(None)
@@ -177,11 +170,7 @@ impl Neighbours {
 
     fn hold(&self, id: &CallId, ending: &str, records: &[u8]) -> io::Result<Held> {
         let path = self.0.join(format!("{id}.{ending}"));
-        let mut file = shared_file(&path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        file.set_len(0)?;
-        file.write_all(records)?;
-        Ok(Held { path, _lock: file })
+        Lease::with_content(&path, records).map(|lease| Held(Some(lease)))
     }
 }
 
@@ -349,11 +338,11 @@ mod tests {
     async fn after_a_death_a_word_is_gone() {
         let (_dir, all, first, second) = two();
         let held = say(&all, &first, false).await.unwrap();
-        let path = held.path.clone();
         // A death: the lock goes, and nothing else happens.
-        let copy = std::fs::read(&path).unwrap();
-        drop(held);
-        std::fs::write(&path, copy).unwrap();
+        let lease = { held }.0.take().unwrap();
+        let path = lease.path().to_owned();
+        drop(lease);
+        assert!(path.exists());
         say(&all, &second, true).await.expect("nobody holds it");
         assert!(!path.exists());
     }

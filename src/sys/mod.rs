@@ -5,12 +5,12 @@
 mod clock;
 mod fd;
 mod harden;
+pub mod lease;
 mod log_index;
 mod made_up;
 mod processors;
 mod random;
 mod sentinel;
-mod shared_file;
 mod signal;
 
 pub use clock::{clocks, now};
@@ -21,5 +21,4 @@ pub use made_up::made_up;
 pub use processors::Processors;
 pub use random::random;
 pub use sentinel::{Program, sentinel, unblock_signals};
-pub use shared_file::shared_file;
 pub use signal::{catch_signals, default_signals};

@@ -17,20 +17,16 @@
 //! death   the watchdog, or the next call's end, does what `end` does
 //! ```
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-
 use super::{folders, quarantine};
 use crate::engine::claim::{ClaimHandle, HeldClaim};
 use crate::ids::Identity;
-use crate::sys::shared_file;
+use crate::sys::lease::{Exclusive, Lease, Shared};
 
 /// The folder of all ledgers.
 pub(crate) const FOLDER: &str = "claims";
@@ -46,13 +42,27 @@ const GUARDED: u8 = b'G';
 /// A claim on the write folders of a workspace. Dropping it ends it.
 #[derive(Debug)]
 pub struct Claim {
+    /// On the ledger. Released before `end` cleans up: fields are dropped in this order.
+    held: Lease<Shared>,
+    end: End,
+}
+
+/// Cleans up after the claims of a ledger when it is dropped, if no other claim holds it.
+#[derive(Debug)]
+struct End {
     ledger: PathBuf,
-    held: Option<File>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // What cannot be cleaned now is cleaned by the next call's end.
+        let _ = clean(&self.ledger);
+    }
 }
 
 impl HeldClaim for Claim {
     fn ledger(&self) -> &Path {
-        &self.ledger
+        &self.end.ledger
     }
 }
 
@@ -65,7 +75,7 @@ impl From<Option<Claim>> for ClaimHandle {
 /// A claim under which things are being made; nobody else makes or cleans meanwhile.
 #[derive(Debug)]
 pub struct Making {
-    mutex: File,
+    mutex: Lease<Exclusive>,
     claim: Claim,
 }
 
@@ -87,7 +97,7 @@ impl Claim {
         if paths.is_empty() {
             return Ok(());
         }
-        let _mutex = lock_mutex(&self.ledger)?;
+        let _mutex = lock_mutex(&self.end.ledger)?;
         self.write_down(GUARDED, paths)
     }
 
@@ -98,7 +108,7 @@ impl Claim {
             records.extend(path.as_os_str().as_bytes());
             records.push(0);
         }
-        let mut ledger = shared_file(&self.ledger)?;
+        let mut ledger = self.held.file();
         ledger.seek(SeekFrom::End(0))?;
         ledger.write_all(&records)
     }
@@ -107,9 +117,8 @@ impl Claim {
 impl Making {
     fn begin(ledger: &Path) -> io::Result<Self> {
         let mutex = lock_mutex(ledger)?;
-        let held = shared_file(ledger)?;
-        flock(&held, FlockOperation::LockShared)?;
-        Ok(Self { mutex, claim: Claim { ledger: ledger.to_owned(), held: Some(held) } })
+        let held = Lease::wait(ledger)?;
+        Ok(Self { mutex, claim: Claim { held, end: End { ledger: ledger.to_owned() } } })
     }
 
     /// Writes down what is about to be made: a death in the next moment must not leave it behind.
@@ -123,7 +132,7 @@ impl Making {
     /// Where things that were made before may have been put away.
     #[must_use]
     pub fn aside(&self) -> PathBuf {
-        aside(&self.claim.ledger)
+        aside(&self.claim.end.ledger)
     }
 
     /// All is made; lets others go on.
@@ -131,14 +140,6 @@ impl Making {
     pub fn finish(self) -> Claim {
         drop(self.mutex);
         self.claim
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        drop(self.held.take());
-        // What cannot be cleaned now is cleaned by the next call's end.
-        let _ = clean(&self.ledger);
     }
 }
 
@@ -202,14 +203,8 @@ pub fn clean(ledger: &Path) -> io::Result<()> {
         return Ok(());
     }
     let _mutex = lock_mutex(ledger)?;
-    let mut file = shared_file(ledger)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
-    let mut records = Vec::new();
-    file.read_to_end(&mut records)?;
+    let Some(lease) = Lease::<Exclusive>::try_take(ledger)? else { return Ok(()) };
+    let records = lease.read()?;
     let of_kind = |kind: u8| -> Vec<PathBuf> {
         records
             .split(|byte| *byte == 0)
@@ -221,19 +216,13 @@ pub fn clean(ledger: &Path) -> io::Result<()> {
     // Reported by the call itself; here it is for calls that died.
     drop(quarantine::sweep(&of_kind(GUARDED)));
     folders::put_away(&of_kind(MADE), &aside(ledger));
-    file.set_len(0)
+    lease.replace(&[])
 }
 
-fn lock_mutex(ledger: &Path) -> io::Result<File> {
+fn lock_mutex(ledger: &Path) -> io::Result<Lease<Exclusive>> {
     let mut path = ledger.as_os_str().to_owned();
     path.push(".lock");
-    let mutex = shared_file(Path::new(&path))?;
-    loop {
-        match flock(&mutex, FlockOperation::LockExclusive) {
-            Err(Errno::INTR) => {}
-            result => return result.map(|()| mutex).map_err(io::Error::from),
-        }
-    }
+    Lease::wait(Path::new(&path))
 }
 
 #[cfg(test)]
@@ -304,9 +293,9 @@ mod tests {
         clean(&case.ledger()).unwrap();
         assert!(target.exists() && guarded.exists(), "it is still in use");
         // A death: the lock goes, and nothing else happens.
-        let mut claim = claim;
-        drop(claim.held.take());
-        std::mem::forget(claim);
+        let Claim { held, end } = claim;
+        drop(held);
+        std::mem::forget(end);
         clean(&case.ledger()).unwrap();
         assert!(!target.exists() && !guarded.exists());
         assert!(case.path("commondir.quarantined-0").exists());
@@ -321,9 +310,9 @@ mod tests {
         std::fs::create_dir(&made).unwrap();
         making.announce(&unmade).unwrap();
         // A death: both locks go, and nothing else happens.
-        let Making { mutex, mut claim } = making;
-        drop((mutex, claim.held.take()));
-        std::mem::forget(claim);
+        let Making { mutex, claim: Claim { held, end } } = making;
+        drop((mutex, held));
+        std::mem::forget(end);
         clean(&case.ledger()).unwrap();
         assert!(!made.exists() && !unmade.exists());
     }

@@ -67,6 +67,19 @@ fn the_order_has_no_cycle_and_names_every_part() {
     }
 }
 
+/// Every advisory lock is a lease: one place knows of removed files, links, signals and inheritance.
+#[test]
+fn only_leases_lock_files() {
+    let locks = ["FlockOperation", "fs::flock", "lock_shared(", "fcntl_lock"];
+    let holds = |(_, file): &(String, PathBuf)| {
+        let text = std::fs::read_to_string(file).unwrap();
+        locks.iter().any(|word| text.contains(word))
+    };
+    let found: Vec<PathBuf> = sources().into_iter().filter(holds).map(|(_, file)| file).collect();
+    let lease = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sys/lease.rs");
+    assert_eq!(found, [lease]);
+}
+
 #[test]
 fn imports_are_found_in_every_form() {
     let text = "use crate::one::A;\npub(crate) use crate::{two::{B, C as D}, three};\n\
