@@ -8,6 +8,7 @@ use std::time::Duration;
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
+use crate::codes::Code;
 use crate::exit::Kind;
 
 /// Who has to change something.
@@ -39,8 +40,8 @@ pub enum Retry {
 
 /// What every error of a part says about itself.
 pub trait Failure: fmt::Display {
-    /// A stable name for machines, in snake case.
-    fn code(&self) -> &'static str;
+    /// A stable name for machines.
+    fn code(&self) -> Code;
     /// What it means for the exit code.
     fn kind(&self) -> Kind;
     /// Who has to change something.

@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::codes::Code;
+
 /// An exit code of the `runner` process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -192,7 +194,7 @@ pub struct Ending {
     pub exit: ExitCode,
     /// The stable code of a denial or an error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Code>,
 }
 
 impl Ending {
@@ -211,8 +213,8 @@ impl Ending {
 
     /// It went wrong in this way, with this stable code.
     #[must_use]
-    pub fn of_kind(kind: Kind, code: impl Into<String>) -> Self {
-        Self { status: kind.status(), exit: kind.exit(), code: Some(code.into()) }
+    pub const fn of_kind(kind: Kind, code: Code) -> Self {
+        Self { status: kind.status(), exit: kind.exit(), code: Some(code) }
     }
 }
 
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn a_commands_own_126_is_not_a_denial() {
         let own = Ending::of_command(126);
-        let denied = Ending::of_kind(Kind::Denied, "x");
+        let denied = Ending::of_kind(Kind::Denied, Code::NoRule);
         assert_eq!(own.exit, denied.exit);
         assert_ne!(own.status, denied.status);
     }

@@ -1,6 +1,7 @@
 //! Why a question was not answered, or an answer not taken.
 
 use super::id::ApprovalId;
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::store::StoreError;
@@ -95,19 +96,19 @@ impl ApprovalError {
 }
 
 impl Failure for ApprovalError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Unknown(_) => "approval_unknown",
-            Self::Over { .. } => "approval_over",
-            Self::NotYet(_) => "approval_needed",
-            Self::NotWhole(_) => "approval_not_whole",
-            Self::Differs(_) | Self::Stale { .. } => "approval_differs",
-            Self::Changed { .. } => "tool_digest_mismatch",
-            Self::NoTerminal | Self::NoTerminalForYes => "approval_needs_terminal",
-            Self::Declined(_) => "approval_declined",
-            Self::BadOption(_) => "usage",
+            Self::Unknown(_) => Code::ApprovalUnknown,
+            Self::Over { .. } => Code::ApprovalOver,
+            Self::NotYet(_) => Code::ApprovalNeeded,
+            Self::NotWhole(_) => Code::ApprovalNotWhole,
+            Self::Differs(_) | Self::Stale { .. } => Code::ApprovalDiffers,
+            Self::Changed { .. } => Code::ToolDigestMismatch,
+            Self::NoTerminal | Self::NoTerminalForYes => Code::ApprovalNeedsTerminal,
+            Self::Declined(_) => Code::ApprovalDeclined,
+            Self::BadOption(_) => Code::Usage,
             Self::Store(error) => error.code(),
-            Self::NoId(_) => "local_error",
+            Self::NoId(_) => Code::LocalError,
         }
     }
 

@@ -2,7 +2,7 @@
 //! and rules stay, so that a record is found by what was done.
 
 use runner_policy::Effective;
-use runner_policy::decide::{Code, Decision, RuleRef};
+use runner_policy::decide::{Decision, RuleRef};
 use runner_policy::model::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Redactor;
 use super::actor::Actor;
 
+use crate::codes::Code;
 use crate::exit::{Ending, ExitCode, Status};
 use crate::ids::CallId;
 
@@ -101,7 +102,7 @@ pub struct Started {
     /// What was decided.
     pub decision: &'static str,
     /// Why.
-    pub code: &'static str,
+    pub code: Code,
     /// Why, in a sentence.
     pub message: String,
     /// The rule.
@@ -152,7 +153,7 @@ impl Started {
             policy: decision.policy.clone(),
             digest: decision.digest.clone(),
             decision: decision.decision.word(),
-            code: decision.code.word(),
+            code: decision.code.into(),
             message: hidden(&decision.message),
             rule: decision.rule.clone(),
             would: decision.would.map(|(verdict, _)| verdict).map(Verdict::word),
@@ -188,7 +189,7 @@ impl Started {
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
             decision: Verdict::Allow.word(),
-            code: Code::Allowed.word(),
+            code: Code::Allowed,
             message: "a tool has nothing but the broker, which decides each request".to_owned(),
             rule: None,
             would: None,
@@ -214,7 +215,7 @@ impl Started {
             policy: String::new(),
             digest: String::new(),
             decision: Verdict::Allow.word(),
-            code: Code::Allowed.word(),
+            code: Code::Allowed,
             message: "what was kept of that call's changes comes back".to_owned(),
             rule: None,
             would: None,
@@ -234,7 +235,7 @@ impl Started {
 
     /// The same call, refused.
     #[must_use]
-    pub fn refused(mut self, verdict: Verdict, code: &'static str, message: String) -> Self {
+    pub fn refused(mut self, verdict: Verdict, code: Code, message: String) -> Self {
         self.decision = verdict.word();
         self.code = code;
         self.message = message;
@@ -257,7 +258,7 @@ pub struct Ended {
     pub exit: u8,
     /// The stable code of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<Code>,
     /// `policy/id` of the rule that ended it, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -284,7 +285,7 @@ pub struct Requested {
     pub decision: &'static str,
     /// Why it was not done, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<&'static str>,
+    pub code: Option<Code>,
     /// `policy/id` of the rule, where one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,

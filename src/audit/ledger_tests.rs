@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::audit::{Ended, Event, Started, ToolRef};
+use crate::codes::Code;
 use crate::ids::{CallId, Owner};
 use crate::store::Store;
 use runner_policy::model::Verdict;
@@ -22,10 +23,9 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
     let owner = Owner::this().unwrap();
-    let call = |status: &str, exit, code: Option<&str>| {
+    let call = |status: &str, exit, code: Option<Code>| {
         let id = CallId::fresh().unwrap();
         ledger.append(&id, &[Event::Start(&started())], &owner).unwrap();
-        let code = code.map(str::to_owned);
         let ended = Ended {
             status: json!(status),
             exit,
@@ -38,13 +38,13 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
         ledger.append(&id, &[Event::End(&ended)], &owner).unwrap();
         id.to_string()
     };
-    let denied = call("denied", 126, Some("path_not_granted"));
-    let asked = call("needs_approval", 77, Some("ask"));
+    let denied = call("denied", 126, Some(Code::PathDenied));
+    let asked = call("needs_approval", 77, Some(Code::Ask));
     // The controls: a command's own 126 is no refusal, and what still runs was not refused.
     call("failed", 126, None);
     ledger.append(&CallId::fresh().unwrap(), &[Event::Start(&started())], &owner).unwrap();
     let id = CallId::fresh().unwrap();
-    let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
+    let refused = started().refused(Verdict::Deny, Code::NoRule, "x".to_owned());
     ledger.append(&id, &[Event::Refused(&refused)], &owner).unwrap();
 
     let all = ledger.list(&Filter::default()).unwrap();
@@ -57,7 +57,7 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let expected = [
         (id.to_string(), "denied", Some(126), None),
         (asked, "needs_approval", Some(77), Some("ask")),
-        (denied.clone(), "denied", Some(126), Some("path_not_granted")),
+        (denied.clone(), "denied", Some(126), Some("path_denied")),
     ];
     assert_eq!(told, expected);
 
@@ -80,7 +80,7 @@ fn an_empty_head_that_was_put_back_is_a_gap_and_one_that_lags_is_none() {
         let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
         let owner = Owner::this().unwrap();
         let append = || {
-            let refused = started().refused(Verdict::Deny, "no_rule", "x".to_owned());
+            let refused = started().refused(Verdict::Deny, Code::NoRule, "x".to_owned());
             ledger.append(&CallId::fresh().unwrap(), &[Event::Refused(&refused)], &owner).unwrap();
         };
         for _ in 0..appends {

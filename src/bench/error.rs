@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::call::CallError;
+use crate::codes::Code;
 use crate::engine::EngineError;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
@@ -36,12 +37,12 @@ impl From<CallError> for BenchError {
 }
 
 impl Failure for BenchError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
             Self::Engine(error) => error.code(),
             Self::Call(error) => error.code(),
-            Self::Command { .. } => "bench_command",
-            Self::Local(..) => "local_error",
+            Self::Command { .. } => Code::BenchCommand,
+            Self::Local(..) => Code::LocalError,
         }
     }
 

@@ -14,7 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::files::Files;
 use super::outgoing::{Outgoing, ok};
 use super::request::Action;
-use super::{Authority, Body, Brokered, Code, Command, ExecRequest, FetchRequest, Refusal};
+use super::{Authority, Body, Brokered, Command, ExecRequest, FetchRequest, Refusal};
+use crate::codes::Code;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::outcome::CancelCause;
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Body, Boxed, Code, Refusal};
+use super::{Body, Boxed, Refusal};
+use crate::codes::Code;
 use crate::sandbox::cancel::Cancel;
 
 /// What is to run.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Body, Boxed, Code, Refusal};
+use super::{Body, Boxed, Refusal};
+
+use crate::codes::Code;
 
 /// What happens when an answer leads elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,9 @@ use tokio::sync::{Notify, mpsc};
 use super::body::Source;
 use super::frame::{CHUNK_MAX, HostKind, WINDOW, encode};
 use super::meter::Meter;
-use super::{Boxed, Code, ProtocolError, Refusal};
+use super::{Boxed, ProtocolError, Refusal};
+
+use crate::codes::Code;
 
 /// Credit is given in pieces of at least this size, so that it does not cost a frame a chunk.
 const CREDIT_STEP: u64 = WINDOW as u64 / 4;

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use runner_policy::limits::Limit;
 
-use super::{Code, Refusal};
+use super::Refusal;
+
+use crate::codes::Code;
 
 /// Bytes in both directions, against one limit.
 #[derive(Debug)]

@@ -22,7 +22,7 @@
 //!
 //! | part | duty |
 //! | --- | --- |
-//! | [`Refusal`], [`Code`] | what a tool gets instead of an answer |
+//! | [`Refusal`] | what a tool gets instead of an answer |
 //! | [`Exec`], [`Net`], [`Keep`](crate::undo::Keep), [`Body`] | the powers that others implement, and streamed bytes |
 //! | [`Job`], [`Authority`], [`BrokerLimits`] | what a call is given |
 //! | [`Served`], [`ServeError`] | how it went |
@@ -71,7 +71,7 @@ pub(crate) use files::Files;
 pub use job::{Conversation, Form, Job, Mode};
 pub(crate) use net::spelled;
 pub use net::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
-pub use refusal::{Code, Refusal, Unanswered};
+pub use refusal::{Refusal, Unanswered, verdict};
 pub use removals::{Destroys, FreeRemovals, Removals};
 pub use serve::serve;
 pub use served::{

@@ -10,9 +10,11 @@ use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+use super::Refusal;
 use super::frame::{CHUNK_MAX, HEADER, HostKind, encode, header};
 use super::meter::Meter;
-use super::{Code, Refusal};
+
+use crate::codes::Code;
 
 /// Frames that wait for the writer. With chunks of 64 KiB: half a megabyte.
 pub(super) const QUEUE: usize = 8;

@@ -8,7 +8,7 @@ fn ok(text: &str) -> Request {
 fn code(text: &str) -> &'static str {
     match decode(text.as_bytes()) {
         Ok(request) => panic!("{text}: {request:?}"),
-        Err(error) => error.code(),
+        Err(error) => error.code().as_str(),
     }
 }
 

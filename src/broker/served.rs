@@ -8,7 +8,8 @@ use runner_policy::limits::Limit;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Code, Unanswered};
+use super::Unanswered;
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
@@ -212,19 +213,19 @@ pub enum ProtocolError {
 impl ProtocolError {
     /// A stable name, in snake case.
     #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::UnknownKind(_) => "protocol_unknown_kind",
-            Self::TooLong { .. } => "protocol_too_long",
-            Self::NotEmpty(_) => "protocol_not_empty",
-            Self::Cut => "protocol_cut_frame",
-            Self::BadId { .. } => "protocol_bad_id",
-            Self::BadJson { .. } => "protocol_bad_json",
-            Self::UnknownMethod(_) => "protocol_unknown_method",
-            Self::BadParams { .. } => "protocol_bad_params",
-            Self::UnwantedBody(_) => "protocol_unwanted_body",
-            Self::OverCredit(_) => "protocol_over_credit",
-            Self::AfterResult => "protocol_after_result",
+            Self::UnknownKind(_) => Code::ProtocolUnknownKind,
+            Self::TooLong { .. } => Code::ProtocolTooLong,
+            Self::NotEmpty(_) => Code::ProtocolNotEmpty,
+            Self::Cut => Code::ProtocolCutFrame,
+            Self::BadId { .. } => Code::ProtocolBadId,
+            Self::BadJson { .. } => Code::ProtocolBadJson,
+            Self::UnknownMethod(_) => Code::ProtocolUnknownMethod,
+            Self::BadParams { .. } => Code::ProtocolBadParams,
+            Self::UnwantedBody(_) => Code::ProtocolUnwantedBody,
+            Self::OverCredit(_) => Code::ProtocolOverCredit,
+            Self::AfterResult => Code::ProtocolAfterResult,
         }
     }
 }
@@ -240,15 +241,15 @@ impl ServeError {
 }
 
 impl Failure for ServeError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
             Self::Protocol(error) => error.code(),
-            Self::NoResult => "no_result",
-            Self::Stream(_) => "talk_broken",
-            Self::Timeout => "timeout",
-            Self::Aborted { .. } => "cancelled",
-            Self::Limit(_) => "broker_limit",
-            Self::Job(_) => "job_too_large",
+            Self::NoResult => Code::NoResult,
+            Self::Stream(_) => Code::TalkBroken,
+            Self::Timeout => Code::Timeout,
+            Self::Aborted { .. } => Code::Cancelled,
+            Self::Limit(_) => Code::BrokerLimit,
+            Self::Job(_) => Code::JobTooLarge,
         }
     }
 

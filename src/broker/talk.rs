@@ -18,9 +18,11 @@ use super::outgoing::{self, Outgoing};
 use super::request::{self, Action};
 use super::said::{self, Note};
 use super::{
-    Body, BrokerLimits, BrokerUsage, Brokered, Code, Events, ProtocolError, Refusal, ServeError,
-    Served, ToolEnd,
+    Body, BrokerLimits, BrokerUsage, Brokered, Events, ProtocolError, Refusal, ServeError, Served,
+    ToolEnd,
 };
+
+use crate::codes::Code;
 
 /// Requests that may be unanswered at once; a further one is refused as `busy`.
 pub(super) const PENDING_MAX: usize = 256;

@@ -8,6 +8,7 @@ use runner_policy::limits::{Limit, Limits};
 use tokio::time::{Instant, sleep_until};
 
 use super::result::{CallResult, ErrorObject};
+use crate::codes::Code;
 use crate::config::Source;
 use crate::exit::{Ending, Kind, Status};
 use crate::sandbox::cancel::Cancel;
@@ -70,20 +71,15 @@ impl Clock {
         let shown = |millis: u64| Limit::Wall.row().unit.show(millis);
         let (code, message) = match self {
             Self::Total(time) => {
-                result.ending = Ending::of_kind(Kind::Timeout, "total_time_exceeded");
+                result.ending = Ending::of_kind(Kind::Timeout, Code::TotalTimeExceeded);
                 let time = shown(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
                 let message =
                     format!("with its waiting and retries the call took longer than {time}");
-                ("total_time_exceeded", message)
+                (Code::TotalTimeExceeded, message)
             }
-            _ => ("timeout", format!("the call ran longer than {}", shown(wall))),
+            _ => (Code::Timeout, format!("the call ran longer than {}", shown(wall))),
         };
-        *error = ErrorObject {
-            code: code.to_owned(),
-            message,
-            suggestion: Some(self.to_string()),
-            ..error.clone()
-        };
+        *error = ErrorObject { code, message, suggestion: Some(self.to_string()), ..error.clone() };
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
+use crate::codes::Code;
 use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::error::{Failure, Fault, Retry};
@@ -101,13 +102,13 @@ impl CallError {
 }
 
 impl Failure for CallError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match (self.inner(), self) {
             (Some(inner), _) => inner.code(),
-            (None, Self::PathNotText(_)) => "path_not_text",
-            (None, Self::NoEngine { .. }) => "engine_not_allowed",
-            (None, Self::Cancelled(_)) => "cancelled",
-            (None, _) => "local_error",
+            (None, Self::PathNotText(_)) => Code::PathNotText,
+            (None, Self::NoEngine { .. }) => Code::EngineNotAllowed,
+            (None, Self::Cancelled(_)) => Code::Cancelled,
+            (None, _) => Code::LocalError,
         }
     }
 

@@ -32,6 +32,7 @@ use super::request::{Approval, Decided, path_text};
 use super::result::{CallResult, ErrorObject, ending};
 use crate::approvals::ApprovalError;
 use crate::audit::Started;
+use crate::codes::Code;
 use crate::error::{Failure as _, Retry};
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
@@ -150,7 +151,7 @@ pub(super) fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Star
 fn ending_of_decision(decided: &Decided) -> Ending {
     let decision = &decided.decision;
     let kind = if decision.approvable { Kind::ApprovalNeeded } else { Kind::Denied };
-    Ending::of_kind(kind, decision.code.word())
+    Ending::of_kind(kind, decision.code.into())
 }
 
 impl Shut {
@@ -202,7 +203,7 @@ impl NotApproved {
             // What the policy asks about is recorded as it was decided.
             Self::Answer(_) | Self::Cancelled(_) if started.asks() => started,
             Self::Answer(_) | Self::Cancelled(_) => {
-                started.refused(Verdict::Ask, "approval_needed", error.message)
+                started.refused(Verdict::Ask, Code::ApprovalNeeded, error.message)
             }
         };
         record.refuse(started, &self.ending())
@@ -219,8 +220,8 @@ impl NotApproved {
 
     /// What went wrong, about `what`.
     pub fn error(&self, what: &str) -> ErrorObject {
-        let object = |code: &str, message, recoverable, suggestion| ErrorObject {
-            code: code.to_owned(),
+        let object = |code, message, recoverable, suggestion| ErrorObject {
+            code,
             message,
             recoverable,
             suggestion,
@@ -232,7 +233,7 @@ impl NotApproved {
             Self::Answer(why) => why.error(what),
             Self::Cancelled(_) => {
                 let message = "the call was cancelled before it was approved".to_owned();
-                object("cancelled", message, true, None)
+                object(Code::Cancelled, message, true, None)
             }
             Self::Failed(error) => {
                 let recoverable = error.retry() == Retry::CanHelp;

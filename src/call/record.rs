@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::error::CallError;
 use crate::audit::{Ended, Event, Ledger, Requested, Started};
+use crate::codes::Code;
 use crate::error::Failure;
 use crate::exit::Ending;
 use crate::helper::Helper;
@@ -57,7 +58,7 @@ pub(crate) struct End {
     /// For the process.
     pub ending: Ending,
     /// The stable code of what went wrong.
-    pub code: Option<String>,
+    pub code: Option<Code>,
     /// `policy/id` of the rule that ended it, if one did.
     pub rule: Option<String>,
     /// What it cost, in millionths of a US dollar, if that is known.
@@ -73,7 +74,7 @@ impl End {
     pub fn of_error(error: &CallError) -> Self {
         Self {
             ending: Ending::of_kind(error.kind(), error.code()),
-            code: Some(error.code().to_owned()),
+            code: Some(error.code()),
             rule: None,
             cost: None,
             detail: Value::Null,

@@ -13,6 +13,7 @@ use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::call::launch::farewell::Farewell;
 use crate::call::launch::outcome::Outcome;
+use crate::codes::Code;
 use crate::engine::plan::{Access, Image, Note, ProtectionStatus, SandboxPlan};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
@@ -156,8 +157,8 @@ fn cut_text(bytes: &[u8], cut: Cut) -> Option<&str> {
 /// What went wrong.
 #[derive(Debug, Clone, Serialize)]
 pub struct ErrorObject {
-    /// Stable name.
-    pub code: String,
+    /// Stable name; never a word of a tool.
+    pub code: Code,
     /// For people.
     pub message: String,
     /// Whether trying again can help.
@@ -178,7 +179,8 @@ impl ErrorObject {
     /// Whether a person said no, once or for good. A question that waits carries its id.
     #[must_use]
     pub fn is_answer(&self) -> bool {
-        self.code == "approval_denied" || (self.code == "approval_needed" && self.details.is_none())
+        self.code == Code::ApprovalDenied
+            || (self.code == Code::ApprovalNeeded && self.details.is_none())
     }
 
     /// Of a refused call.
@@ -195,7 +197,7 @@ impl ErrorObject {
             (None, None) => None,
         };
         Self {
-            code: decision.code.word().to_owned(),
+            code: decision.code.into(),
             message: decision.message.clone(),
             recoverable: decision.approvable,
             suggestion,
@@ -205,12 +207,6 @@ impl ErrorObject {
         }
     }
 
-    /// The code of a call that ended because nobody read its output any more.
-    pub const OUTPUT_CLOSED: &'static str = "output_closed";
-
-    /// The code of a call that the broker ended; whoever started the broker knows why.
-    pub const BROKER_ENDED: &'static str = "broker_ended";
-
     /// Of a call that ran and did not end by itself.
     #[must_use]
     pub fn of_verdict(verdict: &Verdict, limits: &Limits) -> Option<Self> {
@@ -219,50 +215,50 @@ impl ErrorObject {
         let (code, message, suggestion) = match verdict {
             Verdict::Completed | Verdict::Failed { .. } => return None,
             Verdict::Signalled { signal } => {
-                ("signalled", format!("the command was ended by signal {signal}"), None)
+                (Code::Signalled, format!("the command was ended by signal {signal}"), None)
             }
             Verdict::Timeout => (
-                "timeout",
+                Code::Timeout,
                 format!("the call ran longer than {}", figure(Limit::Wall)),
                 Some("use a policy with a longer `wall` limit"),
             ),
             Verdict::Oom => (
-                "oom",
+                Code::Oom,
                 format!("the call wanted more memory than {}", figure(Limit::Memory)),
                 Some("use a policy with a larger `memory` limit"),
             ),
             Verdict::Limit(limit) => (
-                "limit",
+                Code::Limit,
                 format!("the call met its limit `{}` of {}", limit.row().key, figure(*limit)),
                 Some("use a policy with a larger limit"),
             ),
             Verdict::Cancelled(CancelCause::OutputClosed) => {
-                (Self::OUTPUT_CLOSED, "whoever read the output left".to_owned(), None)
+                (Code::OutputClosed, "whoever read the output left".to_owned(), None)
             }
             Verdict::Cancelled(CancelCause::BrokerEnded) => {
-                (Self::BROKER_ENDED, "the broker ended the call".to_owned(), None)
+                (Code::BrokerEnded, "the broker ended the call".to_owned(), None)
             }
             Verdict::Cancelled(CancelCause::Interrupt | CancelCause::Terminate) => {
-                ("cancelled", "the call was cancelled".to_owned(), None)
+                (Code::Cancelled, "the call was cancelled".to_owned(), None)
             }
             Verdict::NotFound { program } => (
-                "program_not_found",
+                Code::ProgramNotFound,
                 format!("there is no program {program:?} in the sandbox"),
                 Some(
                     "the sandbox has the system's folders and the toolchains on your PATH; `--dry-run` shows them",
                 ),
             ),
             Verdict::NotExecutable { program, errno } => (
-                "not_executable",
+                Code::NotExecutable,
                 format!("{program:?} cannot be executed: {}", errno_text(*errno)),
                 None,
             ),
             Verdict::NoCwd { errno } => {
-                ("no_cwd", format!("the folder cannot be entered: {}", errno_text(*errno)), None)
+                (Code::NoCwd, format!("the folder cannot be entered: {}", errno_text(*errno)), None)
             }
         };
         Some(Self {
-            code: code.to_owned(),
+            code,
             message,
             recoverable: false,
             suggestion: suggestion.map(str::to_owned),
@@ -288,23 +284,23 @@ pub fn ending(verdict: &Verdict) -> Ending {
         Verdict::Signalled { signal } => {
             Ending::of_command(u8::try_from(128 + (*signal & 0x7f)).unwrap_or(255))
         }
-        Verdict::Timeout => Ending::of_kind(Kind::Timeout, "timeout"),
-        Verdict::Oom => Ending::of_kind(Kind::OutOfMemory, "oom"),
-        Verdict::Limit(_) => Ending::of_kind(Kind::Limit, "limit"),
+        Verdict::Timeout => Ending::of_kind(Kind::Timeout, Code::Timeout),
+        Verdict::Oom => Ending::of_kind(Kind::OutOfMemory, Code::Oom),
+        Verdict::Limit(_) => Ending::of_kind(Kind::Limit, Code::Limit),
         Verdict::Cancelled(CancelCause::Interrupt) => {
-            Ending::of_kind(Kind::Interrupted, "cancelled")
+            Ending::of_kind(Kind::Interrupted, Code::Cancelled)
         }
         Verdict::Cancelled(CancelCause::Terminate) => {
-            Ending::of_kind(Kind::Terminated, "cancelled")
+            Ending::of_kind(Kind::Terminated, Code::Cancelled)
         }
         // Nobody reads any more: as quiet as any program that a closed pipe ends.
         Verdict::Cancelled(CancelCause::OutputClosed) => Ending::of_command(141),
         Verdict::Cancelled(CancelCause::BrokerEnded) => {
-            Ending::of_kind(Kind::Broken, ErrorObject::BROKER_ENDED)
+            Ending::of_kind(Kind::Broken, Code::BrokerEnded)
         }
-        Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, "program_not_found"),
-        Verdict::NotExecutable { .. } => Ending::of_kind(Kind::Broken, "not_executable"),
-        Verdict::NoCwd { .. } => Ending::of_kind(Kind::Broken, "no_cwd"),
+        Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, Code::ProgramNotFound),
+        Verdict::NotExecutable { .. } => Ending::of_kind(Kind::Broken, Code::NotExecutable),
+        Verdict::NoCwd { .. } => Ending::of_kind(Kind::Broken, Code::NoCwd),
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) async fn carry_out(
     let end = match &result {
         Ok(result) => End {
             ending: result.ending.clone(),
-            code: result.error.as_ref().map(|error| error.code.clone()),
+            code: result.error.as_ref().map(|error| error.code),
             rule: None,
             cost: None,
             detail: result.metadata.clone(),

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
@@ -44,8 +45,8 @@ fn in_brackets(place: Option<&str>) -> String {
 }
 
 impl Failure for Bug {
-    fn code(&self) -> &'static str {
-        "bug"
+    fn code(&self) -> Code {
+        Code::Bug
     }
 
     fn kind(&self) -> Kind {

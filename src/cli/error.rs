@@ -11,6 +11,7 @@ use crate::approvals::ApprovalError;
 use crate::bench::BenchError;
 use crate::call::CallError;
 use crate::call::undo::UndoError;
+use crate::codes::Code;
 use crate::config::ConfigError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Ending;
@@ -128,7 +129,7 @@ pub struct Details {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorRecord {
     /// Stable name.
-    pub code: &'static str,
+    pub code: Code,
     /// For people.
     pub message: String,
     /// Who has to change something.

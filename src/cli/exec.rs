@@ -26,6 +26,7 @@ use crate::call::{
     Warmth,
 };
 use crate::cli::Error;
+use crate::codes::Code;
 use crate::exit::Ending;
 use crate::policy_files::Choice;
 use crate::sandbox::streams::Source;
@@ -266,7 +267,7 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         return Ok(());
     }
     // Who leaves knows that they left.
-    let told = |error: &&ErrorObject| error.code != ErrorObject::OUTPUT_CLOSED;
+    let told = |error: &&ErrorObject| error.code != Code::OutputClosed;
     if let Some(error) = result.error.as_ref().filter(told) {
         printer.talk(format_args!("runner: {}", visible(&error.message)));
         if let Some(suggestion) = &error.suggestion {

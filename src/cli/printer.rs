@@ -13,6 +13,7 @@ use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
 use crate::cli::Error;
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::text::harmless_json;
@@ -193,8 +194,8 @@ fn settle(written: io::Result<()>) -> Result<Pipe, OutputError> {
 }
 
 impl Failure for OutputError {
-    fn code(&self) -> &'static str {
-        "output_failed"
+    fn code(&self) -> Code {
+        Code::OutputFailed
     }
 
     fn kind(&self) -> Kind {

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::sys::StatusFdError;
@@ -95,8 +96,8 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 impl Failure for UsageError {
-    fn code(&self) -> &'static str {
-        "usage"
+    fn code(&self) -> Code {
+        Code::Usage
     }
 
     fn kind(&self) -> Kind {

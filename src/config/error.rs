@@ -2,6 +2,7 @@
 
 use runner_policy::finding::Finding;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::text::counted;
@@ -36,10 +37,12 @@ pub enum ConfigError {
 }
 
 impl Failure for ConfigError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Refused(_) => "config_refused",
-            Self::NoFolder | Self::NotWritten { .. } | Self::ByHand { .. } => "config_not_written",
+            Self::Refused(_) => Code::ConfigRefused,
+            Self::NoFolder | Self::NotWritten { .. } | Self::ByHand { .. } => {
+                Code::ConfigNotWritten
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::docker::settings::SettingsError;
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
@@ -153,23 +154,23 @@ impl EngineError {
 }
 
 impl Failure for EngineError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Missing { .. } => "engine_missing",
-            Self::NotPermitted { .. } => "engine_not_permitted",
-            Self::BadEndpoint { .. } => "engine_bad_endpoint",
-            Self::TooOld { .. } => "engine_too_old",
-            Self::NotLinux { .. } => "engine_not_linux",
-            Self::OutOfDisk { .. } => "engine_out_of_disk",
-            Self::ImageMissing { .. } => "image_missing",
-            Self::RuntimeMissing { .. } => "runtime_missing",
-            Self::MountGone { .. } => "mount_gone",
-            Self::AnotherFileSystem { .. } => "engine_elsewhere",
-            Self::Settings(_) => "unmountable_path",
-            Self::Refused { .. } => "engine_refused",
-            Self::Lost { .. } => "engine_lost",
-            Self::Slow { .. } => "engine_slow",
-            Self::Local { .. } => "local_file",
+            Self::Missing { .. } => Code::EngineMissing,
+            Self::NotPermitted { .. } => Code::EngineNotPermitted,
+            Self::BadEndpoint { .. } => Code::EngineBadEndpoint,
+            Self::TooOld { .. } => Code::EngineTooOld,
+            Self::NotLinux { .. } => Code::EngineNotLinux,
+            Self::OutOfDisk { .. } => Code::EngineOutOfDisk,
+            Self::ImageMissing { .. } => Code::ImageMissing,
+            Self::RuntimeMissing { .. } => Code::RuntimeMissing,
+            Self::MountGone { .. } => Code::MountGone,
+            Self::AnotherFileSystem { .. } => Code::EngineElsewhere,
+            Self::Settings(_) => Code::UnmountablePath,
+            Self::Refused { .. } => Code::EngineRefused,
+            Self::Lost { .. } => Code::EngineLost,
+            Self::Slow { .. } => Code::EngineSlow,
+            Self::Local { .. } => Code::LocalFile,
         }
     }
 

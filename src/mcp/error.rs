@@ -3,6 +3,7 @@
 use super::client::PROTOCOLS;
 use super::lines::{MAX_BYTES, MAX_LINE, MAX_MESSAGES};
 use super::offer::{MAX_PAGES, MAX_TOOLS};
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::json::JsonError;
@@ -66,15 +67,15 @@ pub enum McpError {
 }
 
 impl Failure for McpError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Ended { .. } | Self::Stream(_) => "mcp_ended",
-            Self::LongLine | Self::TooMuch | Self::TooMany => "mcp_too_large",
+            Self::Ended { .. } | Self::Stream(_) => Code::McpEnded,
+            Self::LongLine | Self::TooMuch | Self::TooMany => Code::McpTooLarge,
             Self::NotJson(_) | Self::NotMessage(_) | Self::NotAsked | Self::BadAnswer { .. } => {
-                "mcp_protocol"
+                Code::McpProtocol
             }
-            Self::Version(_) => "mcp_version",
-            Self::Refused { .. } => "mcp_refused",
+            Self::Version(_) => Code::McpVersion,
+            Self::Refused { .. } => Code::McpRefused,
         }
     }
 

@@ -85,7 +85,7 @@ fn all(script: Script) -> Result<(Vec<Offered>, Answer), McpError> {
 }
 
 fn code(script: Script) -> &'static str {
-    all(script).map_or_else(|error| error.code(), |_| "none")
+    all(script).map_or_else(|error| error.code().as_str(), |_| "none")
 }
 
 #[test]

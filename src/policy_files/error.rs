@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use runner_policy::finding::{Finding, did_you_mean};
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
@@ -49,11 +50,11 @@ fn one_or_count(findings: &[Finding]) -> String {
 }
 
 impl Failure for PolicyError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Refused(_) => "policy_refused",
-            Self::Unknown { .. } => "policy_unknown",
-            Self::Untrusted { .. } => "policy_untrusted",
+            Self::Refused(_) => Code::PolicyRefused,
+            Self::Unknown { .. } => Code::PolicyUnknown,
+            Self::Untrusted { .. } => Code::PolicyUntrusted,
             Self::Trust(error) => error.code(),
         }
     }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::sys::lease::{Exclusive, Lease};
@@ -181,11 +182,11 @@ fn check_owner(file: &File, path: &Path) -> Result<(), TrustError> {
 }
 
 impl Failure for TrustError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::NoFolder | Self::Io { .. } => "trust_unavailable",
-            Self::Unsafe(_) => "trust_unsafe",
-            Self::Damaged { .. } => "trust_damaged",
+            Self::NoFolder | Self::Io { .. } => Code::TrustUnavailable,
+            Self::Unsafe(_) => Code::TrustUnsafe,
+            Self::Damaged { .. } => Code::TrustDamaged,
         }
     }
 

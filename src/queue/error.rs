@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::sandbox::outcome::CancelCause;
@@ -59,13 +60,13 @@ fn are(count: u16) -> String {
 }
 
 impl Failure for QueueError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Busy { .. } => "busy",
-            Self::Timeout { .. } => "timeout",
-            Self::Cancelled(_) => "cancelled",
-            Self::NoFolder => "store_no_folder",
-            Self::File(..) => "local_error",
+            Self::Busy { .. } => Code::Busy,
+            Self::Timeout { .. } => Code::Timeout,
+            Self::Cancelled(_) => Code::Cancelled,
+            Self::NoFolder => Code::StoreNoFolder,
+            Self::File(..) => Code::LocalError,
         }
     }
 

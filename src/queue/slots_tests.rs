@@ -52,7 +52,7 @@ async fn so_many_run_so_many_wait_and_the_next_is_told() {
     let _second = enter(&queue).await.unwrap();
     let third = waiting(&queue, 0).await;
     let fourth = enter(&queue).await.unwrap_err();
-    assert_eq!((fourth.code(), fourth.kind()), ("busy", crate::exit::Kind::Busy));
+    assert_eq!((fourth.code().as_str(), fourth.kind()), ("busy", crate::exit::Kind::Busy));
     assert!(fourth.to_string().contains("2 are running and 1 is waiting"), "{fourth}");
     drop(first);
     let third = third.await.unwrap().unwrap();

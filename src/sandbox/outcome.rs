@@ -24,6 +24,7 @@ use std::time::Duration;
 use runner_policy::limits::Limit;
 use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, WireError};
 
+use crate::codes::Code;
 use crate::engine::EngineError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -222,18 +223,18 @@ fn after_colon(text: &str) -> String {
 }
 
 impl Failure for RunError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
             Self::Engine(error) => error.code(),
-            Self::TooLong { .. } => "job_too_long",
-            Self::Protocol(_) => "protocol_error",
-            Self::Identity { .. } => "mount_identity",
-            Self::Contended { .. } => "workspace_contended",
-            Self::Standing { .. } => "sandbox_weaker",
-            Self::Guest(_) => "guest_failed",
-            Self::GuestLost { .. } => "guest_lost",
-            Self::GuestSilent => "guest_silent",
-            Self::Local { .. } => "local_error",
+            Self::TooLong { .. } => Code::JobTooLong,
+            Self::Protocol(_) => Code::ProtocolError,
+            Self::Identity { .. } => Code::MountIdentity,
+            Self::Contended { .. } => Code::WorkspaceContended,
+            Self::Standing { .. } => Code::SandboxWeaker,
+            Self::Guest(_) => Code::GuestFailed,
+            Self::GuestLost { .. } => Code::GuestLost,
+            Self::GuestSilent => Code::GuestSilent,
+            Self::Local { .. } => Code::LocalError,
         }
     }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use runner_policy::limits::{Isolation, Limit, Limits};
 use rustix::fs::FileType;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
@@ -29,7 +30,7 @@ use crate::engine::plan::{
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::Identity;
 use crate::workspace::gitdirs;
-use crate::workspace::grants::{Code, FileGrants, Writes};
+use crate::workspace::grants::{Code as RunsCode, FileGrants, Writes};
 use crate::workspace::mountinfo::MountPoints;
 use crate::workspace::survey::Unscanned;
 use crate::workspace::{Owner, Workspace};
@@ -112,16 +113,16 @@ pub enum PlanError {
 }
 
 impl Failure for PlanError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::User(_) => "no_user",
-            Self::TooLittle(_) => "too_little_protection",
-            Self::Mounts(MountError::Scattered(_)) => "write_pattern",
-            Self::Mounts(MountError::Link(_) | MountError::Shared(_)) => "path_escape",
-            Self::Mounts(MountError::Special(_)) => "uncoverable_file",
-            Self::Mounts(_) => "mounts",
-            Self::Material(_) => "local_error",
-            Self::Variable(_) => "bad_variable",
+            Self::User(_) => Code::NoUser,
+            Self::TooLittle(_) => Code::TooLittleProtection,
+            Self::Mounts(MountError::Scattered(_)) => Code::WritePattern,
+            Self::Mounts(MountError::Link(_) | MountError::Shared(_)) => Code::PathEscape,
+            Self::Mounts(MountError::Special(_)) => Code::UncoverableFile,
+            Self::Mounts(_) => Code::Mounts,
+            Self::Material(_) => Code::LocalError,
+            Self::Variable(_) => Code::BadVariable,
         }
     }
 
@@ -186,7 +187,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     }
     let mut env = environment(request, &toolchains)?;
     let mut notes = own.notes;
-    if request.grants.code == Code::NotGranted {
+    if request.grants.code == RunsCode::NotGranted {
         notes.extend(run_nothing(request, &own.repositories, &git.mounts, &mut env));
     }
 

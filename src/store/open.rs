@@ -11,6 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 
 use super::log::{has_log, turn_log_on};
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
@@ -277,13 +278,13 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 impl Failure for StoreError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::NoFolder => "store_no_folder",
-            Self::Folder(..) => "store_folder",
-            Self::Newer(..) => "store_newer",
-            Self::Database(..) => "store_database",
-            Self::Seal(..) => "ledger_seal",
+            Self::NoFolder => Code::StoreNoFolder,
+            Self::Folder(..) => Code::StoreFolder,
+            Self::Newer(..) => Code::StoreNewer,
+            Self::Database(..) => Code::StoreDatabase,
+            Self::Seal(..) => Code::LedgerSeal,
         }
     }
 

@@ -10,6 +10,7 @@ use rustix::fs::Mode;
 use rustix::io::FdFlags;
 use rustix::process::DumpableBehavior;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
@@ -119,10 +120,10 @@ fn keep_new_files_from_others() {
 }
 
 impl Failure for HardenError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Privileged => "privileged_executable",
-            Self::Proc { .. } | Self::Call { .. } => "hardening_failed",
+            Self::Privileged => Code::PrivilegedExecutable,
+            Self::Proc { .. } | Self::Call { .. } => Code::HardeningFailed,
         }
     }
 

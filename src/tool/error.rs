@@ -4,6 +4,7 @@ use runner_policy::finding::{Finding, did_you_mean};
 
 use super::describe::DescribeError;
 use super::schema::Violation;
+use crate::codes::Code;
 use crate::config::Source;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
@@ -149,20 +150,20 @@ fn lines(violations: &[Violation]) -> String {
 }
 
 impl Failure for ToolError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Unknown { .. } => "tool_not_found",
-            Self::ServerChanged { .. } => "mcp_changed",
-            Self::ServerNeverAsked { .. } => "mcp_never_asked",
-            Self::Folder { .. } => "tool_folder_invalid",
-            Self::Twice { .. } => "tool_name_taken",
-            Self::Broken { .. } => "tool_refused",
-            Self::Disabled { .. } | Self::Example { .. } | Self::Off { .. } => "tool_disabled",
-            Self::NotSwitched { .. } => "tool_enforced",
-            Self::Description { .. } => "tool_description",
-            Self::Arguments { .. } => "invalid_arguments",
-            Self::Cost { .. } => "invalid_cost",
-            Self::Result { .. } => "invalid_result",
+            Self::Unknown { .. } => Code::ToolNotFound,
+            Self::ServerChanged { .. } => Code::McpChanged,
+            Self::ServerNeverAsked { .. } => Code::McpNeverAsked,
+            Self::Folder { .. } => Code::ToolFolderInvalid,
+            Self::Twice { .. } => Code::ToolNameTaken,
+            Self::Broken { .. } => Code::ToolRefused,
+            Self::Disabled { .. } | Self::Example { .. } | Self::Off { .. } => Code::ToolDisabled,
+            Self::NotSwitched { .. } => Code::ToolEnforced,
+            Self::Description { .. } => Code::ToolDescription,
+            Self::Arguments { .. } => Code::InvalidArguments,
+            Self::Cost { .. } => Code::InvalidCost,
+            Self::Result { .. } => Code::InvalidResult,
         }
     }
 

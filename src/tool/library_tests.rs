@@ -184,7 +184,10 @@ fn nothing_is_used_when_a_named_folder_cannot_be_looked_into() {
     for (given, why) in [("nowhere", "there is no such folder"), ("file", "it is not a folder")] {
         let library = fixture.find(&["given", given]);
         let error = library.tool(&name("one")).unwrap_err();
-        assert_eq!((error.code(), error.kind()), ("tool_folder_invalid", crate::exit::Kind::Usage));
+        assert_eq!(
+            (error.code().as_str(), error.kind()),
+            ("tool_folder_invalid", crate::exit::Kind::Usage)
+        );
         let path = fixture.dir.path().join(given);
         assert_eq!(error.to_string(), format!("--tools {}: {why}", path.display()));
         assert!(library.whole().is_err());

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 use crate::ids::ToolName;
@@ -156,11 +157,11 @@ fn write(folder: &OwnedFd, shown: &Path, file: &str, text: &str) -> Result<bool,
 }
 
 impl Failure for ScaffoldError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Exists(_) => "tool_exists",
-            Self::NotAFolder(_) => "tool_folder_invalid",
-            Self::Failed(..) => "tool_not_written",
+            Self::Exists(_) => Code::ToolExists,
+            Self::NotAFolder(_) => Code::ToolFolderInvalid,
+            Self::Failed(..) => Code::ToolNotWritten,
         }
     }
 

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
@@ -77,17 +78,17 @@ pub enum WorkspaceError {
 }
 
 impl Failure for WorkspaceError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Missing(_) => "workspace_missing",
-            Self::NotADirectory(_) => "workspace_not_a_folder",
-            Self::Deleted => "workspace_deleted",
-            Self::ThroughLink { .. } => "workspace_through_link",
-            Self::Outside { .. } => "workspace_outside",
-            Self::Home(_) => "workspace_is_home",
-            Self::System(_) => "workspace_is_system",
-            Self::Ours { .. } => "workspace_is_ours",
-            Self::Open(..) => "workspace_unreadable",
+            Self::Missing(_) => Code::WorkspaceMissing,
+            Self::NotADirectory(_) => Code::WorkspaceNotAFolder,
+            Self::Deleted => Code::WorkspaceDeleted,
+            Self::ThroughLink { .. } => Code::WorkspaceThroughLink,
+            Self::Outside { .. } => Code::WorkspaceOutside,
+            Self::Home(_) => Code::WorkspaceIsHome,
+            Self::System(_) => Code::WorkspaceIsSystem,
+            Self::Ours { .. } => Code::WorkspaceIsOurs,
+            Self::Open(..) => Code::WorkspaceUnreadable,
         }
     }
 

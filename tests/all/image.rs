@@ -70,7 +70,7 @@ fn any_image_gets_its_guest_from_a_volume() {
 fn a_missing_image_is_an_error_with_the_next_step() {
     let folder = workspace();
     let error = call(foreign(folder.path(), "nosuch/image:1"), argv(&["true"])).unwrap_err();
-    assert_eq!(error.code(), "image_missing");
+    assert_eq!(error.code().as_str(), "image_missing");
     assert_eq!(error.hint().unwrap(), "docker pull nosuch/image:1");
 }
 
@@ -80,7 +80,7 @@ fn a_missing_runtime_is_an_error_of_its_own() {
     let mut plan = plan(folder.path());
     plan.runtime = Runtime::new("nosuch");
     let error = call(plan, argv(&["true"])).unwrap_err();
-    assert_eq!(error.code(), "runtime_missing", "{error}");
+    assert_eq!(error.code().as_str(), "runtime_missing", "{error}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_mount_source_that_vanished_is_an_error_of_its_own() {
     let plan = plan(folder.path());
     drop(folder);
     let error = call(plan, argv(&["true"])).unwrap_err();
-    assert_eq!(error.code(), "mount_gone", "{error}");
+    assert_eq!(error.code().as_str(), "mount_gone", "{error}");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_is_wrong_with_an_engine_is_told_apart() {
         (other.as_str(), "engine_lost"),
     ] {
         let error = connect(endpoint);
-        assert_eq!(error.code(), code, "{endpoint}: {error}");
+        assert_eq!(error.code().as_str(), code, "{endpoint}: {error}");
         assert!(error.hint().is_some(), "{endpoint}");
     }
 }
@@ -148,6 +148,6 @@ fn what_is_wrong_with_an_engine_is_told_apart() {
 #[test]
 fn an_error_of_the_engine_is_one_of_the_call() {
     let error = RunError::from(EngineError::OutOfDisk { operation: "make a sandbox" });
-    assert_eq!(error.code(), "engine_out_of_disk");
+    assert_eq!(error.code().as_str(), "engine_out_of_disk");
     assert!(error.hint().unwrap().contains("docker system prune"));
 }

@@ -17,14 +17,17 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 13] = [
+const BESIDE: [(&str, &str); 16] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("cli", "bench"),
+    ("error", "codes"),
     ("error", "exit"),
+    ("exit", "codes"),
     ("helper", "sys"),
     ("ids", "sys"),
     ("sandbox", "workspace"),
+    ("sys", "codes"),
     ("sys", "error"),
     ("sys", "exit"),
     ("tool", "broker"),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::link::{Answer, Link};
 use super::thrown::Refused;
 use crate::broker::frame::Kind;
+use crate::codes::Code;
 
 /// The broker, as a tool sees it.
 #[derive(Clone)]
@@ -225,7 +226,7 @@ impl Client {
                 params.insert("args".to_owned(), json!(args));
             }
             (None, None) => {
-                return Err(Refused::of_talk("invalid_argument", "there is no command"));
+                return Err(Refused::of_talk(Code::InvalidArgument, "there is no command"));
             }
         }
         if let Some(cwd) = exec.cwd {
@@ -288,7 +289,7 @@ impl Client {
     async fn typed<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<T, Refused> {
         let answer = self.link.ask(method, params, None, 0).await?;
         serde_json::from_value(answer.ok).map_err(|error| {
-            Refused::of_talk("talk_broken", &format!("the host's answer: {error}"))
+            Refused::of_talk(Code::TalkBroken, &format!("the host's answer: {error}"))
         })
     }
 }

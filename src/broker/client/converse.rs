@@ -11,6 +11,7 @@ use super::ask::Client;
 use super::link::Link;
 use super::thrown::Thrown;
 use crate::broker::frame::{HEADER, HostKind, Kind, RESULT_MAX, START_MAX};
+use crate::codes::Code;
 
 /// What a built-in tool is given.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ where
     };
     let result = tokio::select! {
         result = work(call) => result,
-        reason = listening(&mut read, &link) => Err(Thrown::new("cancelled", reason)),
+        reason = listening(&mut read, &link) => Err(Thrown::new(Code::Cancelled, reason)),
     };
     link.close();
     link.say(Kind::Result, payload(result).as_bytes());
@@ -65,7 +66,7 @@ fn payload(result: Result<Value, Thrown>) -> String {
         return value;
     }
     let message = format!("the result has {} bytes as JSON; the most is {RESULT_MAX}", value.len());
-    Thrown::new("result_too_large", message).hint("ask for a smaller part").json().to_string()
+    Thrown::new(Code::ResultTooLarge, message).hint("ask for a smaller part").json().to_string()
 }
 
 /// The job: everything up to the end of the code, which a built-in tool does not have.

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::thrown::Refused;
 use crate::broker::frame::{CHUNK_MAX, HostKind, Kind, REQUEST_MAX, WINDOW, encode};
+use crate::codes::Code;
 
 /// What a request came to.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl Link {
             serde_json::json!({ "method": method, "params": params, "body": body.is_some() });
         let payload = request.to_string();
         if payload.len() > REQUEST_MAX {
-            return Err(Refused::of_talk("too_large", "the request is larger than 1 MiB"));
+            return Err(Refused::of_talk(Code::TooLarge, "the request is larger than 1 MiB"));
         }
         let (answer, mut answered) = oneshot::channel();
         let credit = Arc::new(Semaphore::new(WINDOW as usize));
@@ -163,11 +164,11 @@ impl Link {
 }
 
 fn closed() -> Refused {
-    Refused::of_talk("channel_closed", "the talk with the host is over")
+    Refused::of_talk(Code::ChannelClosed, "the talk with the host is over")
 }
 
 fn reply(payload: &[u8]) -> Result<Value, Refused> {
-    let broken = || Refused::of_talk("talk_broken", "the host's answer cannot be read");
+    let broken = || Refused::of_talk(Code::TalkBroken, "the host's answer cannot be read");
     let mut value: Value = serde_json::from_slice(payload).map_err(|_| broken())?;
     if let Some(ok) = value.get_mut("ok") {
         return Ok(ok.take());

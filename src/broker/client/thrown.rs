@@ -3,14 +3,16 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::codes::Code;
+
 /// Longest message that is kept: the same as in the runtime.
 const MAX_TEXT: usize = 32 * 1024;
 
 /// A request that was refused, as it came over the talk.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Refused {
-    /// The stable word.
-    pub code: String,
+    /// Why, as a stable word.
+    pub code: Code,
     /// Why, in a sentence.
     pub message: String,
     /// The path that it is about.
@@ -29,9 +31,9 @@ pub struct Refused {
 
 impl Refused {
     /// The talk is over, or an answer is none.
-    pub(super) fn of_talk(code: &str, message: &str) -> Self {
+    pub(super) fn of_talk(code: Code, message: &str) -> Self {
         Self {
-            code: code.to_owned(),
+            code,
             message: message.to_owned(),
             path: None,
             rule: None,
@@ -44,8 +46,8 @@ impl Refused {
 /// An error that ends a built-in tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thrown {
-    /// A code of the one list.
-    pub code: String,
+    /// Why, as a stable word.
+    pub code: Code,
     /// What happened, where.
     pub message: String,
     /// The next step.
@@ -59,9 +61,9 @@ pub struct Thrown {
 impl Thrown {
     /// With this code and sentence.
     #[must_use]
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
-            code: code.to_owned(),
+            code,
             message: message.into(),
             suggestion: None,
             data: Box::default(),
@@ -104,7 +106,7 @@ impl Thrown {
 
 impl From<Refused> for Thrown {
     fn from(refused: Refused) -> Self {
-        let mut thrown = Self::new(&refused.code, refused.message);
+        let mut thrown = Self::new(refused.code, refused.message);
         thrown.suggestion = refused.suggestion.map(String::from);
         thrown.recoverable = Some(refused.recoverable);
         for (name, value) in [("path", refused.path), ("rule", refused.rule)] {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::io::Errno;
 
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 use crate::workspace::walk::{Descend, Entry, Visitor, Waiting, WalkError, walk};
 
 /// Most entries of a tree that one request moves or removes.

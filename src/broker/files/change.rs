@@ -9,7 +9,8 @@ use super::gitfolder::turn;
 use super::place::{Slot, joined};
 use super::remove::open_folder;
 use super::{Files, errno};
-use crate::broker::{Code, Destroys, Refusal};
+use crate::broker::{Destroys, Refusal};
+use crate::codes::Code;
 use crate::undo::{Change, What};
 use crate::workspace::temp::give;
 

@@ -2,7 +2,8 @@
 
 use rustix::io::Errno;
 
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// What failed, about which path.
 pub(super) fn refusal(verb: &str, path: &str, error: Errno) -> Refusal {

@@ -12,7 +12,8 @@ use rustix::fs::{FileType, readlinkat};
 
 use super::Files;
 use super::spelled::{Named, outside};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Most links that the kernel follows in one path.
 const MAX_LINKS: usize = 40;

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::place::Slot;
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Of all calls of this process: two of them may share a workspace.
 static TURN: Mutex<()> = Mutex::new(());

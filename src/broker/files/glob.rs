@@ -12,7 +12,8 @@ use super::below::walked;
 use super::pattern::{BadPattern, Pattern};
 use super::place::joined;
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 use crate::workspace::walk::{Descend, Entry, Visitor, Waiting, walk};
 
 /// Most paths of one answer, and how many if nothing is said.

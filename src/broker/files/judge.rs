@@ -8,7 +8,8 @@ use runner_policy::{Code as Why, Effective, Query, Verdict, What, decide, may};
 use super::Files;
 use super::place::{self, Found};
 use super::spelled::Named;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 use crate::workspace::protected::{self, Guard};
 
 impl Files {

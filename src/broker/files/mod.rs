@@ -48,7 +48,8 @@ use std::sync::Arc;
 
 use runner_policy::Effective;
 
-use super::{Authority, BrokerLimits, Code, Refusal};
+use super::{Authority, BrokerLimits, Refusal};
+use crate::codes::Code;
 use crate::undo::{Change, Keep, KeepNothing, NotKept};
 use crate::workspace::Workspace;
 

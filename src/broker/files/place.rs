@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use super::spelled::Named;
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 use crate::workspace::temp::proc_path;
 
 /// How often a resolution that a rename disturbed is begun anew.

@@ -8,9 +8,10 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::place::{self, Found};
 use super::{Files, errno};
+use crate::broker::Refusal;
 use crate::broker::frame::{CHUNK_MAX, HEADER};
 use crate::broker::outgoing::Outgoing;
-use crate::broker::{Code, Refusal};
+use crate::codes::Code;
 use crate::workspace::temp::proc_path;
 
 /// Chunks that are read at once: few hops between threads, little memory.

@@ -11,7 +11,8 @@ use super::gitfolder::turn;
 use super::place::joined;
 use super::spelled::Named;
 use super::{Files, errno};
-use crate::broker::{Code, Destroys, Refusal};
+use crate::broker::{Destroys, Refusal};
+use crate::codes::Code;
 use crate::undo::{Change, What};
 
 impl Files {

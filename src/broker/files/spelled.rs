@@ -3,7 +3,8 @@
 use runner_policy::paths;
 
 use super::Files;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Longest path that the kernel takes, without its final NUL.
 const PATH_MAX: usize = 4095;

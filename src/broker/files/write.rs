@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::place::{self, Slot};
 use super::{Files, errno};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 use crate::undo::{Change, What};
 use crate::workspace::temp::{Replace, Temp, give};
 

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use runner_policy::net::Count;
 
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Requests by rule.
 #[derive(Debug, Default)]

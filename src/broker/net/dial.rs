@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use super::limits;
 use super::resolve::Resolve;
 use super::url::Url;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Addresses that were checked, in order. Only this module makes one, and only [`Checked::connect`] uses it.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 use super::headers::Headers;
 use super::limits;
 use super::url::Url;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// What is sent.
 pub(super) struct Outgoing<'r> {

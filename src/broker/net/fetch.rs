@@ -26,7 +26,8 @@ use super::tls::Roots;
 use super::url::{Scheme, Url};
 use super::{dial, limits};
 use crate::audit::Redactor;
-use crate::broker::{Body, Boxed, Code, FetchRequest, Fetched, Net, Redirect, Refusal};
+use crate::broker::{Body, Boxed, FetchRequest, Fetched, Net, Redirect, Refusal};
+use crate::codes::Code;
 
 /// A request that a rule wants to be asked about.
 #[derive(Debug, Clone)]

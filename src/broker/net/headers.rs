@@ -4,7 +4,8 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use runner_policy::net::{Send, is_header_name, is_reserved_header};
 
 use super::limits;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Headers that a tool may set, in order.
 pub(super) type Headers = Vec<(HeaderName, HeaderValue)>;

@@ -7,7 +7,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::exchange::Driver;
 use crate::audit::Scrubber;
-use crate::broker::{Boxed, Code, Refusal, Source};
+use crate::broker::{Boxed, Refusal, Source};
+use crate::codes::Code;
 
 /// Gives the body piece by piece.
 pub(super) struct Reply {

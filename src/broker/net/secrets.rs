@@ -10,7 +10,8 @@ use hyper::header::{HeaderName, HeaderValue};
 use runner_policy::net::{Part, Secret, SecretSource, Send};
 
 use crate::audit::{Redactor, SHORTEST};
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Longest value: headers are not longer, and the redactor must be able to hold it.
 const LONGEST: u64 = 8 << 10;

@@ -11,7 +11,8 @@ use tokio_rustls::rustls::pki_types::{IpAddr, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::url::Url;
-use crate::broker::{Code, Refusal};
+use crate::broker::Refusal;
+use crate::codes::Code;
 
 /// Which certificates are trusted.
 pub(super) enum Roots {

@@ -1,6 +1,7 @@
 //! Every method of the table does what it says.
 
 use super::*;
+use crate::codes::Code;
 use std::os::unix::fs::PermissionsExt;
 
 #[tokio::test]

@@ -360,5 +360,5 @@ impl Peer {
 /// The code of what ended a talk.
 pub(super) fn end_code(served: &Served) -> &'static str {
     use crate::error::Failure;
-    served.end.as_ref().unwrap_err().code()
+    served.end.as_ref().unwrap_err().code().as_str()
 }

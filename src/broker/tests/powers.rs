@@ -1,6 +1,7 @@
 //! Commands and the net: requests arrive whole, answers travel, cancelling reaches them.
 
 use super::*;
+use crate::codes::Code;
 use crate::sandbox::cancel::Cancel;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

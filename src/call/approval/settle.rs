@@ -16,6 +16,7 @@ use crate::approvals::{
 };
 use crate::audit::{Ledger, Redactor};
 use crate::call::result::ErrorObject;
+use crate::codes::Code;
 use crate::config::Approvals as Times;
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
@@ -209,10 +210,10 @@ impl Asking {
 impl Unapproved {
     /// The stable code.
     #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
-            Self::Declined | Self::Waits(_) | Self::Unanswered(_) => "approval_needed",
-            Self::Never(_) => "approval_denied",
+            Self::Declined | Self::Waits(_) | Self::Unanswered(_) => Code::ApprovalNeeded,
+            Self::Never(_) => Code::ApprovalDenied,
         }
     }
 
@@ -265,7 +266,7 @@ impl Unapproved {
             }
         };
         ErrorObject {
-            code: self.code().to_owned(),
+            code: self.code(),
             message,
             // The same call ends the same way until a person has answered.
             recoverable: false,

@@ -18,6 +18,7 @@ use crate::call::request::{Command, Decided, Request, Variables};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
+use crate::codes::Code;
 use crate::config::{Config, Server};
 use crate::error::{Failure as _, Retry};
 use crate::exit::{Ending, Status};
@@ -136,7 +137,7 @@ async fn pass_on(cancel: &mut Cancel, canceller: &Canceller) -> Infallible {
 pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, ErrorObject) {
     let CallResult { ending, error: met, stderr, shortfall, .. } = result;
     let by_itself = matches!(ending.status, Status::Completed | Status::Failed);
-    let ours = met.as_ref().is_some_and(|met| met.code == ErrorObject::BROKER_ENDED);
+    let ours = met.as_ref().is_some_and(|met| met.code == Code::BrokerEnded);
     let silent = matches!(error, McpError::Ended { .. } | McpError::Stream(_));
     if let Some(met) = met.filter(|_| silent && !by_itself && !ours) {
         return (ending, met);
@@ -149,7 +150,7 @@ pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, E
     // A server that misses a file or a network says so in its own words, or not at all.
     let lacked = shortfall.into_iter().next().map(|note| note.text);
     let object = ErrorObject {
-        code: error.code().to_owned(),
+        code: error.code(),
         message,
         recoverable: error.retry() == Retry::CanHelp,
         suggestion: lacked.filter(|_| silent).or_else(|| error.hint()),

@@ -9,6 +9,7 @@ use super::prepare::Prepared;
 use super::program::Program;
 use crate::call::result::ErrorObject;
 use crate::call::{CallError, CallResult};
+use crate::codes::Code;
 use crate::config::Limits;
 use crate::exit::{Ending, Kind, Status};
 use crate::ids::CallId;
@@ -27,10 +28,12 @@ pub(super) fn missing_credentials(prepared: &Prepared) -> Option<Judged> {
     let name = &prepared.definition.name;
     let message = format!("the tool {name} needs credentials, and {key} is not set");
     let details = json!({ "configKey": key, "setupUrl": auth.setup_url });
-    let error =
-        ErrorObject { suggestion: Some(suggestion), ..object("authentication_required", message) };
+    let error = ErrorObject {
+        suggestion: Some(suggestion),
+        ..object(Code::AuthenticationRequired, message)
+    };
     Some(Judged {
-        ending: Ending::of_kind(Kind::Denied, "authentication_required"),
+        ending: Ending::of_kind(Kind::Denied, Code::AuthenticationRequired),
         value: None,
         error: Some(ErrorObject { details: Some(details), recoverable: false, ..error }),
     })
@@ -42,7 +45,7 @@ pub(super) fn enter(
     id: &CallId,
     prepared: &Prepared,
     limits: Limits,
-) -> Result<Option<(&'static str, Judged)>, CallError> {
+) -> Result<Option<(Code, Judged)>, CallError> {
     let name = &prepared.definition.name;
     let cost = prepared.definition.estimates().cost.unwrap_or(0);
     match Gate::new(store, name, limits).enter(id, cost)? {
@@ -51,16 +54,16 @@ pub(super) fn enter(
     }
 }
 
-fn refusal(tool: &str, shut: &Shut) -> (&'static str, Judged) {
+fn refusal(tool: &str, shut: &Shut) -> (Code, Judged) {
     let (code, message) = match shut.why {
         Why::Rate { most } => (
-            "rate_limit_exceeded",
+            Code::RateLimitExceeded,
             format!(
                 "the tool {tool} was called {most} times in the last minute, and may not be more often"
             ),
         ),
         Why::Cost { spent, more, most } => (
-            "cost_limit_exceeded",
+            Code::CostLimitExceeded,
             format!(
                 "the tool {tool} would cost {}, and of the day's {} there are {} spent",
                 shown_cost(more),
@@ -69,7 +72,7 @@ fn refusal(tool: &str, shut: &Shut) -> (&'static str, Judged) {
             ),
         ),
         Why::Open => (
-            "circuit_open",
+            Code::CircuitOpen,
             format!("the tool {tool} failed too often, and is not called for a while"),
         ),
     };
@@ -96,9 +99,9 @@ fn when(at: i64, wait: i64) -> String {
     format!("in {wait}, at {}", moment.strftime("%Y-%m-%d %H:%M UTC"))
 }
 
-fn object(code: &str, message: String) -> ErrorObject {
+fn object(code: Code, message: String) -> ErrorObject {
     ErrorObject {
-        code: code.to_owned(),
+        code,
         message,
         recoverable: true,
         suggestion: None,

@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::approvals::{Asked, Deed, Terms};
 use crate::audit::MASK;
-use crate::broker::{self, Boxed, Code, Destroys, NetApproval, Refusal, Removals, Unanswered};
+use crate::broker::{self, Boxed, Destroys, NetApproval, Refusal, Removals, Unanswered};
 use crate::call::approval::{About, Asking, Doing, Inquiry, Question, removal, request};
 use crate::call::gate::{Consent, NotApproved, Pending};
+use crate::codes::Code;
 use crate::ids::CallId;
 use crate::sandbox::cancel::Cancel;
 use crate::text::counted;
@@ -84,7 +85,16 @@ pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
         NotApproved::Answer(_) | NotApproved::Cancelled(_) => error.details,
     };
     // What went wrong on our side is not the policy's denial, and not a yes either.
-    let code = Code::by_word(&error.code).unwrap_or(Code::ApprovalFailed);
+    let code = match error.code {
+        Code::ApprovalNeeded
+        | Code::ApprovalDenied
+        | Code::ApprovalOver
+        | Code::ApprovalDiffers
+        | Code::ApprovalUnknown
+        | Code::ToolDigestMismatch
+        | Code::Cancelled => error.code,
+        _ => Code::ApprovalFailed,
+    };
     let mut refusal = Refusal::new(code, error.message);
     refusal.suggestion.clone_from(&error.suggestion);
     refusal.approval = Some(Box::new(Unanswered { details, suggestion: error.suggestion }));

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::outcome::MARK;
 use crate::call::result::ErrorObject;
-use crate::codes::{self, Group, Recoverable};
+use crate::codes::{self, Code, Group};
 use crate::exit::Status;
 use crate::tool::RetryPolicy;
 
@@ -23,23 +23,23 @@ use crate::tool::RetryPolicy;
 const SAID_MOST: Duration = Duration::from_secs(600);
 
 /// What is about safety, beside what policies decide: trying again changes nothing, and may be what an attacker wants.
-const NEVER: &[&str] = &[
-    "access_denied",
-    "approval_needed",
-    "approval_denied",
-    "approval_failed",
-    "path_escape",
-    "protected_path",
-    "special_file",
-    "net_denied",
-    "net_address",
-    "net_redirect",
-    "tool_digest_mismatch",
-    "sandbox_weaker",
-    "mount_identity",
-    "protocol_error",
-    "cancelled",
-    "output_closed",
+const NEVER: &[Code] = &[
+    Code::AccessDenied,
+    Code::ApprovalNeeded,
+    Code::ApprovalDenied,
+    Code::ApprovalFailed,
+    Code::PathEscape,
+    Code::ProtectedPath,
+    Code::SpecialFile,
+    Code::NetDenied,
+    Code::NetAddress,
+    Code::NetRedirect,
+    Code::ToolDigestMismatch,
+    Code::SandboxWeaker,
+    Code::MountIdentity,
+    Code::ProtocolError,
+    Code::Cancelled,
+    Code::OutputClosed,
 ];
 
 /// One attempt, as the result tells it.
@@ -99,44 +99,42 @@ impl Plan<'_> {
         random: f64,
     ) -> Next {
         let Some(error) = error else { return Next::Stop };
-        let code = code_of(error);
+        let code = Said::of(error);
         if attempt > self.policy.retries || !self.retries(&code, status, error, attempt) {
             return Next::Stop;
         }
-        let pause = match code.as_str() {
-            "rate_limit_exceeded" => {
+        let pause = match code {
+            Said::Ours(Code::RateLimitExceeded) => {
                 said(error).unwrap_or_else(|| self.policy.pause(attempt, random))
             }
-            "authentication_expired" => Duration::ZERO,
+            Said::Ours(Code::AuthenticationExpired) => Duration::ZERO,
             _ => self.policy.pause(attempt, random),
         };
         let left = self.deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left <= pause) {
             return Next::Stop;
         }
-        let wall = match code.as_str() {
-            "timeout" => wall.saturating_mul(2).min(self.longest),
+        let wall = match code {
+            Said::Ours(Code::Timeout) => wall.saturating_mul(2).min(self.longest),
             _ => wall,
         };
         Next::Again { pause, wall }
     }
 
-    fn retries(&self, code: &str, status: Status, error: &ErrorObject, attempt: u32) -> bool {
-        let row = codes::find(code);
+    fn retries(&self, code: &Said, status: Status, error: &ErrorObject, attempt: u32) -> bool {
         let decided = matches!(status, Status::Denied | Status::NeedsApproval | Status::Cancelled);
-        if decided || NEVER.contains(&code) || row.is_some_and(|it| it.group == Group::Decision) {
+        if decided || code.is_about_safety() || code.is_decision() {
             return false;
         }
-        let named = |list: &[String]| list.iter().any(|it| canonical(it) == code);
+        let named = |list: &[String]| list.iter().any(|word| Said::word(word) == *code);
         if named(&self.policy.never) {
             return false;
         }
         match (&self.policy.only, code) {
-            (_, "authentication_expired") => attempt == 1,
+            (_, Said::Ours(Code::AuthenticationExpired)) => attempt == 1,
             (Some(only), _) => named(only),
-            (None, _) => {
-                error.recoverable || row.is_some_and(|it| it.recoverable == Recoverable::Yes)
-            }
+            (None, Said::Ours(code)) => error.recoverable || code.can_pass(),
+            (None, Said::Theirs(_)) => error.recoverable,
         }
     }
 }
@@ -147,32 +145,50 @@ pub(super) fn may_fall_back(status: Status, error: Option<&ErrorObject>) -> bool
         status,
         Status::Failed | Status::Timeout | Status::Oom | Status::Limit | Status::Error
     );
-    failed && error.is_none_or(|error| !NEVER.contains(&code_of(error).as_str()))
+    failed && error.is_none_or(|error| !Said::of(error).is_about_safety())
 }
 
-/// The code of an error in our spelling; what a tool threw is what the tool calls it.
-fn code_of(error: &ErrorObject) -> String {
-    let said = said_code(error);
-    canonical(said.strip_prefix(MARK).unwrap_or(said))
+/// A code as it decides about another attempt. What a tool threw is what the tool calls it.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// A code of ours, in anybody's spelling.
+    Ours(Code),
+    /// Another word of the tool's, in small letters.
+    Theirs(String),
+}
+
+impl Said {
+    fn of(error: &ErrorObject) -> Self {
+        let said = said_code(error);
+        Self::word(said.strip_prefix(MARK).unwrap_or(said))
+    }
+
+    fn word(word: &str) -> Self {
+        codes::find(word).map_or_else(|| Self::Theirs(word.to_ascii_lowercase()), Self::Ours)
+    }
+
+    fn is_about_safety(&self) -> bool {
+        matches!(self, Self::Ours(code) if NEVER.contains(code))
+    }
+
+    fn is_decision(&self) -> bool {
+        matches!(self, Self::Ours(code) if code.row().group == Group::Decision)
+    }
 }
 
 /// The code of an error as it is told: ours, or what the tool calls what it threw.
 pub(super) fn said_code(error: &ErrorObject) -> &str {
     let thrown = error.details.as_ref().and_then(|details| details.get("code")?.as_str());
-    match (error.code.as_str(), thrown) {
-        ("tool_error", Some(thrown)) => thrown,
-        (code, _) => code,
+    match (error.code, thrown) {
+        (Code::ToolError, Some(thrown)) => thrown,
+        (code, _) => code.as_str(),
     }
 }
 
 /// Whose word the code is, if it is not ours.
 pub(super) fn source(error: &ErrorObject) -> Option<&'static str> {
     let said = error.details.as_ref().is_some_and(|details| details["source"] == "tool");
-    (said && error.code == "tool_error").then_some("tool")
-}
-
-fn canonical(code: &str) -> String {
-    codes::find(code).map_or_else(|| code.to_ascii_lowercase(), |row| row.code.to_owned())
+    (said && error.code == Code::ToolError).then_some("tool")
 }
 
 /// How long an error says to wait: in its data, or in its words.
@@ -195,9 +211,9 @@ mod tests {
 
     fn error(code: &str, message: &str, data: Value) -> ErrorObject {
         ErrorObject {
-            code: "tool_error".to_owned(),
+            code: Code::ToolError,
             message: message.to_owned(),
-            recoverable: codes::find(code).is_some_and(|it| it.recoverable == Recoverable::Yes),
+            recoverable: codes::find(code).is_some_and(Code::can_pass),
             suggestion: None,
             rule: None,
             stack: None,
@@ -240,13 +256,13 @@ mod tests {
             only: Some(
                 NEVER
                     .iter()
-                    .map(|code| (*code).to_owned())
+                    .map(ToString::to_string)
                     .chain(["PERMISSION_DENIED".to_owned(), "no_rule".to_owned()])
                     .collect(),
             ),
             ..RetryPolicy::default()
         };
-        for code in NEVER.iter().copied().chain([
+        for code in NEVER.iter().map(|code| code.as_str()).chain([
             "SECURITY_VIOLATION",
             "USER_REJECTED",
             "no_rule",

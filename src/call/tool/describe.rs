@@ -114,7 +114,7 @@ pub(super) async fn ask(
     };
     let (verdict, limits) = (ran.within.verdict(), ran.within.limits());
     let judged = judge(verdict, ran.served, limits, Words::Theirs, &tool.name);
-    let code = judged.error.as_ref().map(|error| error.code.clone());
+    let code = judged.error.as_ref().map(|error| error.code);
     let detail = json!({ "broker": { "usage": { "recorded": requests.count() } } });
     let (ending, requests) = (judged.ending, requests.left);
     let late = ending.status == Status::Timeout;

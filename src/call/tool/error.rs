@@ -2,6 +2,7 @@
 
 use runner_policy::finding::Finding;
 
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::tool::ToolError;
@@ -46,12 +47,12 @@ impl ToolCallError {
 }
 
 impl Failure for ToolCallError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match (self.inner(), self) {
             (Some(inner), _) => inner.code(),
-            (None, Self::Shipped(_)) => "local_error",
-            (None, Self::NotDescribedInTime { .. }) => "timeout",
-            (None, _) => "tool_description",
+            (None, Self::Shipped(_)) => Code::LocalError,
+            (None, Self::NotDescribedInTime { .. }) => Code::Timeout,
+            (None, _) => Code::ToolDescription,
         }
     }
 

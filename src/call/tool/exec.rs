@@ -8,7 +8,7 @@ use runner_policy::limits::Limit;
 use tokio::io::AsyncWriteExt as _;
 
 use super::approval::{Asker, refused};
-use crate::broker::{Body, Boxed, Code, Command, Exec, ExecReply, ExecRequest, Refusal};
+use crate::broker::{Body, Boxed, Command, Exec, ExecReply, ExecRequest, Refusal};
 use crate::call::approval::{Doing, Fed, Question};
 use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
 use crate::call::record::Unrecorded;
@@ -16,6 +16,7 @@ use crate::call::request::{Decided, Request, Variables};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
+use crate::codes::Code;
 use crate::config::Config;
 use crate::error::Failure as _;
 use crate::policy_files::{Choice, Places};
@@ -167,9 +168,9 @@ fn ended() -> Refusal {
 
 fn broken(error: CallError) -> Refusal {
     let code = match error.code() {
-        "busy" => Code::Busy,
-        "timeout" => Code::Timeout,
-        "cancelled" => Code::Cancelled,
+        Code::Busy => Code::Busy,
+        Code::Timeout => Code::Timeout,
+        Code::Cancelled => Code::Cancelled,
         _ => Code::EngineError,
     };
     let mut refusal = Refusal::new(code, error.to_string());
@@ -178,13 +179,13 @@ fn broken(error: CallError) -> Refusal {
 }
 
 fn reply(result: CallResult, duration: std::time::Duration) -> Result<ExecReply, Refusal> {
-    if let Some(error) = result.error.as_ref().filter(|error| error.code == "program_not_found") {
+    if let Some(error) = result.error.as_ref().filter(|error| error.code == Code::ProgramNotFound) {
         let mut refusal = Refusal::new(Code::ProgramNotFound, error.message.clone());
         refusal.suggestion.clone_from(&error.suggestion);
         return Err(refusal);
     }
     let exit = i32::from(result.exit.get());
-    let signalled = result.error.as_ref().is_some_and(|error| error.code == "signalled");
+    let signalled = result.error.as_ref().is_some_and(|error| error.code == Code::Signalled);
     let bytes =
         |stream: Option<call::Stream>| stream.map_or((Vec::new(), false), call::Stream::into_bytes);
     let (stdout, cut_out) = bytes(result.stdout);

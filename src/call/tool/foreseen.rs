@@ -11,12 +11,12 @@ use super::exec::with_variables;
 use super::outcome::{Judged, kind_of};
 use super::prepare::Prepared;
 use super::program::Program;
-use crate::broker::{self, Code, Files, Refusal};
+use crate::broker::{self, Files, Refusal};
 use crate::call::CallError;
 use crate::call::approval::{Doing, effects, removal, request};
 use crate::call::request::{Request, Variables};
 use crate::call::result::ErrorObject;
-use crate::codes;
+use crate::codes::Code;
 use crate::exit::Ending;
 use crate::policy_files::Choice;
 use crate::tool::builtin::Intent;
@@ -124,17 +124,16 @@ impl Foreseen {
 
 /// The result of a call that is denied before it starts: as if it had asked for it.
 pub(super) fn denied(refusal: Refusal) -> Judged {
-    let word = refusal.code.word();
-    let table = codes::find(word).map(|row| row.suggestion.to_owned());
+    let code = refusal.code;
     let error = ErrorObject {
-        code: word.to_owned(),
+        code,
         message: refusal.message,
         recoverable: refusal.recoverable,
-        suggestion: refusal.suggestion.or(table),
+        suggestion: refusal.suggestion.or_else(|| Some(code.row().suggestion.to_owned())),
         rule: refusal.rule.map(|rule| *rule),
         stack: None,
         details: None,
     };
-    let kind = kind_of(refusal.code).unwrap_or(crate::exit::Kind::Denied);
-    Judged { ending: Ending::of_kind(kind, word), value: None, error: Some(error) }
+    let kind = kind_of(code).unwrap_or(crate::exit::Kind::Denied);
+    Judged { ending: Ending::of_kind(kind, code), value: None, error: Some(error) }
 }

@@ -16,6 +16,7 @@ use crate::audit::{Ledger, Started, ToolRef};
 use crate::call::CallError;
 use crate::call::record::Unrecorded;
 use crate::call::request::path_text;
+use crate::codes::Code;
 use crate::error::Failure as _;
 use crate::exit::Ending;
 use crate::ids::ToolName;
@@ -73,7 +74,7 @@ impl Lapsed<'_> {
         let error = match self.void()? {
             Some(changed) => CallError::from(changed),
             // It changed under our eyes, and nobody had approved it.
-            None if error.code() == "tool_digest_mismatch" => error,
+            None if error.code() == Code::ToolDigestMismatch => error,
             None => return Ok(error),
         };
         let tool = ToolRef { name: self.name.to_string(), digest: String::new() };

@@ -18,9 +18,9 @@
 
 use serde_json::json;
 
-use crate::broker::{Brokered, Code, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+use crate::broker::{Brokered, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError};
 use crate::call::result::{ErrorObject, ending};
-use crate::codes::{self, Group, Recoverable};
+use crate::codes::{self, Code, Group};
 use crate::error::{Failure, Retry};
 use crate::exit::{Ending, Kind};
 use crate::ids::ToolName;
@@ -108,7 +108,7 @@ fn by_itself(verdict: &Verdict) -> bool {
 
 pub(super) fn of_failure(failure: &dyn Failure) -> Judged {
     let error = ErrorObject {
-        code: failure.code().to_owned(),
+        code: failure.code(),
         message: failure.to_string(),
         recoverable: failure.retry() == Retry::CanHelp,
         suggestion: failure.hint(),
@@ -135,7 +135,7 @@ fn no_result(error: &ServeError, verdict: &Verdict) -> Judged {
     if let (Some(object), Some(how)) = (&mut judged.error, how) {
         object.message = format!("{}: {how}", object.message);
     }
-    judged.ending = Ending { code: Some(error.code().to_owned()), ..Ending::of_command(THREW) };
+    judged.ending = Ending { code: Some(error.code()), ..Ending::of_command(THREW) };
     judged
 }
 
@@ -156,7 +156,7 @@ fn short(text: &str) -> String {
 fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
     let refused = requests.iter().rev().find(|request| match (words, request.refused) {
         (_, None) => false,
-        (Words::Ours, Some(code)) => error.code.as_deref() == Some(code.word()),
+        (Words::Ours, Some(code)) => error.code.as_deref().and_then(Code::parse) == Some(code),
         (Words::Theirs, Some(_)) => error.refused == Some(request.id),
     });
     match refused.and_then(|request| Some((request, request.refused?))) {
@@ -167,18 +167,17 @@ fn threw(error: ToolError, requests: &[Brokered], words: Words) -> Judged {
 
 /// A refusal of the broker, in the broker's words.
 fn passed_on(error: ToolError, request: &Brokered, refused: Code, words: Words) -> Judged {
-    let code = refused.word();
-    let row = codes::find(code);
+    let row = refused.row();
     let approval = request.approval.clone();
     let data = error.data;
     let advice = match words {
         Words::Ours => data.as_ref().and_then(|data| data["suggestion"].as_str()),
         Words::Theirs => request.suggestion.as_deref(),
     };
-    let suggestion = advice.or(row.map(|row| row.suggestion)).map(str::to_owned);
+    let suggestion = Some(advice.unwrap_or(row.suggestion).to_owned());
     let message = match (words, &request.message) {
         (Words::Theirs, Some(message)) => message.clone(),
-        (Words::Theirs, None) => row.map_or_else(String::new, |row| row.about.to_owned()),
+        (Words::Theirs, None) => row.about.to_owned(),
         (Words::Ours, _) => error.message,
     };
     let said = error.recoverable.filter(|_| words == Words::Ours && approval.is_none());
@@ -189,15 +188,14 @@ fn passed_on(error: ToolError, request: &Brokered, refused: Code, words: Words) 
     };
     Judged {
         ending: match kind_of(refused) {
-            Some(kind) => Ending::of_kind(kind, code),
-            None => Ending { code: Some(code.to_owned()), ..Ending::of_command(THREW) },
+            Some(kind) => Ending::of_kind(kind, refused),
+            None => Ending { code: Some(refused), ..Ending::of_command(THREW) },
         },
         value: None,
         error: Some(ErrorObject {
-            code: code.to_owned(),
+            code: refused,
             message,
-            recoverable: said
-                .unwrap_or_else(|| row.is_some_and(|row| row.recoverable == Recoverable::Yes)),
+            recoverable: said.unwrap_or_else(|| refused.can_pass()),
             suggestion: approval.and_then(|it| it.suggestion).or(suggestion),
             rule: request.rule.clone(),
             stack: error.stack,
@@ -208,21 +206,23 @@ fn passed_on(error: ToolError, request: &Brokered, refused: Code, words: Words) 
 
 /// What a tool throws by itself.
 fn own_error(error: ToolError, words: Words) -> Judged {
-    let code = "tool_error";
+    let code = Code::ToolError;
     // What the tool calls it, if we know the word.
     let said = error.code.as_deref().and_then(codes::find);
     // A word of ours that nobody said is no reason to advise what we would: a tool must not make us say `pass --yes`.
     let advised = said
-        .filter(|row| matches!(row.group, Group::Thrown | Group::Tool) || words == Words::Ours)
-        .or_else(|| codes::find(code));
+        .filter(|code| {
+            matches!(code.row().group, Group::Thrown | Group::Tool) || words == Words::Ours
+        })
+        .unwrap_or(code);
     let own = error.data.as_ref().filter(|_| words == Words::Ours);
     let own = own.and_then(|data| data["suggestion"].as_str());
-    let suggestion = own.or(advised.map(|row| row.suggestion)).map(str::to_owned);
+    let suggestion = Some(own.unwrap_or(advised.row().suggestion).to_owned());
     let message = match error.name.as_str() {
         "" | "Error" | "RunnerError" => error.message,
         name => format!("{name}: {}", error.message),
     };
-    let known = said.or_else(|| codes::find(code));
+    let known = said.unwrap_or(code);
     let details = match words {
         Words::Ours => json!({ "code": error.code, "data": error.data }),
         Words::Theirs => json!({
@@ -230,14 +230,12 @@ fn own_error(error: ToolError, words: Words) -> Judged {
         }),
     };
     Judged {
-        ending: Ending { code: Some(code.to_owned()), ..Ending::of_command(THREW) },
+        ending: Ending { code: Some(code), ..Ending::of_command(THREW) },
         value: None,
         error: Some(ErrorObject {
-            code: code.to_owned(),
+            code,
             message,
-            recoverable: error
-                .recoverable
-                .unwrap_or_else(|| known.is_some_and(|row| row.recoverable == Recoverable::Yes)),
+            recoverable: error.recoverable.unwrap_or_else(|| known.can_pass()),
             suggestion,
             rule: None,
             stack: error.stack,
@@ -250,25 +248,25 @@ fn own_error(error: ToolError, words: Words) -> Judged {
 pub(super) const MARK: &str = "tool:";
 
 /// Codes of our list that the runtime finds out in the tool's own process; only a tool's error has them.
-const RUNTIME: &[&str] = &[
-    "invalid_arguments",
-    "invalid_argument",
-    "invalid_tool",
-    "load_failed",
-    "not_text",
-    "tool_failed",
-    "uncaught_exception",
-    "unhandled_rejection",
-    "never_settled",
-    "result_too_large",
-    "result_not_json",
-    "channel_closed",
+const RUNTIME: &[Code] = &[
+    Code::InvalidArguments,
+    Code::InvalidArgument,
+    Code::InvalidTool,
+    Code::LoadFailed,
+    Code::NotText,
+    Code::ToolFailed,
+    Code::UncaughtException,
+    Code::UnhandledRejection,
+    Code::NeverSettled,
+    Code::ResultTooLarge,
+    Code::ResultNotJson,
+    Code::ChannelClosed,
 ];
 
 /// A tool's own code. Words of our list are reserved, but for those that are about what tools throw.
 fn marked(code: &str) -> String {
-    let row = codes::TABLE.iter().find(|row| row.code == code);
-    let ours = row.is_some_and(|row| row.group != Group::Thrown && !RUNTIME.contains(&code));
+    let ours = Code::parse(code)
+        .is_some_and(|code| code.row().group != Group::Thrown && !RUNTIME.contains(&code));
     if ours || code.starts_with(MARK) { format!("{MARK}{code}") } else { code.to_owned() }
 }
 
@@ -292,7 +290,7 @@ pub(super) fn kind_of(code: Code) -> Option<Kind> {
         Code::AccessDenied
         | Code::ApprovalDenied
         | Code::ApprovalDiffers
-        | Code::ToolChanged
+        | Code::ToolDigestMismatch
         | Code::PathEscape
         | Code::ProtectedPath
         | Code::SpecialFile

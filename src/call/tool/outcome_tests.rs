@@ -43,7 +43,11 @@ fn judged(verdict: &Verdict, served: Served) -> Judged {
 
 fn status(verdict: Verdict, served: Served) -> (Status, u8, Option<String>) {
     let judged = judged(&verdict, served);
-    (judged.ending.status, judged.ending.exit.get(), judged.error.map(|error| error.code))
+    (
+        judged.ending.status,
+        judged.ending.exit.get(),
+        judged.error.map(|error| error.code.to_string()),
+    )
 }
 
 #[test]

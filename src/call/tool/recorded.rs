@@ -15,7 +15,7 @@ use runner_policy::Verdict;
 use tokio::sync::watch;
 
 use crate::audit::{Event, Ledger, Redactor, Requested};
-use crate::broker::{Brokered, Code, Events, Log, Progress};
+use crate::broker::{Brokered, Events, Log, Progress, verdict};
 use crate::call::CallError;
 use crate::ids::CallId;
 use crate::policy_files::Places;
@@ -142,8 +142,8 @@ impl Events for Recorded {
             request: request.id,
             method: request.method,
             object: self.redactor.text(&request.object).into_owned(),
-            decision: request.refused.map_or(Verdict::Allow, Code::verdict).word(),
-            code: request.refused.map(Code::word),
+            decision: request.refused.map_or(Verdict::Allow, verdict).word(),
+            code: request.refused,
             rule: request.rule.as_ref().map(|rule| rule.id.clone()),
             bytes_in: request.bytes_in,
             bytes_out: request.bytes_out,

@@ -31,6 +31,7 @@ use crate::call::record::{End, Opened, Unrecorded};
 use crate::call::request::path_text;
 use crate::call::result::{ErrorObject, Stream};
 use crate::call::{CallError, CallResult};
+use crate::codes::Code;
 use crate::error::Failure as _;
 use crate::ids::CallId;
 use crate::queue::{Gate, Place, Subject, Went};
@@ -116,7 +117,7 @@ async fn run_one(
         Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
     };
     if let Some(judged) = missing_credentials(prepared) {
-        return refuse(opened, "authentication_required", judged);
+        return refuse(opened, Code::AuthenticationRequired, judged);
     }
     let consent = if prepared.definition.asks(&prepared.args) {
         // What the policy denies in any case is not asked about.
@@ -126,7 +127,7 @@ async fn run_one(
                 pending.put(cancel).await
             }
             Err(refusal) => {
-                let code = refusal.code.word();
+                let code = refusal.code;
                 let judged = redacted(denied(refusal), Words::Ours, &front.redactor);
                 return refuse(opened, code, judged);
             }
@@ -172,7 +173,7 @@ async fn run_one(
         Ok(Tried { result, cost }) => {
             record.end(End {
                 ending: result.ending.clone(),
-                code: result.error.as_ref().map(|error| error.code.clone()),
+                code: result.error.as_ref().map(|error| error.code),
                 rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
                 cost,
                 detail: detail(&result.metadata, requests.count()),
@@ -356,7 +357,7 @@ pub(super) fn broker(usage: &BrokerUsage, requests: &[Brokered], redactor: &Reda
             json!({
                 "method": request.method,
                 "object": redactor.text(&request.object),
-                "refused": request.refused.map(crate::broker::Code::word),
+                "refused": request.refused,
                 "rule": request.rule.as_ref().map(|rule| &rule.id),
                 "bytes_in": request.bytes_in,
                 "bytes_out": request.bytes_out,

@@ -30,6 +30,7 @@ use crate::call::record::Unrecorded;
 use crate::call::request::Decided;
 use crate::call::result::{ErrorObject, Stream};
 use crate::call::{CallError, CallResult};
+use crate::codes::Code;
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
 use crate::mcp::{Answer, Attachment, Change, Offered, Peer, changes};
@@ -217,9 +218,9 @@ fn another(from: &FromServer, change: Option<&Change>) -> Judged {
             format!("the server {server} offers {tool} more than once now")
         }
     };
-    let code = "tool_digest_mismatch";
+    let code = Code::ToolDigestMismatch;
     let error = ErrorObject {
-        code: code.to_owned(),
+        code,
         message: format!("{message}; it was not called"),
         recoverable: false,
         suggestion: Some(format!("look at what changed, then use it: runner mcp refresh {server}")),

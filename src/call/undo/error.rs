@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::call::CallError;
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::store::StoreError;
@@ -48,12 +49,12 @@ fn each(obstacles: &[Obstacle]) -> String {
 }
 
 impl Failure for UndoError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Nothing(_) => "undo_nothing",
-            Self::Conflict(..) => "undo_conflict",
-            Self::Workspace(..) => "undo_workspace",
-            Self::Step { .. } => "undo_failed",
+            Self::Nothing(_) => Code::UndoNothing,
+            Self::Conflict(..) => Code::UndoConflict,
+            Self::Workspace(..) => Code::UndoWorkspace,
+            Self::Step { .. } => Code::UndoFailed,
             Self::Store(error) => error.code(),
             Self::Call(error) => error.code(),
         }

@@ -9,6 +9,7 @@ use super::error::UndoError;
 use crate::audit::{Event, Ledger, Requested, Started};
 use crate::call::CallError;
 use crate::call::record::{End, Record, Unrecorded};
+use crate::codes::Code;
 use crate::config::Undo;
 use crate::exit::{Ending, Kind};
 use crate::policy_files::Places;
@@ -81,7 +82,7 @@ pub fn run(
                 UndoError::Step { done, .. } => done + 1,
                 _ => 0,
             };
-            (Ending::of_kind(Kind::Broken, code), Some(code.to_owned()), count)
+            (Ending::of_kind(Kind::Broken, code), Some(code), count)
         }
     };
     let detail = json!({ "undid": call, "broker": { "usage": { "recorded": count } } });
@@ -106,7 +107,7 @@ fn restore(
             method: "undo.restore",
             object: format!("{}: {}", step.path, step.action),
             decision: "allow",
-            code: done.is_err().then_some("undo_failed"),
+            code: done.is_err().then_some(Code::UndoFailed),
             rule: None,
             bytes_in: 0,
             bytes_out: 0,

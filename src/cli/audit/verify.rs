@@ -9,6 +9,7 @@ use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::visible;
+use crate::codes::Code;
 use crate::exit::{Ending, Kind};
 
 /// Findings that are shown to people; `--json` has more.
@@ -30,7 +31,7 @@ pub(super) fn run(args: &Args, ledger: &Ledger, printer: &mut Printer) -> Result
     let report = ledger.verify(args.after, expected).map_err(CallError::from)?;
     let ending = match report.findings.is_empty() {
         true => Ending::ok(),
-        false => Ending::of_kind(Kind::Tampered, "ledger_tampered"),
+        false => Ending::of_kind(Kind::Tampered, Code::LedgerTampered),
     };
     match printer.format() {
         Format::Json => {

@@ -9,6 +9,7 @@ use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
+use crate::codes::Code;
 use crate::config::{self, Layer};
 use crate::error::Failure as _;
 use crate::exit::{Ending, Kind};
@@ -85,7 +86,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     Ok(if findings.is_empty() {
         Ending::ok()
     } else {
-        Ending::of_kind(Kind::Broken, "config_refused")
+        Ending::of_kind(Kind::Broken, Code::ConfigRefused)
     })
 }
 

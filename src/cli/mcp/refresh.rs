@@ -200,7 +200,7 @@ fn broken(it: &Remembered, failed: &Failed, printer: &mut Printer) {
     printer.talk(format_args!(
         "{bad}✗{bad:#} {}: {bad}{}:{bad:#} {}",
         it.name,
-        visible(&error.code),
+        error.code,
         visible_inside(&error.message)
     ));
     let details = error.details.as_ref();

@@ -13,6 +13,7 @@ use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::cli::visible::visible;
+use crate::codes::Code;
 use crate::exit::{Ending, Kind};
 use crate::policy_files::{Layer, Library, Text, load_all, load_files};
 
@@ -87,7 +88,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     Ok(if findings.is_empty() {
         Ending::ok()
     } else {
-        Ending::of_kind(Kind::Broken, "policy_refused")
+        Ending::of_kind(Kind::Broken, Code::PolicyRefused)
     })
 }
 

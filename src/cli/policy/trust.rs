@@ -7,6 +7,7 @@ use super::summary::Summary;
 use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::cli::visible::visible;
+use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::{Ending, Kind};
 use crate::policy_files::{Choice, Layer, Pin, PolicyError, Trust, TrustStore, load};
@@ -71,11 +72,11 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
 }
 
 impl Failure for TrustRefused {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::NoTerminal => "trust_needs_terminal",
-            Self::Declined(_) => "trust_declined",
-            Self::NotNeeded(..) => "trust_not_needed",
+            Self::NoTerminal => Code::TrustNeedsTerminal,
+            Self::Declined(_) => Code::TrustDeclined,
+            Self::NotNeeded(..) => Code::TrustNotNeeded,
         }
     }
 

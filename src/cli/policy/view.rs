@@ -29,8 +29,8 @@ pub struct View<'a> {
 pub fn ending(decision: &Decision) -> Ending {
     match decision.decision {
         Verdict::Allow => Ending::ok(),
-        Verdict::Ask => Ending::of_kind(Kind::ApprovalNeeded, decision.code.word()),
-        Verdict::Deny => Ending::of_kind(Kind::Denied, decision.code.word()),
+        Verdict::Ask => Ending::of_kind(Kind::ApprovalNeeded, decision.code.into()),
+        Verdict::Deny => Ending::of_kind(Kind::Denied, decision.code.into()),
     }
 }
 

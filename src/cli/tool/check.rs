@@ -19,6 +19,7 @@ use crate::cli::style;
 use crate::cli::table::Table;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::visible_inside;
+use crate::codes::Code;
 use crate::error::Failure as _;
 use crate::exit::{Ending, Kind};
 use crate::ids::{NameError, ToolName};
@@ -103,7 +104,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
             text(&rows, &place.library, policy.name(), points, printer)?;
         }
     }
-    Ok(if passed { Ending::ok() } else { Ending::of_kind(Kind::Broken, "tool_refused") })
+    Ok(if passed { Ending::ok() } else { Ending::of_kind(Kind::Broken, Code::ToolRefused) })
 }
 
 fn text(

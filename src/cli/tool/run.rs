@@ -237,7 +237,7 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
         let own = own.map(|code| format!(" ({})", visible(code))).unwrap_or_default();
         printer.talk(format_args!(
             "{bad}{}{own}:{bad:#} {}",
-            visible(&error.code),
+            error.code,
             visible_inside(&error.message)
         ));
         if let Some(stack) = error.stack.as_deref().map(places).filter(|text| !text.is_empty()) {

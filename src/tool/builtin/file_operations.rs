@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::intent::Intent;
 use super::problem::{Problem, pattern, text};
 use crate::broker::client::{Call, Client, Contents, Thrown};
+use crate::codes::Code;
 
 /// Bytes of a file that are looked through for its lines.
 const SCAN_MAX: usize = 16 << 20;
@@ -200,7 +201,7 @@ async fn write(client: &Client, args: &Args, id: &str) -> Result<Value, Thrown> 
     };
     let created = match client.stat(path).await {
         Ok(_) => false,
-        Err(refused) if refused.code == "not_found" => true,
+        Err(refused) if refused.code == Code::NotFound => true,
         Err(refused) => return Err(refused.into()),
     };
     if let (true, true, Some((parent, _))) = (created, args.create_parents, path.rsplit_once('/'))
@@ -209,7 +210,7 @@ async fn write(client: &Client, args: &Args, id: &str) -> Result<Value, Thrown> 
         client.mkdir(parent).await?;
     }
     let written = client.write(path, &bytes, !args.overwrite).await.map_err(|refused| {
-        let parent = path.rsplit_once('/').filter(|_| refused.code == "not_found");
+        let parent = path.rsplit_once('/').filter(|_| refused.code == Code::NotFound);
         match parent {
             Some((folder, _)) => {
                 let message = format!("there is no folder {folder} to write {path} into");
@@ -247,7 +248,7 @@ async fn edit(client: &Client, args: &Args, id: &str) -> Result<Value, Thrown> {
     let occurrences = args.occurrences;
     // Linear, but the file may be large: others are answered meanwhile.
     let edited = tokio::task::spawn_blocking(move || change.apply(&old, &replacement, occurrences));
-    let edited = edited.await.map_err(|error| Thrown::new("tool_failed", error.to_string()))?;
+    let edited = edited.await.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))?;
     let (new, count) = edited.map_err(|thrown| {
         Thrown { message: format!("{path}: {}", thrown.message), ..thrown }
             .with("path", path.as_str())
@@ -409,7 +410,7 @@ async fn exists(client: &Client, args: &Args) -> Result<Value, Thrown> {
         Ok(stat) => Ok(json!({
             "operation": "exists", "path": path, "exists": true, "type": stat.kind, "size": stat.size,
         })),
-        Err(refused) if refused.code == "not_found" => {
+        Err(refused) if refused.code == Code::NotFound => {
             Ok(json!({ "operation": "exists", "path": path, "exists": false, "type": null }))
         }
         Err(refused) => Err(refused.into()),

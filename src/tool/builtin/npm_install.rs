@@ -7,6 +7,7 @@ use super::command::{shown, went_well};
 use super::intent::Intent;
 use super::problem::Problem;
 use crate::broker::client::{Call, Client, Exec, Thrown};
+use crate::codes::Code;
 use crate::json as strict;
 
 /// The arguments. Defaults, and what a package's name and version may be, are the schema's.
@@ -97,7 +98,7 @@ fn argv(args: &Args, locked: bool) -> Vec<String> {
 async fn there(client: &Client, path: &str) -> Result<bool, Thrown> {
     match client.stat(path).await {
         Ok(_) => Ok(true),
-        Err(refused) if refused.code == "not_found" => Ok(false),
+        Err(refused) if refused.code == Code::NotFound => Ok(false),
         Err(refused) => Err(refused.into()),
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::problem::{Problem, text};
 use crate::broker::client::{Call, Thrown};
+use crate::codes::Code;
 use crate::error::Failure as _;
 use crate::tool::compile::{TEXT_BYTES, Text, outline};
 
@@ -47,7 +48,7 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     }
     let job = Text { text: code, ending };
     let asked = tokio::task::spawn_blocking(move || outline(&shown, &job)).await;
-    let asked = asked.map_err(|error| Thrown::new("tool_failed", error.to_string()))?;
+    let asked = asked.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))?;
     let read = asked.map_err(|error| {
         let thrown = Thrown::new(error.code(), error.to_string());
         match error.hint() {

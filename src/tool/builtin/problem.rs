@@ -1,6 +1,7 @@
 //! What built-in tools end with when they cannot do what they were asked to.
 
 use crate::broker::client::Thrown;
+use crate::codes::Code;
 
 /// Why a built-in tool gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +28,17 @@ pub(super) enum Problem {
 
 impl Problem {
     /// Its code in the one list.
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Arguments => "invalid_arguments",
-            Self::NoMatch => "no_match",
-            Self::Ambiguous => "ambiguous_match",
-            Self::Pattern => "bad_pattern",
-            Self::NotText => "not_text",
-            Self::TooLarge => "too_large",
-            Self::Command => "command_failed",
-            Self::Manifest => "bad_manifest",
-            Self::Missing => "precondition_failed",
+            Self::Arguments => Code::InvalidArguments,
+            Self::NoMatch => Code::NoMatch,
+            Self::Ambiguous => Code::AmbiguousMatch,
+            Self::Pattern => Code::BadPattern,
+            Self::NotText => Code::NotText,
+            Self::TooLarge => Code::TooLarge,
+            Self::Command => Code::CommandFailed,
+            Self::Manifest => Code::BadManifest,
+            Self::Missing => Code::PreconditionFailed,
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::problem::Problem;
 use crate::broker::client::{Call, Client, Exec, Ran, Thrown};
+use crate::codes::Code;
 
 /// Errors that are listed.
 const ERRORS_MAX: usize = 500;
@@ -38,8 +39,8 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     }
     argv.extend(["-p".to_owned(), project]);
     let ran = call.client.exec(Exec { argv: &argv, ..Exec::default() }).await;
-    let ran = ran.map_err(|refused| match refused.code.as_str() {
-        "program_not_found" => {
+    let ran = ran.map_err(|refused| match refused.code {
+        Code::ProgramNotFound => {
             let hint =
                 "install it in the project (npm install --save-dev typescript) or on this machine";
             Problem::Missing.says("there is no TypeScript here").hint(hint)
@@ -65,7 +66,7 @@ async fn own_compiler(client: &Client, project: &str) -> Result<Option<String>, 
         let path = if folder == "." { OWN.to_owned() } else { format!("{folder}/{OWN}") };
         match client.stat(&path).await {
             Ok(_) => return Ok(Some(path)),
-            Err(refused) if refused.code == "not_found" => {}
+            Err(refused) if refused.code == Code::NotFound => {}
             Err(refused) => return Err(refused.into()),
         }
         folder = match folder.rsplit_once('/') {

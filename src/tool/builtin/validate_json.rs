@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::problem::{Problem, text};
 use crate::broker::client::{Call, Client, Thrown};
+use crate::codes::Code;
 use crate::json::{self, JsonError, MAX_BYTES};
 use crate::tool::schema::{BOUNDS, Formats, Role, Schema, Spans};
 
@@ -46,7 +47,7 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     };
     let formats = if args.assert_format { Formats::Asserted } else { Formats::Noted };
     let checked = tokio::task::spawn_blocking(move || check(&data, schema, formats)).await;
-    checked.map_err(|error| Thrown::new("tool_failed", error.to_string()))?
+    checked.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))?
 }
 
 async fn file(client: &Client, path: &str) -> Result<String, Thrown> {

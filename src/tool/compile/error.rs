@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use runner_policy::finding::Finding;
 
 use super::compiled::Changed;
+use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use runner_compiler::limits::{ADDRESS_SPACE, CPU_SECONDS, WALL};
@@ -81,17 +82,17 @@ fn one_or_count(findings: &[Finding]) -> String {
 }
 
 impl Failure for CompileError {
-    fn code(&self) -> &'static str {
+    fn code(&self) -> Code {
         match self {
-            Self::Source(_) => "tool_source",
-            Self::Unreadable { .. } => "tool_unreadable",
-            Self::Changed(_) => "tool_digest_mismatch",
-            Self::Unconfined { .. } => "compiler_unconfined",
-            Self::Timeout { .. } => "compiler_timeout",
-            Self::Memory { .. } => "compiler_memory",
-            Self::Depth { .. } => "compiler_depth",
-            Self::Crashed { .. } => "compiler_crashed",
-            Self::Process { .. } => "compiler_process",
+            Self::Source(_) => Code::ToolSource,
+            Self::Unreadable { .. } => Code::ToolUnreadable,
+            Self::Changed(_) => Code::ToolDigestMismatch,
+            Self::Unconfined { .. } => Code::CompilerUnconfined,
+            Self::Timeout { .. } => Code::CompilerTimeout,
+            Self::Memory { .. } => Code::CompilerMemory,
+            Self::Depth { .. } => Code::CompilerDepth,
+            Self::Crashed { .. } => Code::CompilerCrashed,
+            Self::Process { .. } => Code::CompilerProcess,
         }
     }
 

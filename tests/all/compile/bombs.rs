@@ -14,7 +14,7 @@ fn ends(text: &str) -> &'static str {
     let bench = Bench::new();
     let error = bench.tool_of(text).map(|compiled| compiled.code.len()).unwrap_err();
     assert_eq!(bench.result_of("export const execute = () => 'next'"), json!("next"));
-    error.code()
+    error.code().as_str()
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_child_that_dies_is_an_error_that_says_how() {
         ("echo '{\"unconfined\":\"no Landlock\"}'", "compiler_unconfined", "no Landlock"),
     ] {
         let error = instead(script);
-        assert_eq!(error.code(), code, "{script}: {error}");
+        assert_eq!(error.code().as_str(), code, "{script}: {error}");
         assert!(error.to_string().contains(told), "{script}: {error}");
     }
     let hint = instead("echo '{\"unconfined\":\"x\"}'").hint().unwrap();
@@ -107,13 +107,16 @@ fn a_child_that_dies_is_an_error_that_says_how() {
     let bench = Bench::new();
     bench.write("a.tool.ts", "export const execute = 1");
     let nowhere = Compiler::with(std::path::Path::new("/nowhere"), None);
-    assert_eq!(nowhere.compile(&bench.source("a.tool.ts")).unwrap_err().code(), "compiler_process");
+    assert_eq!(
+        nowhere.compile(&bench.source("a.tool.ts")).unwrap_err().code().as_str(),
+        "compiler_process"
+    );
 }
 
 #[test]
 fn a_child_that_hangs_is_ended() {
     let error = instead("exec sleep 1000");
-    assert_eq!(error.code(), "compiler_timeout", "{error}");
+    assert_eq!(error.code().as_str(), "compiler_timeout", "{error}");
     let bench = Bench::new();
     assert_eq!(bench.result_of("export const execute = () => 'next'"), json!("next"));
 }
@@ -134,6 +137,6 @@ fn a_child_that_lies_about_files_is_not_believed() {
         ("/etc/passwd", "\"file\""),
     ] {
         let error = instead(&answer(path, seen));
-        assert_eq!(error.code(), "tool_digest_mismatch", "{path}: {error}");
+        assert_eq!(error.code().as_str(), "tool_digest_mismatch", "{path}: {error}");
     }
 }

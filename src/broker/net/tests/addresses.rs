@@ -7,7 +7,7 @@ use super::super::resolve::System;
 use super::server::{Server, ok};
 use super::support::{Names, code, get, with};
 use crate::audit::Redactor;
-use crate::broker::Code;
+use crate::codes::Code;
 
 fn named(rules: &str, names: &[(&str, &[&[&str]])]) -> (Fetcher, Names) {
     let names = Names::of(names);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::super::limits;
 use super::server::{Act, Server, answer, leads_to, ok};
 use super::support::{code, fetch, fetcher, get, request};
-use crate::broker::{Body, Code};
+use crate::broker::Body;
+use crate::codes::Code;
 
 #[tokio::test]
 async fn large_answers_end_at_the_rules_size() {

@@ -2,7 +2,8 @@
 
 use super::server::{Server, leads_to, ok};
 use super::support::{CANARY, code, fetch, fetcher, get, header, request};
-use crate::broker::{Body, Code, Redirect};
+use crate::broker::{Body, Redirect};
+use crate::codes::Code;
 
 #[tokio::test]
 async fn hops_are_judged_anew() {

@@ -4,7 +4,8 @@ use super::super::fetch::{Asked, NetApproval, Sent};
 use super::server::{Act, Server, answer, ok};
 use super::support::{Names, approved, code, fetch, fetcher, get, header, request, with};
 use crate::audit::Redactor;
-use crate::broker::{Body, Boxed, Code, Refusal};
+use crate::broker::{Body, Boxed, Refusal};
+use crate::codes::Code;
 use std::sync::Arc;
 
 #[tokio::test]

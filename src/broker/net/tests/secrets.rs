@@ -10,7 +10,7 @@ use super::super::fetch::NoneApproved;
 use super::server::{Act, Seen, Server, answer, leads_to, ok};
 use super::support::{CANARY, Names, code, fetch, get, header, request, with};
 use crate::audit::{MASK, Redactor};
-use crate::broker::Code;
+use crate::codes::Code;
 
 fn rules(port: u16) -> String {
     format!(

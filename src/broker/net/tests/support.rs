@@ -11,7 +11,8 @@ use runner_policy::{Effective, Origin, PolicySet, Source, parse};
 use super::super::fetch::{AllApproved, Fetcher, NetApproval, NoneApproved};
 use super::super::resolve::Resolve;
 use crate::audit::Redactor;
-use crate::broker::{Body, Boxed, Code, FetchRequest, Fetched, Net, Redirect, Refusal};
+use crate::broker::{Body, Boxed, FetchRequest, Fetched, Net, Redirect, Refusal};
+use crate::codes::Code;
 
 /// The secret of these tests.
 pub const CANARY: &str = "c4n4ry/v+lue-0123456789";

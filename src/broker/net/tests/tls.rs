@@ -13,7 +13,8 @@ use super::super::fetch::Fetcher;
 use super::super::tls::{Roots, config};
 use super::server::{Server, leads_to, ok};
 use super::support::{CANARY, code, fetcher, get};
-use crate::broker::Code;
+
+use crate::codes::Code;
 
 /// An authority, and servers that it vouches for.
 struct Authority {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::project::Project;
 use super::{cargo, npm};
 use crate::broker::client::{Call, Client, Thrown};
+use crate::codes::Code;
 use crate::json as strict;
 use crate::tool::builtin::problem::Problem;
 
@@ -39,7 +40,7 @@ pub(in crate::tool::builtin) async fn run(call: Call) -> Result<Value, Thrown> {
     if projects.is_empty() {
         let hint = "name the folder of a package.json or Cargo.toml with projectPath";
         return Err(
-            Thrown::new("not_found", format!("there is no manifest in {folder}")).hint(hint)
+            Thrown::new(Code::NotFound, format!("there is no manifest in {folder}")).hint(hint)
         );
     }
     let total: usize = projects.iter().map(Project::total).sum();
@@ -100,7 +101,8 @@ impl Kind {
         let shown = manifest.clone();
         let parsed =
             tokio::task::spawn_blocking(move || self.parse(&text, locked.as_deref(), &shown));
-        let parsed = parsed.await.map_err(|error| Thrown::new("tool_failed", error.to_string()))?;
+        let parsed =
+            parsed.await.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))?;
         let (mut project, has_lock, note) = parsed?;
         notes.extend(note.map(|why| format!("{lock} cannot be read: {why}")));
         project.manifest = (!alone).then_some(manifest);
@@ -145,7 +147,7 @@ fn split<T, E: ToString>(read: Option<Result<T, E>>) -> (Option<T>, Option<Strin
 async fn file(client: &Client, path: &str) -> Result<Option<String>, Thrown> {
     let contents = match client.read(path, FILE_MAX).await {
         Ok(contents) => contents,
-        Err(refused) if refused.code == "not_found" => return Ok(None),
+        Err(refused) if refused.code == Code::NotFound => return Ok(None),
         Err(refused) => return Err(refused.into()),
     };
     if contents.more {

@@ -9,6 +9,7 @@ use grep_searcher::{
 use serde_json::{Value, json};
 
 use crate::broker::client::Thrown;
+use crate::codes::Code;
 use crate::tool::builtin::problem::Problem;
 
 /// Characters of a line that are shown.
@@ -68,7 +69,7 @@ impl Query {
             .after_context(self.context)
             .build()
             .search_slice(&self.matcher, bytes, &mut collector)
-            .map_err(|error| Thrown::new("io_error", error.to_string()))?;
+            .map_err(|error| Thrown::new(Code::IoError, error.to_string()))?;
         Ok(collector.hits)
     }
 }

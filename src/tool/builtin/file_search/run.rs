@@ -8,6 +8,7 @@ use super::content::{Hits, Query};
 use super::ignored::Ignored;
 use super::paths::{Found, Wanted, globs};
 use crate::broker::client::{Call, Client, Thrown};
+use crate::codes::Code;
 use crate::tool::builtin::problem::Problem;
 
 /// The largest file that is looked into.
@@ -185,7 +186,7 @@ async fn at_once(
     }
     let mut looked = Vec::new();
     while let Some(done) = tasks.join_next().await {
-        looked.push(done.map_err(|error| Thrown::new("tool_failed", error.to_string()))??);
+        looked.push(done.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))??);
     }
     looked.sort_by_key(|(at, _)| *at);
     Ok(looked.into_iter().map(|(_, it)| it).collect())
@@ -195,10 +196,10 @@ async fn look(client: &Client, path: String, query: &Query, most: usize) -> Resu
     let contents = match client.read(&path, FILE_MAX).await {
         Ok(contents) => contents,
         Err(refused) => {
-            return Ok(match refused.code.as_str() {
-                "is_a_directory" | "not_found" => Looked::Nothing,
-                "limit_reached" => Looked::Over,
-                "cancelled" | "channel_closed" => return Err(refused.into()),
+            return Ok(match refused.code {
+                Code::IsADirectory | Code::NotFound => Looked::Nothing,
+                Code::LimitReached => Looked::Over,
+                Code::Cancelled | Code::ChannelClosed => return Err(refused.into()),
                 _ => Looked::Unreadable,
             });
         }
@@ -209,6 +210,6 @@ async fn look(client: &Client, path: String, query: &Query, most: usize) -> Resu
     // In a thread: the call's clock and whoever cancels it are heard meanwhile, and nobody waits for it after that.
     let query = query.clone();
     let searched = tokio::task::spawn_blocking(move || query.search(&contents.bytes, most)).await;
-    let hits = searched.map_err(|error| Thrown::new("tool_failed", error.to_string()))??;
+    let hits = searched.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))??;
     Ok(Looked::Into(path, hits))
 }
