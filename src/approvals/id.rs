@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 /// Letters and digits that are not taken for each other when read aloud or typed.
 const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 
@@ -13,6 +15,19 @@ const LENGTH: usize = 10;
 /// Names one question; whoever knows it can ask about it, nobody can guess it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApprovalId(String);
+
+/// A question, as the result of a call that needs an answer names it. Moments are in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QuestionRef {
+    /// Which.
+    pub id: ApprovalId,
+    /// When a person said never to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<i64>,
+    /// Until when it waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<i64>,
+}
 
 impl ApprovalId {
     /// A new one.

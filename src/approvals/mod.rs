@@ -31,6 +31,6 @@ pub use binding::{Asked, Binding, Bound, Covers, Deed, Part, Terms, Weight};
 pub use book::{Book, Fits, Found, Given, HIDDEN, Never, Scope, State, Waiting};
 pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
-pub use id::ApprovalId;
+pub use id::{ApprovalId, QuestionRef};
 pub use recorder::{Note, Recorder};
 pub use session::session;

@@ -4,8 +4,8 @@ use runner_policy::decide::RuleRef;
 use runner_policy::{Code as Why, Decision, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
+use crate::approvals::QuestionRef;
 use crate::codes::Code;
 use crate::ids::PERMISSIONS;
 
@@ -34,7 +34,7 @@ pub fn verdict(code: Code) -> Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     /// Which question: what the result has as `details.approval`.
-    pub details: Option<Value>,
+    pub question: Option<QuestionRef>,
     /// The next step of whoever called the tool.
     pub suggestion: Option<String>,
 }

@@ -23,13 +23,12 @@
 use std::sync::Arc;
 
 use runner_policy::Verdict;
-use serde_json::{Value, json};
 
 use super::CallError;
 use super::approval::{Answer, Asking, Inquiry, Unapproved, put};
 use super::record::{Opened, Unrecorded};
 use super::request::{Approval, Decided, path_text};
-use super::result::{CallResult, ErrorObject, ending};
+use super::result::{CallDecision, CallResult, ErrorObject, ending};
 use crate::approvals::ApprovalError;
 use crate::audit::Started;
 use crate::codes::Code;
@@ -178,10 +177,9 @@ impl Shut {
             stdout: None,
             stderr: None,
             error: Some(error),
-            decision: json!(explanation),
-            metadata: Value::Null,
+            decision: CallDecision::Refused(Box::new(explanation)),
+            metadata: None,
             shortfall: Vec::new(),
-            explanation: Some(explanation),
             ending,
             farewell: None,
         })

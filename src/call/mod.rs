@@ -11,6 +11,7 @@
 
 mod approval;
 mod clock;
+mod details;
 mod error;
 mod gate;
 mod gc;
@@ -18,6 +19,7 @@ mod grants;
 pub mod launch;
 mod line;
 pub mod mcp;
+mod metadata;
 mod place;
 mod plan;
 pub(crate) mod record;
@@ -32,10 +34,12 @@ pub mod undo;
 mod warm;
 
 pub use approval::{About, Always, Approver, Asking, Question, Reply, Spent, Unapproved};
+pub use details::{Details, LastWords, Source, Thrown};
 pub use error::CallError;
 pub use gc::{Swept, gc};
+pub use metadata::Metadata;
 pub use request::{Approval, Command, Decided, Request, Variables};
-pub use result::{CallResult, ErrorObject, Stream, ToolRef, plan_object};
+pub use result::{CallDecision, CallResult, ErrorObject, Stream, ToolRef, plan_object};
 pub use run::{DryRun, Output, dry_run, run};
 pub use running::{Cancelled, Running, cancel, running};
 pub use supply::Warmth;

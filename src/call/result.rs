@@ -2,22 +2,22 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use runner_policy::decide::{Explanation, NO_NETWORK, RuleRef};
+use runner_policy::decide::{Decision, Explanation, NO_NETWORK, RuleRef};
 use runner_policy::limits::Limits;
-use runner_wire::{Bytes, Ran};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::details::Details;
+use super::metadata::{Metadata, Protection, User};
 use super::run::DryRun;
 use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::call::launch::farewell::Farewell;
-use crate::call::launch::outcome::Outcome;
 use crate::codes::Code;
-use crate::engine::plan::{Access, Image, Note, ProtectionStatus, SandboxPlan};
+use crate::engine::plan::{Access, Image, Note};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
-use crate::sandbox::outcome::{CancelCause, Phases, Verdict};
+use crate::sandbox::outcome::{CancelCause, Verdict};
 
 /// What a call came to.
 #[derive(Debug, Serialize)]
@@ -43,21 +43,46 @@ pub struct CallResult {
     /// What went wrong, if it was not the command's own exit code.
     pub error: Option<ErrorObject>,
     /// What was decided.
-    pub decision: Value,
+    pub decision: CallDecision,
     /// How it ran; `null` if it did not.
-    pub metadata: Value,
+    pub metadata: Option<Metadata>,
     /// What the sandbox could not give a command that failed; also among the notes of `metadata`.
     #[serde(skip)]
     pub shortfall: Vec<Note>,
-    /// The ways out of a refusal, for people.
-    #[serde(skip)]
-    pub explanation: Option<Explanation>,
     /// For the process.
     #[serde(skip)]
     pub ending: Ending,
     /// Its sandbox, to be let go of once this was told.
     #[serde(skip)]
     pub farewell: Option<Farewell>,
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum CallDecision {
+    /// About a command that was let through.
+    Command(Box<Decision>),
+    /// About a command that was refused, with the ways out.
+    Refused(Box<Explanation>),
+    /// A tool: under which policy each of its requests is decided.
+    Tool {
+        /// The policy's name.
+        policy: String,
+        /// Its digest.
+        digest: String,
+    },
+}
+
+impl CallDecision {
+    /// The ways out of a refusal, for people.
+    #[must_use]
+    pub fn refused(&self) -> Option<&Explanation> {
+        match self {
+            Self::Refused(explanation) => Some(explanation),
+            Self::Command(_) | Self::Tool { .. } => None,
+        }
+    }
 }
 
 /// One kept output stream. Its keys carry the stream's name.
@@ -170,9 +195,9 @@ pub struct ErrorObject {
     /// Where a tool threw it, in the author's own source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
-    /// What else is known: the violations of a schema, the data of a tool's error.
+    /// What else is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<Details>,
 }
 
 impl ErrorObject {
@@ -304,85 +329,6 @@ pub fn ending(verdict: &Verdict) -> Ending {
     }
 }
 
-/// Everything about how a call ran.
-#[must_use]
-pub fn metadata(plan: &SandboxPlan, engine: &str, outcome: Option<&Outcome>) -> Value {
-    let usage = outcome.and_then(|outcome| outcome.usage.as_ref()).map(|usage| {
-        json!({
-            "peak_memory_bytes": usage.peak_memory,
-            "cpu_us": usage.cpu_us,
-            "peak_pids": usage.peak_pids,
-            "wall_us": usage.wall_us,
-            "stdout_bytes": usage.written.stdout,
-            "stderr_bytes": usage.written.stderr,
-        })
-    });
-    let programs = outcome.and_then(|outcome| outcome.programs.as_ref());
-    json!({
-        "duration_ms": outcome.map(|outcome| phases(&outcome.phases)),
-        "warm": outcome.map(|outcome| outcome.waited.is_some()),
-        "waited_ms": outcome.and_then(|outcome| outcome.waited).map(|waited| u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)),
-        "discarded": outcome.map(|outcome| outcome.discarded),
-        "engine": engine,
-        "runtime": plan.runtime.as_ref().map(ToString::to_string),
-        "image_digest": outcome.and_then(|outcome| outcome.image_digest.clone()),
-        "isolation": plan.isolation,
-        "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": plan.user.why.words() },
-        "programs": programs.map(|programs| programs.ran.iter().map(program).collect::<Vec<_>>()),
-        "programs_left_out": programs.map(|programs| programs.left_out),
-        "limits": plan.limits,
-        "limits_met": outcome.map(|outcome| outcome.hits.iter().map(|hit| format!("{hit:?}").to_lowercase()).collect::<Vec<_>>()),
-        "usage": usage,
-        "protections": protections(plan),
-        "notes": noted(&plan.notes),
-    })
-}
-
-/// Notes for machines.
-pub(super) fn noted(notes: &[Note]) -> Vec<Value> {
-    notes.iter().map(|note| json!({ "code": note.code, "text": note.text })).collect()
-}
-
-/// A program that ran. Both are words of the command, which may hold a secret, or come from them.
-fn program(ran: &Ran) -> Value {
-    let redactor = Redactor::new();
-    let shown = |bytes: &Bytes| redactor.text(&bytes.as_os().to_string_lossy()).into_owned();
-    json!({ "name": shown(&ran.name), "path": shown(&ran.path) })
-}
-
-/// Milliseconds by phase, to a tenth of a microsecond.
-fn phases(phases: &Phases) -> Value {
-    let ms = |duration: std::time::Duration| (duration.as_secs_f64() * 1e7).round() / 1e4;
-    json!({
-        "plan": ms(phases.plan),
-        "prepare": ms(phases.prepare),
-        "claim": ms(phases.claim),
-        "attach": ms(phases.attach),
-        "create": ms(phases.create),
-        "start": ms(phases.start),
-        "check": ms(phases.check),
-        "run": ms(phases.run),
-        "end": ms(phases.end),
-        "total": ms(phases.total),
-    })
-}
-
-/// Each protection, what enforces it, and whether it holds.
-#[must_use]
-pub fn protections(plan: &SandboxPlan) -> Vec<Value> {
-    plan.protections
-        .iter()
-        .map(|protection| {
-            let (status, why) = match protection.status {
-                ProtectionStatus::Enforced => ("enforced", None),
-                ProtectionStatus::BestEffort(why) => ("best_effort", Some(why)),
-                ProtectionStatus::Absent(why) => ("absent", Some(why)),
-            };
-            json!({ "name": protection.name, "enforced_by": protection.enforced_by, "status": status, "why": why })
-        })
-        .collect()
-}
-
 /// The decision and the plan, for `--dry-run`.
 #[must_use]
 pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
@@ -393,7 +339,7 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
             "image": match &plan.image { Image::Host => "host", Image::Reference(name) => name },
             "runtime": plan.runtime.as_ref().map(ToString::to_string),
             "isolation": plan.isolation,
-            "user": { "uid": plan.user.uid, "gid": plan.user.gid, "why": plan.user.why.words() },
+            "user": User::of(plan),
             "workspace": text(&plan.workspace),
             "cwd": text(&plan.cwd),
             "mounts": plan.mounts.iter().map(|mount| json!({
@@ -407,8 +353,8 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
             "made_folders": plan.created_folders.iter().map(|folder| text(folder)).collect::<Vec<_>>(),
             "env": plan.env.iter().map(|(name, value)| (name.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))).collect::<Map<_, _>>(),
             "limits": plan.limits,
-            "protections": protections(plan),
-            "notes": noted(&plan.notes),
+            "protections": Protection::all(plan),
+            "notes": plan.notes,
         })
     });
     json!({ "decision": decision, "plan": plan, "container": container })

@@ -11,11 +11,12 @@ use super::approval::{Asking, Doing, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
 use super::error::CallError;
 use super::gate::{Consent, Gate, Pending, pass, started};
+use super::metadata::Metadata;
 use super::place::place_of_command;
 use super::plan::{Planned, Setting, make_plan, neighbours};
 use super::record::{End, Starting, Unrecorded};
 use super::request::{Decided, path_text};
-use super::result::{CallResult, ErrorObject, Stream, ending, metadata, noted};
+use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
@@ -132,7 +133,7 @@ pub(super) async fn carry_out(
             code: result.error.as_ref().map(|error| error.code),
             rule: None,
             cost: None,
-            detail: result.metadata.clone(),
+            detail: json!(result.metadata),
             requests: Vec::new(),
         },
         Err(error) => End::of_error(error),
@@ -190,7 +191,9 @@ async fn in_turn(
     let place = place_of_command(decided, &mut output, cancel);
     let place = unless_soon(place, || starting.write()).await?;
     let mut result = in_sandbox(starting, decided, output, cancel, parent).await?;
-    place.tell(&mut result.metadata);
+    if let Some(metadata) = &mut result.metadata {
+        metadata.queued(place.queued());
+    }
     Ok(result)
 }
 
@@ -234,14 +237,10 @@ async fn in_sandbox(
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
-    let mut metadata = metadata(&plan, engine.name(), Some(&outcome));
-    if !appeared.is_empty() {
-        metadata["quarantined"] = json!(appeared);
-    }
+    let mut metadata = Metadata::of_sandbox(&plan, engine.name(), &outcome);
+    metadata.quarantined = appeared;
     let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
-    if let Some(notes) = metadata["notes"].as_array_mut() {
-        notes.extend(noted(&shortfall));
-    }
+    metadata.note(&shortfall);
     let error = shortfall::error(&plan, &outcome.verdict, parent);
     let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
     let mut result = CallResult {
@@ -251,12 +250,11 @@ async fn in_sandbox(
         tool: None,
         value: None,
         error,
-        decision: json!(decided.decision),
-        metadata,
+        decision: CallDecision::Command(Box::new(decided.decision.clone())),
+        metadata: Some(metadata),
         stdout: stream("stdout", outcome.stdout, keeps_out),
         stderr: stream("stderr", outcome.stderr, keeps_err),
         shortfall,
-        explanation: None,
         ending,
         farewell: outcome.farewell,
     };
@@ -303,10 +301,9 @@ fn ended_early(id: &CallId, decided: &Decided, verdict: &Outcome) -> CallResult 
         stdout: None,
         stderr: None,
         error: ErrorObject::of_verdict(verdict, &limits),
-        decision: json!(decided.decision),
-        metadata: Value::Null,
+        decision: CallDecision::Command(Box::new(decided.decision.clone())),
+        metadata: None,
         shortfall: Vec::new(),
-        explanation: None,
         ending,
         farewell: None,
     };

@@ -256,7 +256,7 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         printer.hint(error.suggestion.as_deref().unwrap_or_default());
         return Ok(());
     }
-    if let Some(explanation) = &result.explanation {
+    if let Some(explanation) = result.decision.refused() {
         let asked = decided.request.shown();
         printer
             .talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
@@ -277,10 +277,10 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
     for note in &result.shortfall {
         printer.talk(format_args!("runner: {}", visible(&note.text)));
     }
-    for path in result.metadata["quarantined"].as_array().into_iter().flatten() {
+    for path in result.metadata.iter().flat_map(|metadata| &metadata.quarantined) {
         printer.talk(format_args!(
             "runner: the call made {}, which is protected; it was moved aside",
-            visible(path.as_str().unwrap_or_default())
+            visible(path)
         ));
     }
     Ok(())

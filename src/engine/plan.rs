@@ -349,7 +349,7 @@ pub enum ProtectionStatus {
 }
 
 /// Something a user should know about a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// A stable code.
     pub code: &'static str,

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use runner_policy::limits::Unit;
-use serde_json::json;
 use tokio::time::timeout;
 
 use super::doing::Doing;
 use super::question::Question;
 use crate::approvals::{
-    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, Scope,
-    Waiting,
+    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, QuestionRef,
+    Scope, Waiting,
 };
 use crate::audit::{Ledger, Redactor};
+use crate::call::details::Details;
 use crate::call::result::ErrorObject;
 use crate::codes::Code;
 use crate::config::Approvals as Times;
@@ -256,12 +256,15 @@ impl Unapproved {
                 (format!("{what} needs approval, and nobody answered within {most}"), None)
             }
             Self::Never(never) => {
-                let details = json!({ "approval": { "id": never.id, "said": never.said } });
+                let approval =
+                    QuestionRef { id: never.id.clone(), said: Some(never.said), ends: None };
+                let details = Details::Question { approval };
                 let said = moment(never.said);
                 (format!("a person said never to {what}, on {said} UTC"), Some(details))
             }
             Self::Waits(it) => {
-                let details = json!({ "approval": { "id": it.id, "ends": it.ends } });
+                let approval = QuestionRef { id: it.id.clone(), said: None, ends: Some(it.ends) };
+                let details = Details::Question { approval };
                 (format!("{what} needs approval, and nobody is here to ask"), Some(details))
             }
         };

@@ -133,7 +133,7 @@ impl Servers {
                 let (ending, mut error) = broke(&error, result);
                 let redactor = Redactor::new();
                 error.message = redactor.text(&error.message).into_owned();
-                error.details = error.details.map(|details| redactor.json(&details));
+                error.details = error.details.map(|details| details.redacted(&redactor));
                 return Ok(Refresh::Failed(Box::new(Failed { ending, error, call })));
             }
         };

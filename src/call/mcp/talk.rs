@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use runner_policy::Effective;
 use runner_policy::limits::Limit;
-use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio::time::timeout;
 
 use crate::call::CallError;
+use crate::call::details::{Details, LastWords};
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::record::Unrecorded;
 use crate::call::request::{Command, Decided, Request, Variables};
@@ -156,7 +156,8 @@ pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, E
         suggestion: lacked.filter(|_| silent).or_else(|| error.hint()),
         rule: None,
         stack: None,
-        details: (!words.is_empty()).then(|| json!({ "data": { "stderr": words } })),
+        details: (!words.is_empty())
+            .then_some(Details::Server { data: LastWords { stderr: words } }),
     };
     (Ending::of_kind(error.kind(), error.code()), object)
 }

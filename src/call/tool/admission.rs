@@ -1,12 +1,12 @@
 //! Before a tool runs: its credentials, and its gate.
 
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::entries::lacks;
 use super::outcome::Judged;
 use super::prepare::Prepared;
 use super::program::Program;
+use crate::call::details::Details;
 use crate::call::result::ErrorObject;
 use crate::call::{CallError, CallResult};
 use crate::codes::Code;
@@ -27,7 +27,8 @@ pub(super) fn missing_credentials(prepared: &Prepared) -> Option<Judged> {
     };
     let name = &prepared.definition.name;
     let message = format!("the tool {name} needs credentials, and {key} is not set");
-    let details = json!({ "configKey": key, "setupUrl": auth.setup_url });
+    let details =
+        Details::Credentials { config_key: key.clone(), setup_url: auth.setup_url.clone() };
     let error = ErrorObject {
         suggestion: Some(suggestion),
         ..object(Code::AuthenticationRequired, message)
@@ -79,7 +80,7 @@ fn refusal(tool: &str, shut: &Shut) -> (Code, Judged) {
     let wait = shut.retry_at.saturating_sub(now()).max(0);
     let error = ErrorObject {
         suggestion: Some(format!("try again {}", when(shut.retry_at, wait))),
-        details: Some(json!({ "retry_at": shut.retry_at, "retry_after_ms": wait })),
+        details: Some(Details::Later { retry_at: shut.retry_at, retry_after_ms: wait }),
         ..object(code, message)
     };
     (code, Judged { ending: Ending::of_kind(Kind::Busy, code), value: None, error: Some(error) })

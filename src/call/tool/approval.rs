@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::approvals::{Asked, Deed, Terms};
+use crate::approvals::{Asked, Deed, QuestionRef, Terms};
 use crate::audit::MASK;
 use crate::broker::{self, Boxed, Destroys, NetApproval, Refusal, Removals, Unanswered};
 use crate::call::approval::{About, Asking, Doing, Inquiry, Question, removal, request};
+use crate::call::details::Details;
 use crate::call::gate::{Consent, NotApproved, Pending};
 use crate::codes::Code;
 use crate::ids::CallId;
@@ -78,11 +79,12 @@ impl Asker {
 /// the call has.
 pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
     let error = why.error(what);
-    let details = match why {
-        NotApproved::Failed(error) => {
-            error.question().map(|id| json!({ "approval": { "id": id } }))
+    let question = match (why, error.details) {
+        (NotApproved::Failed(error), _) => {
+            error.question().map(|id| QuestionRef { id: id.clone(), said: None, ends: None })
         }
-        NotApproved::Answer(_) | NotApproved::Cancelled(_) => error.details,
+        (_, Some(Details::Question { approval })) => Some(approval),
+        _ => None,
     };
     // What went wrong on our side is not the policy's denial, and not a yes either.
     let code = match error.code {
@@ -97,7 +99,7 @@ pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
     };
     let mut refusal = Refusal::new(code, error.message);
     refusal.suggestion.clone_from(&error.suggestion);
-    refusal.approval = Some(Box::new(Unanswered { details, suggestion: error.suggestion }));
+    refusal.approval = Some(Box::new(Unanswered { question, suggestion: error.suggestion }));
     refusal
 }
 

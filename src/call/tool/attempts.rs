@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::outcome::MARK;
+use crate::call::details::{Details, Source, Thrown};
 use crate::call::result::ErrorObject;
 use crate::codes::{self, Code, Group};
 use crate::exit::Status;
@@ -44,7 +45,7 @@ const NEVER: &[Code] = &[
 
 /// One attempt, as the result tells it.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Attempt {
+pub struct Attempt {
     /// Its number, from 1.
     pub attempt: u32,
     /// How it ended.
@@ -54,7 +55,7 @@ pub(super) struct Attempt {
     pub code: Option<String>,
     /// `tool` if the code is the tool's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<&'static str>,
+    pub source: Option<Source>,
     /// Its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -178,22 +179,23 @@ impl Said {
 
 /// The code of an error as it is told: ours, or what the tool calls what it threw.
 pub(super) fn said_code(error: &ErrorObject) -> &str {
-    let thrown = error.details.as_ref().and_then(|details| details.get("code")?.as_str());
-    match (error.code, thrown) {
-        (Code::ToolError, Some(thrown)) => thrown,
-        (code, _) => code.as_str(),
-    }
+    let thrown = thrown(error).and_then(|thrown| thrown.code.as_deref());
+    thrown.unwrap_or(error.code.as_str())
 }
 
 /// Whose word the code is, if it is not ours.
-pub(super) fn source(error: &ErrorObject) -> Option<&'static str> {
-    let said = error.details.as_ref().is_some_and(|details| details["source"] == "tool");
-    (said && error.code == Code::ToolError).then_some("tool")
+pub(super) fn source(error: &ErrorObject) -> Option<Source> {
+    thrown(error)?.source
+}
+
+/// What a tool threw by itself, if that is what went wrong.
+fn thrown(error: &ErrorObject) -> Option<&Thrown> {
+    error.details.as_ref()?.thrown().filter(|_| error.code == Code::ToolError)
 }
 
 /// How long an error says to wait: in its data, or in its words.
 fn said(error: &ErrorObject) -> Option<Duration> {
-    let data = error.details.as_ref().and_then(|details| details.get("data"));
+    let data = error.details.as_ref().and_then(Details::data);
     let figure = |key: &str| data.and_then(|data| data.get(key)).and_then(Value::as_f64);
     let seconds = figure("retryAfter").or_else(|| figure("retry_after"));
     let seconds = seconds.or_else(|| figure("retryAfterMs").map(|it| it / 1e3)).or_else(|| {
@@ -217,7 +219,11 @@ mod tests {
             suggestion: None,
             rule: None,
             stack: None,
-            details: Some(json!({ "code": code, "data": data })),
+            details: Some(Details::Thrown(Thrown {
+                source: None,
+                code: Some(code.to_owned()),
+                data: Some(data),
+            })),
         }
     }
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::approval::Asker;
 use super::foreseen::Foreseen;
 use super::outcome::Judged;
@@ -11,6 +9,7 @@ use super::prepare::Prepared;
 use crate::approvals::Asked;
 use crate::call::approval::{About, Asking, Inquiry, Question, Unapproved};
 use crate::call::gate::{NotApproved, Pending};
+use crate::call::metadata::BrokerRequest;
 use crate::call::request::path_text;
 use crate::call::{CallError, CallResult};
 use crate::exit::Status;
@@ -108,13 +107,13 @@ pub(super) fn give_back(
     asking: &Asking,
     result: &CallResult,
 ) -> Result<(), CallError> {
-    let Some(requests) = result.metadata["broker"]["requests"].as_array() else { return Ok(()) };
-    let looks = |request: &Value| {
-        let method = request["method"].as_str().unwrap_or_default();
-        !request["refused"].is_null() || LOOKS.contains(&method)
-    };
-    let unlisted = result.metadata["broker"]["usage"]["unlisted"] != 0;
-    let again = !result.metadata["attempts"].is_null();
+    let Some(metadata) = &result.metadata else { return Ok(()) };
+    let Some(broker) = &metadata.broker else { return Ok(()) };
+    let Some(requests) = &broker.requests else { return Ok(()) };
+    let looks =
+        |request: &BrokerRequest| request.refused.is_some() || LOOKS.contains(&request.method);
+    let unlisted = broker.usage.counted.unlisted != 0;
+    let again = metadata.attempts.is_some();
     if result.status != Status::NeedsApproval || unlisted || again || !requests.iter().all(looks) {
         return Ok(());
     }

@@ -38,6 +38,7 @@ mod variables;
 mod warm;
 mod within;
 
+pub use attempts::Attempt;
 pub use entries::{Entry, State, entries, lacks};
 pub use error::ToolCallError;
 pub use look::{Health, Looker};

@@ -16,9 +16,8 @@
 //! Codes: `error.code` is always a word of our list. A code that a tool throws decides neither status nor exit code. It is in
 //! `error.details` with `source: tool`; if it is one of our words, it gets the prefix `tool:`.
 
-use serde_json::json;
-
 use crate::broker::{Brokered, Issue, ProtocolError, ServeError, Served, ToolEnd, ToolError};
+use crate::call::details::{Details, Source, Thrown};
 use crate::call::result::{ErrorObject, ending};
 use crate::codes::{self, Code, Group};
 use crate::error::{Failure, Retry};
@@ -55,6 +54,16 @@ pub(super) enum Words {
     Ours,
     /// Its author's.
     Theirs,
+}
+
+impl Words {
+    /// Who says so, if we do not.
+    fn source(self) -> Option<Source> {
+        match self {
+            Self::Ours => None,
+            Self::Theirs => Some(Source::Tool),
+        }
+    }
 }
 
 /// Judges by the table above. `name` is the tool's.
@@ -181,10 +190,9 @@ fn passed_on(error: ToolError, request: &Brokered, refused: Code, words: Words) 
         (Words::Ours, _) => error.message,
     };
     let said = error.recoverable.filter(|_| words == Words::Ours && approval.is_none());
-    let details = match (approval.as_ref().and_then(|it| it.details.clone()), words) {
-        (Some(details), _) => Some(details),
-        (None, Words::Ours) => data.map(|data| json!({ "data": data })),
-        (None, Words::Theirs) => data.map(|data| json!({ "source": "tool", "data": data })),
+    let details = match approval.as_ref().and_then(|it| it.question.clone()) {
+        Some(approval) => Some(Details::Question { approval }),
+        None => data.map(|data| Details::PassedOn { source: words.source(), data }),
     };
     Judged {
         ending: match kind_of(refused) {
@@ -223,12 +231,14 @@ fn own_error(error: ToolError, words: Words) -> Judged {
         name => format!("{name}: {}", error.message),
     };
     let known = said.unwrap_or(code);
-    let details = match words {
-        Words::Ours => json!({ "code": error.code, "data": error.data }),
-        Words::Theirs => json!({
-            "source": "tool", "code": error.code.as_deref().map(marked), "data": error.data,
-        }),
-    };
+    let details = Details::Thrown(Thrown {
+        source: words.source(),
+        code: match words {
+            Words::Ours => error.code,
+            Words::Theirs => error.code.as_deref().map(marked),
+        },
+        data: error.data,
+    });
     Judged {
         ending: Ending { code: Some(code), ..Ending::of_command(THREW) },
         value: None,

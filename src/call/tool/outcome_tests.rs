@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use runner_policy::limits::{Isolation, Limit};
 
+use serde_json::json;
+
 use super::*;
 use crate::broker::{BrokerUsage, ProtocolError};
 use crate::exit::Status;
@@ -110,7 +112,7 @@ fn no_code_that_a_tool_throws_decides_status_or_exit_code() {
 fn a_tools_own_code_says_whose_it_is_and_is_none_of_ours() {
     let told = |code: &str| {
         let judged = judged(&Verdict::Completed, served(thrown(Some(code), None), &[]));
-        let details = judged.error.unwrap().details.unwrap();
+        let details = json!(judged.error.unwrap().details);
         assert_eq!(details["source"], "tool");
         details["code"].as_str().unwrap().to_owned()
     };

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use runner_policy::Verdict;
 use runner_policy::limits::Limit;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
@@ -22,14 +22,16 @@ use super::sandbox::run_job;
 use super::tries::{Tried, attempts};
 use super::within::Ran;
 use crate::audit::{Redactor, Started};
-use crate::broker::{BrokerUsage, Brokered, Conversation, Events, Form, Job, Mode};
+use crate::broker::{Conversation, Events, Form, Job, Mode};
 use crate::call::approval::Asking;
+use crate::call::details::Details;
 use crate::call::gate::{Consent, NotApproved};
 use crate::call::launch::run::Streams;
+use crate::call::metadata::{Fallback, FallbackOf, Metadata, Named, OfBroker};
 use crate::call::place::place;
 use crate::call::record::{End, Opened, Unrecorded};
 use crate::call::request::path_text;
-use crate::call::result::{ErrorObject, Stream};
+use crate::call::result::{CallDecision, ErrorObject, Stream};
 use crate::call::{CallError, CallResult};
 use crate::codes::Code;
 use crate::error::Failure as _;
@@ -77,23 +79,26 @@ pub async fn run(
     };
     Ok(match instead {
         Ok(instead) => {
-            let of = json!({ "tool": result.tool, "call": result.call, "error": result.error, "attempts": result.metadata["attempts"] });
-            told(instead, "fallback_of", of)
+            let of = FallbackOf {
+                tool: result.tool,
+                call: result.call,
+                error: result.error,
+                attempts: result.metadata.and_then(|metadata| metadata.attempts),
+            };
+            told(instead, |metadata| metadata.fallback_of = Some(Box::new(of)))
         }
         // Why the tool itself failed is not hidden by what is wrong with the other one.
         Err(error) => {
             let error = of_failure(&error).error;
-            told(result, "fallback", json!({ "tool": { "name": other }, "error": error }))
+            let fallback = Fallback { tool: Named { name: other.clone() }, error };
+            told(result, |metadata| metadata.fallback = Some(Box::new(fallback)))
         }
     })
 }
 
 /// A result whose metadata say one thing more.
-fn told(mut result: CallResult, key: &str, value: Value) -> CallResult {
-    if result.metadata.is_null() {
-        result.metadata = json!({});
-    }
-    result.metadata[key] = value;
+fn told(mut result: CallResult, add: impl FnOnce(&mut Metadata)) -> CallResult {
+    add(result.metadata.get_or_insert_default());
     result
 }
 
@@ -114,7 +119,7 @@ async fn run_one(
         let mut refused = started.clone().refused(Verdict::Deny, code, message.unwrap_or_default());
         refused.rule = judged.error.as_ref().and_then(|error| error.rule.clone());
         opened.refuse(refused, &judged.ending)?;
-        Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
+        Ok(assemble(&id, prepared, judged, None, [None, None]))
     };
     if let Some(judged) = missing_credentials(prepared) {
         return refuse(opened, Code::AuthenticationRequired, judged);
@@ -142,13 +147,13 @@ async fn run_one(
         return match why {
             NotApproved::Failed(error) => Err(error.into()),
             NotApproved::Answer(_) | NotApproved::Cancelled(_) => {
-                Ok(assemble(&id, prepared, judged, Value::Null, [None, None]))
+                Ok(assemble(&id, prepared, judged, None, [None, None]))
             }
         };
     }
     // The question may have taken a while: what was shown is what must run.
     if let Err(changed) = prepared.program.verify() {
-        let details = json!({ "file": changed.path });
+        let details = Details::File { file: changed.path.clone() };
         let error = CompileError::Changed(changed);
         let mut judged = of_failure(&error);
         judged.error = judged.error.map(|it| ErrorObject { details: Some(details), ..it });
@@ -176,7 +181,7 @@ async fn run_one(
                 code: result.error.as_ref().map(|error| error.code),
                 rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
                 cost,
-                detail: detail(&result.metadata, requests.count()),
+                detail: json!(result.metadata.as_ref().map(|it| it.recorded(requests.count()))),
                 requests: requests.left,
             })?;
             left?;
@@ -188,22 +193,6 @@ async fn run_one(
             Err(CallError::Started(id, Box::new(error)))
         }
     }
-}
-
-/// How a call ran, as its end records it: the requests have records of their own.
-fn detail(metadata: &Value, requests: u64) -> Value {
-    let mut detail = metadata.clone();
-    // What a server sent is the caller's, as values are; the ledger keeps how much it was.
-    if let Some(attachments) = detail["mcp"].get_mut("attachments") {
-        let bytes = attachments.to_string().len();
-        let count = attachments.as_array().map_or(0, Vec::len);
-        *attachments = json!({ "count": count, "bytes": bytes });
-    }
-    if let Some(broker) = detail["broker"].as_object_mut() {
-        broker.remove("requests");
-        broker["usage"]["recorded"] = requests.into();
-    }
-    detail
 }
 
 pub(super) async fn serve(
@@ -282,7 +271,7 @@ pub(super) fn result(
 ) -> CallResult {
     let Ran { served, within } = ran;
     let mut metadata = within.metadata();
-    metadata["broker"] = broker(&served.usage, &served.requests, redactor);
+    metadata.broker = Some(Box::new(OfBroker::new(&served.usage, &served.requests, redactor)));
     let words = match prepared.program {
         Program::BuiltIn(_) => Words::Ours,
         Program::Module { .. } | Program::Server { .. } => Words::Theirs,
@@ -292,7 +281,7 @@ pub(super) fn result(
     judged = redacted(checked(prepared, judged), words, redactor);
     let (streams, farewell) = within.rest(redactor);
     let streams = if keeps { streams } else { [None, None] };
-    CallResult { farewell, ..assemble(id, prepared, judged, metadata, streams) }
+    CallResult { farewell, ..assemble(id, prepared, judged, Some(metadata), streams) }
 }
 
 /// Hides secrets in what went wrong, and in what a tool of others returned. What a built-in tool returns are contents
@@ -304,7 +293,7 @@ pub(super) fn redacted(mut judged: Judged, words: Words, redactor: &Redactor) ->
     if let Some(error) = &mut judged.error {
         error.message = redactor.text(&error.message).into_owned();
         error.stack = error.stack.take().map(|stack| redactor.text(&stack).into_owned());
-        error.details = error.details.take().map(|details| redactor.json(&details));
+        error.details = error.details.take().map(|details| details.redacted(redactor));
     }
     judged
 }
@@ -327,7 +316,7 @@ pub(super) fn assemble(
     id: &CallId,
     prepared: &Prepared,
     judged: Judged,
-    metadata: Value,
+    metadata: Option<Metadata>,
     [stdout, stderr]: [Option<Stream>; 2],
 ) -> CallResult {
     let policy = &prepared.scene.policy;
@@ -340,31 +329,13 @@ pub(super) fn assemble(
         stdout,
         stderr,
         error: judged.error,
-        decision: json!({ "policy": policy.name(), "digest": policy.digest.to_hex().to_string() }),
+        decision: CallDecision::Tool {
+            policy: policy.name().to_owned(),
+            digest: policy.digest.to_hex().to_string(),
+        },
         metadata,
         shortfall: Vec::new(),
-        explanation: None,
         ending: judged.ending,
         farewell: None,
     }
-}
-
-/// What the tool asked the broker for.
-pub(super) fn broker(usage: &BrokerUsage, requests: &[Brokered], redactor: &Redactor) -> Value {
-    let requests: Vec<Value> = requests
-        .iter()
-        .map(|request| {
-            json!({
-                "method": request.method,
-                "object": redactor.text(&request.object),
-                "refused": request.refused,
-                "rule": request.rule.as_ref().map(|rule| &rule.id),
-                "bytes_in": request.bytes_in,
-                "bytes_out": request.bytes_out,
-                "us": u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
-                "call": request.call,
-            })
-        })
-        .collect();
-    json!({ "usage": usage, "requests": requests })
 }

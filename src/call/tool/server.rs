@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use runner_policy::Effective;
 use runner_policy::limits::Limit;
-use serde_json::{Value, json};
 
 use super::consent::asker;
 use super::outcome::{Judged, Words, threw_by_itself};
 use super::prepare::Prepared;
-use super::run::{Front, assemble, broker, checked, redacted};
+use super::run::{Front, assemble, checked, redacted};
 use crate::broker::BrokerUsage;
 use crate::call::approval::{Doing, Fed, Question};
 use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
 use crate::call::launch::run::Streams;
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
+use crate::call::metadata::{Attachments, Metadata, OfBroker, OfServer};
 use crate::call::place::place;
 use crate::call::record::Unrecorded;
 use crate::call::request::Decided;
@@ -49,7 +49,7 @@ enum Said {
 /// What an attempt came to.
 struct Came {
     judged: Judged,
-    metadata: Value,
+    metadata: Metadata,
     stderr: Option<Stream>,
 }
 
@@ -67,14 +67,13 @@ pub(super) async fn attempt(
     let came = run(id, prepared, front, (from, policy), streams, wall, cancel).await?;
     let (Came { judged, mut metadata, stderr }, place) = came;
     let judged = redacted(checked(prepared, judged), Words::Theirs, &front.redactor);
-    if let Some(attachments) = metadata["mcp"].get_mut("attachments") {
-        *attachments = front.redactor.json(attachments);
+    if let Some(mcp) = &mut metadata.mcp {
+        mcp.redact(&front.redactor);
     }
     let stderr = stderr.map(|stream| stream.redacted(&front.redactor));
     let streams = [None, stderr.filter(|_| keeps)];
-    let mut result = assemble(id, prepared, judged, metadata, streams);
-    place.tell(&mut result.metadata);
-    Ok(result)
+    metadata.queued(place.queued());
+    Ok(assemble(id, prepared, judged, Some(metadata), streams))
 }
 
 async fn run(
@@ -150,7 +149,7 @@ fn refused(shut: Shut, decided: &Decided, from: &FromServer) -> Result<Came, Cal
         },
         false => error,
     });
-    let metadata = told(Value::Null, from, Some(&call), None, Vec::new());
+    let metadata = told(None, from, &call, None, Vec::new());
     Ok(Came { judged: Judged { ending, value: None, error }, metadata, stderr: None })
 }
 
@@ -161,23 +160,23 @@ fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
     match said {
         Ok((peer, Said::Answer(Answer::Value { value, attachments }))) => Came {
             judged: Judged { ending: Ending::ok(), value: Some(value), error: None },
-            metadata: told(metadata, from, Some(&call), Some(&peer), attachments),
+            metadata: told(metadata, from, &call, Some(peer), attachments),
             stderr: result.stderr,
         },
         Ok((peer, Said::Answer(Answer::Failed { message, data }))) => Came {
             judged: threw_by_itself(message, data),
-            metadata: told(metadata, from, Some(&call), Some(&peer), Vec::new()),
+            metadata: told(metadata, from, &call, Some(peer), Vec::new()),
             stderr: result.stderr,
         },
         Ok((peer, Said::Differs(change))) => Came {
             judged: another(from, change.as_ref()),
-            metadata: told(metadata, from, Some(&call), Some(&peer), Vec::new()),
+            metadata: told(metadata, from, &call, Some(peer), Vec::new()),
             stderr: result.stderr,
         },
         Err(error) => {
             let (ending, object) = broke(&error, result);
             let judged = Judged { ending, value: None, error: Some(object) };
-            let metadata = told(metadata, from, Some(&call), None, Vec::new());
+            let metadata = told(metadata, from, &call, None, Vec::new());
             Came { judged, metadata, stderr: None }
         }
     }
@@ -185,24 +184,26 @@ fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
 
 /// How it ran, as results and records tell it: as the server's command did, and by whom.
 fn told(
-    mut metadata: Value,
+    metadata: Option<Metadata>,
     from: &FromServer,
-    call: Option<&str>,
-    peer: Option<&Peer>,
+    call: &str,
+    peer: Option<Peer>,
     attachments: Vec<Attachment>,
-) -> Value {
-    if metadata.is_null() {
-        metadata = json!({});
-    }
-    metadata["mcp"] = json!({
-        "server": from.name, "tool": from.offered.name, "call": call, "says": peer,
-    });
-    if !attachments.is_empty() {
-        metadata["mcp"]["attachments"] = attachments.into();
-    }
+) -> Metadata {
+    let mcp = OfServer {
+        server: from.name.to_string(),
+        tool: from.offered.name.clone(),
+        call: Some(call.to_owned()),
+        says: peer,
+        attachments: (!attachments.is_empty()).then_some(Attachments::Whole(attachments)),
+    };
     // A server has nobody to ask.
-    metadata["broker"] = broker(&BrokerUsage::default(), &[], &crate::audit::Redactor::new());
-    metadata
+    let broker = OfBroker::new(&BrokerUsage::default(), &[], &crate::audit::Redactor::new());
+    Metadata {
+        mcp: Some(Box::new(mcp)),
+        broker: Some(Box::new(broker)),
+        ..metadata.unwrap_or_default()
+    }
 }
 
 /// A tool that is not what was remembered.
@@ -233,6 +234,8 @@ fn another(from: &FromServer, change: Option<&Change>) -> Judged {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn tool(name: &str, about: &str) -> Offered {

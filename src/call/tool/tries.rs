@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runner_policy::limits::Limit;
-use serde_json::json;
 
 use super::attempts::{Attempt, Next, Plan, said_code, source};
 use super::outcome::of_failure;
@@ -85,10 +84,9 @@ pub(super) async fn attempts(
         }
         let mut result = result?;
         if seen.len() > 1 {
-            result.metadata["attempts"] = json!(seen);
-            if let Some(times) = result.metadata["duration_ms"].as_object_mut() {
-                times.insert("total".to_owned(), json!(shown_ms(first.elapsed())));
-            }
+            let metadata = result.metadata.get_or_insert_default();
+            metadata.attempts = Some(seen);
+            metadata.took(first.elapsed());
         }
         return Ok(Tried { result, cost });
     }
@@ -115,11 +113,6 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds, to a tenth of a microsecond.
-fn shown_ms(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e7).round() / 1e4
-}
-
 /// One attempt, in a sandbox of its own; and what the tool says that it cost.
 async fn one_attempt(
     id: &CallId,
@@ -138,6 +131,8 @@ async fn one_attempt(
     let (ran, place) = serve(id, prepared, front, recorded, streams, attempt, cancel).await?;
     let reported = ran.served.cost.as_ref().and_then(reported_cost);
     let mut result = result(id, prepared, ran, keeps, &front.redactor);
-    place.tell(&mut result.metadata);
+    if let Some(metadata) = &mut result.metadata {
+        metadata.queued(place.queued());
+    }
     Ok((result, reported))
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use runner_policy::limits::{Limit, Limits};
-use serde_json::{Map, Value, json};
+use runner_policy::limits::Limits;
 
 use crate::audit::Redactor;
 use crate::broker::Served;
 use crate::call::launch::farewell::Farewell;
 use crate::call::launch::outcome::Outcome;
-use crate::call::result::{Stream, metadata};
+use crate::call::metadata::Metadata;
+use crate::call::result::Stream;
 use crate::engine::plan::SandboxPlan;
 use crate::sandbox::outcome::Verdict;
 
@@ -68,11 +68,11 @@ impl Within {
     }
 
     /// How it ran, as results and records tell it.
-    pub(super) fn metadata(&self) -> Value {
+    pub(super) fn metadata(&self) -> Metadata {
         match self {
-            Self::Sandbox { outcome, plan, engine } => metadata(plan, engine, Some(outcome)),
-            Self::Nothing { .. } => Value::Null,
-            Self::Ourselves { limits, duration, .. } => ourselves(limits, *duration),
+            Self::Sandbox { outcome, plan, engine } => Metadata::of_sandbox(plan, engine, outcome),
+            Self::Nothing { .. } => Metadata::default(),
+            Self::Ourselves { limits, duration, .. } => Metadata::of_built_in(limits, *duration),
         }
     }
 
@@ -88,29 +88,4 @@ impl Within {
             Self::Nothing { .. } | Self::Ourselves { .. } => ([None, None], None),
         }
     }
-}
-
-/// The limits that hold without a sandbox: those of the broker.
-const HOLDING: [Limit; 5] =
-    [Limit::Wall, Limit::BrokerCalls, Limit::BrokerBytes, Limit::FileSize, Limit::FreeSpace];
-
-/// No sandbox held it, and the result says so. What held it is the broker.
-fn ourselves(limits: &Limits, duration: Duration) -> Value {
-    let ms = (duration.as_secs_f64() * 1e7).round() / 1e4;
-    let by_broker = |name: &str| json!({ "name": name, "enforced_by": "the broker", "status": "enforced", "why": null });
-    json!({
-        "duration_ms": { "run": ms, "total": ms },
-        "engine": null,
-        "isolation": null,
-        "limits": HOLDING.map(|limit| (limit.row().key.to_owned(), Value::from(limit.row().unit.show(limits.get(limit))))).into_iter().collect::<Map<_, _>>(),
-        "protections": [
-            by_broker("policy of each request"),
-            by_broker("limits of requests, bytes and time"),
-            { "name": "sandbox of the tool", "enforced_by": null, "status": "absent", "why": "the tool is part of runner" },
-        ],
-        "notes": [{
-            "code": "built_in",
-            "text": "a built-in tool is part of runner and has no sandbox of its own; its commands have",
-        }],
-    })
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::Details;
 use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
 use crate::call::{Asking, Spent};
 use crate::cli::Error;
@@ -96,7 +97,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
                             printer.hint(error.suggestion.as_deref().unwrap_or_default());
                             continue;
                         }
-                        if let Some(explanation) = &result.explanation {
+                        if let Some(explanation) = result.decision.refused() {
                             let words: Vec<String> = it
                                 .server
                                 .command
@@ -203,9 +204,8 @@ fn broken(it: &Remembered, failed: &Failed, printer: &mut Printer) {
         error.code,
         visible_inside(&error.message)
     ));
-    let details = error.details.as_ref();
-    if let Some(words) = details.and_then(|details| details["data"]["stderr"].as_str()) {
-        printer.talk(format_args!("it wrote: {}", visible_inside(words)));
+    if let Some(Details::Server { data }) = &error.details {
+        printer.talk(format_args!("it wrote: {}", visible_inside(&data.stderr)));
     }
     if let Some(suggestion) = &error.suggestion {
         printer.hint(suggestion);

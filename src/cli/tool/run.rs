@@ -219,21 +219,23 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
             printer.data(format_args!("{}\n", visible_value(&text)))?;
         }
     }
-    if let Some(of) = result.metadata.get("fallback_of") {
+    let metadata = result.metadata.as_ref();
+    if let Some(of) = metadata.and_then(|metadata| metadata.fallback_of.as_ref()) {
         let name = result.tool.as_ref().map_or("another tool", |tool| &tool.name);
-        let text = |value: &Value| visible(value.as_str().unwrap_or_default()).into_owned();
+        let failed = of.tool.as_ref().map_or("", |tool| &tool.name);
+        let (code, why) =
+            of.error.as_ref().map_or(("", ""), |error| (error.code.as_str(), &error.message));
         printer.talk(format_args!(
-            "note: {} failed ({}: {}), so {name} was called instead",
-            text(&of["tool"]["name"]),
-            text(&of["error"]["code"]),
-            text(&of["error"]["message"])
+            "note: {} failed ({code}: {}), so {name} was called instead",
+            visible(failed),
+            visible(why)
         ));
     }
     if let Some(error) = &result.error {
         let bad = style::BAD;
         // The author's own word stands beside ours, never in its place.
         let details = error.details.as_ref();
-        let own = details.and_then(|details| details["code"].as_str());
+        let own = details.and_then(|details| details.thrown()?.code.as_deref());
         let own = own.map(|code| format!(" ({})", visible(code))).unwrap_or_default();
         printer.talk(format_args!(
             "{bad}{}{own}:{bad:#} {}",
@@ -244,7 +246,7 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
             printer.talk(visible_inside(stack));
         }
         // What we told the tool, or a tool of ours says, comes as our own hint.
-        let said = details.and_then(|details| details["data"]["suggestion"].as_str());
+        let said = details.and_then(|details| details.data()?["suggestion"].as_str());
         if let Some(said) = said.filter(|said| error.suggestion.as_deref() != Some(*said)) {
             printer.talk(format_args!("  the tool suggests: {}", visible(said)));
         }
@@ -260,9 +262,9 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
             printer.hint(suggestion);
         }
     }
-    if let Some(other) = result.metadata.get("fallback") {
-        let text = |value: &Value| visible(value.as_str().unwrap_or_default()).into_owned();
-        let (name, why) = (text(&other["tool"]["name"]), text(&other["error"]["message"]));
+    if let Some(other) = metadata.and_then(|metadata| metadata.fallback.as_ref()) {
+        let why = other.error.as_ref().map_or("", |error| &error.message);
+        let (name, why) = (&other.tool.name, visible(why));
         printer.talk(format_args!("note: its fallback {name} could not stand in: {why}"));
     }
     Ok(())
