@@ -17,8 +17,15 @@ use runner_policy::packed::pack;
 use runner_policy::{Origin, PolicySet, Source, parse};
 
 /// What a guest is made from, relative to the root of the repository.
-const SOURCES: [&str; 6] =
-    ["src/guest", "src/wire", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "build.rs"];
+const SOURCES: [&str; 7] = [
+    "src/guest",
+    "src/glob",
+    "src/wire",
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-toolchain.toml",
+    "build.rs",
+];
 
 /// What a container is made from besides its plan and the guest.
 const RECIPE: [&str; 3] = ["src/engine/docker", "images/runtime", "images/seccomp.json"];
@@ -97,9 +104,11 @@ fn look_at_sqlite() {
 /// A word that changes whenever the engine or the catalog does: a policy that passed its own tests
 /// before such a change is tested again.
 fn name_the_judge(root: &Path) -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=src/policy");
     let mut files = Vec::new();
-    list(&root.join("src/policy"), &mut files)?;
+    for folder in ["src/policy", "src/glob"] {
+        println!("cargo::rerun-if-changed={folder}");
+        list(&root.join(folder), &mut files)?;
+    }
     files.sort();
     let mut hasher = blake3::Hasher::new();
     for file in files {

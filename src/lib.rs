@@ -27,6 +27,8 @@
 //! - [`approvals`]: questions that wait for a person, and answers that hold; the ledger records them.
 //! - [`queue`]: a place among the calls that run at once, or a wait for it.
 //! - [`runner_policy`] (`src/policy`, a crate without I/O): reads policies and commands, decides.
+//! - `runner_glob` (`src/glob`): what patterns of names and paths cover, and what braces stand for; the guest has it
+//!   too.
 //! - [`workspace`]: the caller's tree: found, walked, surveyed; protected names, git folders, links; files that get
 //!   their name when they are complete.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; its streams, and how it ended.

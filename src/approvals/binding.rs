@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runner_glob::{fits_within, star_tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -272,22 +273,12 @@ const APART: &str = "/;&|<>()$`";
 /// Whether a pattern matches a text whole. `*` stands for anything that stays inside a name, and nothing else is special.
 /// A path that climbs is matched by no pattern.
 fn like(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut left) = text.strip_prefix(head) else { return false };
-    if text.split('/').any(|part| part == "..") {
-        return false;
+    if !pattern.contains('*') {
+        return pattern == text;
     }
-    let inside = |skipped: &str| !skipped.chars().any(|c| APART.contains(c) || c.is_control());
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        match left.find(part) {
-            // A later place would skip more, and so nothing less.
-            Some(at) if inside(&left[..at]) => left = &left[at + part.len()..],
-            Some(_) | None => return false,
-        }
-    }
-    left.strip_suffix(last).is_some_and(inside)
+    let inside = |c: Option<char>| c.is_some_and(|c| !APART.contains(c) && !c.is_control());
+    text.split('/').all(|part| part != "..")
+        && fits_within(&star_tokens(pattern), text.as_bytes(), inside)
 }
 
 #[cfg(test)]

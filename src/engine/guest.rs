@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runner_wire::Start;
 
-/// The static executable. The build script makes it from `src/guest` and `src/wire`.
+/// The static executable. The build script makes it from `src/guest`, `src/glob` and `src/wire`.
 pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runner-guest"));
 
 /// The digest of [`PROGRAM`]; images and volumes that carry it are named by it.

@@ -1,6 +1,7 @@
 //! Patterns expanded to the names that exist, as a shell does it.
 
-use runner_wire::{Bytes, Class, Part, Word};
+use runner_glob::{Token, fits};
+use runner_wire::{Bytes, Part, Word};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -34,49 +35,55 @@ pub fn expand(word: &Word) -> Vec<Bytes> {
     found.into_iter().map(Bytes).collect()
 }
 
-/// One piece of a path component.
-#[derive(Debug, Clone)]
-enum Piece {
-    Byte(u8),
-    Star,
-    Any,
-    Class(Class),
-}
-
 /// Splits a pattern at slashes. Empty components keep doubled and leading slashes as they are.
-fn components(parts: &[Part]) -> Vec<Vec<Piece>> {
+fn components(parts: &[Part]) -> Vec<Vec<Token>> {
     let mut all = vec![Vec::new()];
-    for part in parts {
-        let pieces: Vec<Piece> = match part {
-            Part::Text(text) => text.0.iter().copied().map(Piece::Byte).collect(),
-            Part::Star => vec![Piece::Star],
-            Part::Any => vec![Piece::Any],
-            Part::Class(class) => vec![Piece::Class(class.clone())],
-        };
-        for piece in pieces {
-            if matches!(piece, Piece::Byte(b'/')) {
-                all.push(Vec::new());
-            } else if let Some(last) = all.last_mut() {
-                last.push(piece);
-            }
+    for token in parts.iter().flat_map(tokens) {
+        if token == Token::Char('/') {
+            all.push(Vec::new());
+        } else if let Some(last) = all.last_mut() {
+            last.push(token);
         }
     }
     all
 }
 
+fn tokens(part: &Part) -> Vec<Token> {
+    match part {
+        Part::Text(text) => {
+            let chunk = |chunk: std::str::Utf8Chunk<'_>| -> Vec<Token> {
+                let text = chunk.valid().chars().map(Token::Char);
+                text.chain(chunk.invalid().iter().copied().map(Token::Byte)).collect()
+            };
+            text.0.utf8_chunks().flat_map(chunk).collect()
+        }
+        Part::Star => vec![Token::Star],
+        Part::Any => vec![Token::One],
+        Part::Class(class) => {
+            vec![Token::Set { negated: class.negated, ranges: class.ranges.clone() }]
+        }
+    }
+}
+
+/// The bytes of a component without marks.
+fn literal(component: &[Token]) -> Option<Vec<u8>> {
+    let mut name = Vec::new();
+    for token in component {
+        match token {
+            Token::Char(c) => name.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Token::Byte(byte) => name.push(*byte),
+            Token::Star | Token::One | Token::Set { .. } => return None,
+        }
+    }
+    Some(name)
+}
+
 /// The paths that `base` and one more component stand for.
-fn step(base: &[u8], component: &[Piece], first: bool) -> Vec<Vec<u8>> {
+fn step(base: &[u8], component: &[Token], first: bool) -> Vec<Vec<u8>> {
     let join = |name: &[u8]| {
         if first { name.to_vec() } else { [base, b"/", name].concat() }
     };
-    let literal: Option<Vec<u8>> = component
-        .iter()
-        .map(|piece| match piece {
-            Piece::Byte(byte) => Some(*byte),
-            Piece::Star | Piece::Any | Piece::Class(_) => None,
-        })
-        .collect();
-    if let Some(name) = literal {
+    if let Some(name) = literal(component) {
         let path = join(&name);
         let exists =
             path.is_empty() || Path::new(OsStr::from_bytes(&path)).symlink_metadata().is_ok();
@@ -94,70 +101,11 @@ fn step(base: &[u8], component: &[Piece], first: bool) -> Vec<Vec<u8>> {
         .flatten()
         .map(|entry| entry.file_name().as_bytes().to_vec())
         // A leading dot is only matched by a dot.
-        .filter(|name| name.first() != Some(&b'.') || matches!(component[0], Piece::Byte(b'.')))
-        .filter(|name| matches(component, name))
+        .filter(|name| name.first() != Some(&b'.') || component[0] == Token::Char('.'))
+        .filter(|name| fits(component, name))
         .take(NAMES_MAX)
         .map(|name| join(&name))
         .collect()
-}
-
-/// Whether a name matches. Linear in both: on a mismatch only the last star is tried again.
-fn matches(pattern: &[Piece], name: &[u8]) -> bool {
-    let (mut at, mut here) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    loop {
-        let width = match pattern.get(at) {
-            Some(Piece::Star) => {
-                star = Some((at, here));
-                at += 1;
-                continue;
-            }
-            Some(piece) => one(piece, &name[here..]),
-            None if here == name.len() => return true,
-            None => None,
-        };
-        if let Some(width) = width {
-            at += 1;
-            here += width;
-        } else if let Some((back, from)) = star
-            && from < name.len()
-        {
-            star = Some((back, from + 1));
-            at = back + 1;
-            here = from + 1;
-        } else {
-            return false;
-        }
-    }
-}
-
-/// How many bytes of `rest` one piece takes.
-fn one(piece: &Piece, rest: &[u8]) -> Option<usize> {
-    match piece {
-        Piece::Byte(byte) => (rest.first() == Some(byte)).then_some(1),
-        Piece::Any => character(rest).map(|(_, width)| width),
-        Piece::Class(class) => {
-            let (found, width) = character(rest)?;
-            let within = found.is_some_and(|found| {
-                class.ranges.iter().any(|(low, high)| (*low..=*high).contains(&found))
-            });
-            (within != class.negated).then_some(width)
-        }
-        Piece::Star => None,
-    }
-}
-
-/// The first character, or `None` and one byte where the name is not UTF-8.
-fn character(rest: &[u8]) -> Option<(Option<char>, usize)> {
-    let head = &rest[..rest.len().min(4)];
-    if head.is_empty() {
-        return None;
-    }
-    let valid = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default(),
-    };
-    Some(valid.chars().next().map_or((None, 1), |found| (Some(found), found.len_utf8())))
 }
 
 /// The text of a pattern as it was written, near enough for a command to show.
@@ -189,35 +137,13 @@ fn text_of(parts: &[Part]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str) -> Vec<Piece> {
-        text.bytes()
-            .map(|byte| match byte {
-                b'*' => Piece::Star,
-                b'?' => Piece::Any,
-                b'#' => Piece::Class(Class { negated: false, ranges: vec![('0', '9')] }),
-                other => Piece::Byte(other),
-            })
-            .collect()
-    }
-
     #[test]
-    fn names_match_as_in_a_shell() {
-        for (text, name, expected) in [
-            ("*", "", true),
-            ("*.rs", "main.rs", true),
-            ("*.rs", ".rs", true),
-            ("*.rs", "main.r", false),
-            ("a*b*c", "aXbYc", true),
-            ("a*b*c", "aXbY", false),
-            ("a**c", "ac", true),
-            ("?", "ü", true),
-            ("??", "ü", false),
-            ("f#", "f7", true),
-            ("f#", "fx", false),
-            ("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
-        ] {
-            assert_eq!(matches(&pattern(text), name.as_bytes()), expected, "{text} {name}");
-        }
+    fn a_pattern_is_split_at_slashes_and_keeps_bytes_that_are_not_text() {
+        let parts = [Part::Text(Bytes(b"/\xc3\xa9\xff/".to_vec())), Part::Star];
+        let middle = vec![Token::Char('é'), Token::Byte(0xff)];
+        assert_eq!(components(&parts), [vec![], middle.clone(), vec![Token::Star]]);
+        assert_eq!(literal(&middle).unwrap(), b"\xc3\xa9\xff");
+        assert_eq!(literal(&[Token::Star]), None);
     }
 
     #[test]

@@ -32,7 +32,6 @@ pub mod decide;
 pub mod effect;
 pub mod effective;
 pub mod finding;
-mod glob;
 pub mod grammar;
 pub mod limits;
 pub mod lists;

@@ -7,9 +7,9 @@
 use std::sync::OnceLock;
 
 use globset::GlobBuilder;
+use runner_glob::{Braces, Glob, Grammar};
 
 use crate::finding::At;
-use crate::glob::{Glob, expand};
 
 /// Never writable, whatever a policy says: our own files, git's configuration, hooks and unfinished rebases (of worktrees
 /// and submodules too), and files that shells and editors run when they start.
@@ -173,7 +173,7 @@ pub fn is_key_material(path: &str) -> bool {
 }
 
 fn fixed(patterns: &[&str]) -> Vec<Glob> {
-    patterns.iter().filter_map(|pattern| Glob::new(pattern)).collect()
+    patterns.iter().filter_map(|pattern| Glob::new(pattern).ok()).collect()
 }
 
 /// One pattern, as `globset` reads it: `*` and `?` stay inside a component, `**` crosses.
@@ -208,8 +208,10 @@ pub fn check_pattern(text: &str) -> Result<(), String> {
         return Err("no path holds a NUL byte".to_owned());
     }
     glob(pattern).map_err(|error| error.kind().to_string())?;
-    let alternatives = expand(pattern).unwrap_or_default();
-    if pattern.contains("[:") || alternatives.is_empty() || Glob::new(pattern).is_none() {
+    let alternatives = Braces::parse(pattern, Grammar::Path)
+        .and_then(|braces| braces.expand(Glob::MAX_ALTERNATIVES))
+        .unwrap_or_default();
+    if pattern.contains("[:") || alternatives.is_empty() || Glob::new(pattern).is_err() {
         return Err("too many alternatives, or brackets that are not simple".to_owned());
     }
     let blank = |name: &str| name.starts_with(' ') || name.ends_with(' ');
@@ -314,7 +316,7 @@ impl List {
     fn read(&self) -> Option<Vec<Glob>> {
         self.patterns
             .iter()
-            .map(|(text, _)| Glob::with_folder(text.strip_prefix('!').unwrap_or(text)))
+            .map(|(text, _)| Glob::with_folder(text.strip_prefix('!').unwrap_or(text)).ok())
             .collect()
     }
 }

@@ -5,6 +5,8 @@
 //! are program, subcommands and operands, in order. For a program that nobody described, words are
 //! compared one by one.
 
+use runner_glob::{BraceError, Braces, Grammar, fits_within, star_tokens};
+
 use crate::reading::Level;
 
 /// Most alternatives that the braces of one pattern may make.
@@ -228,69 +230,30 @@ fn is_program(pattern: &str, name: &str) -> bool {
     if pattern == "**" {
         return true;
     }
-    pattern == name
-        || (pattern.contains('*') && star(pattern.as_bytes(), name.as_bytes(), Some(b'/')))
+    pattern == name || (pattern.contains('*') && star(pattern, name, |c| c != Some('/')))
 }
 
 /// Whether a word of a pattern covers a word.
 #[must_use]
 pub fn is_word(pattern: &str, word: &str) -> bool {
-    pattern == word || (pattern.contains('*') && star(pattern.as_bytes(), word.as_bytes(), None))
+    pattern == word || (pattern.contains('*') && star(pattern, word, |_| true))
 }
 
-/// `*` is any run of bytes that does not hold `stop`. Linear in the product of both lengths at worst.
-fn star(pattern: &[u8], word: &[u8], stop: Option<u8>) -> bool {
-    let (mut p, mut w) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while w < word.len() {
-        if pattern.get(p) == Some(&b'*') {
-            back = Some((p, w));
-            p += 1;
-        } else if pattern.get(p) == Some(&word[w]) {
-            p += 1;
-            w += 1;
-        } else if let Some((star_at, taken)) = back.filter(|(_, taken)| Some(word[*taken]) != stop)
-        {
-            back = Some((star_at, taken + 1));
-            p = star_at + 1;
-            w = taken + 1;
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+/// `*` is any run of characters that `inside` accepts.
+fn star(pattern: &str, word: &str, inside: impl Fn(Option<char>) -> bool) -> bool {
+    fits_within(&star_tokens(pattern), word.as_bytes(), inside)
 }
 
 /// Writes the alternatives of braces out. They do not nest.
 fn expand(text: &str) -> Result<Vec<String>, String> {
-    let mut out = vec![String::new()];
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let (before, after) = rest.split_at(open);
-        let close = after.find('}').ok_or("a `{` without its `}`")?;
-        let inner = &after[1..close];
-        if inner.contains('{') || !inner.contains(',') || inner.split(',').any(str::is_empty) {
-            return Err("alternatives are written `{a,b}`".to_owned());
-        }
-        let mut next = Vec::new();
-        for start in &out {
-            for choice in inner.split(',') {
-                next.push(format!("{start}{before}{choice}"));
-                if next.len() > MAX_ALTERNATIVES {
-                    return Err(format!("more than {MAX_ALTERNATIVES} alternatives"));
-                }
-            }
-        }
-        out = next;
-        rest = &after[close + 1..];
-    }
-    if rest.contains('}') {
-        return Err("a `}` without its `{`".to_owned());
-    }
-    for line in &mut out {
-        line.push_str(rest);
-    }
-    Ok(out)
+    let all =
+        Braces::parse(text, Grammar::Command).and_then(|braces| braces.expand(MAX_ALTERNATIVES));
+    all.map_err(|error| match error {
+        BraceError::Unclosed => "a `{` without its `}`".to_owned(),
+        BraceError::Unopened => "a `}` without its `{`".to_owned(),
+        BraceError::NotAlternatives => "alternatives are written `{a,b}`".to_owned(),
+        BraceError::TooMany => format!("more than {MAX_ALTERNATIVES} alternatives"),
+    })
 }
 
 #[cfg(test)]

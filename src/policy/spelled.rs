@@ -3,7 +3,7 @@
 //! A pattern that merely could match (`*`, `*.yml`) is not: agents write those all day, and the
 //! sandbox covers denied files. Only names are looked at here; nothing is expanded.
 
-use crate::glob::{Token, fits, tokens};
+use runner_glob::{Token, fits, shell_tokens};
 
 /// Concrete paths that stand for a pattern: its stars as nothing and as a letter, and each of the
 /// known names where one component spells it out.
@@ -41,28 +41,27 @@ fn split(pattern: &str) -> Vec<&str> {
 
 /// Whether a component has a mark that is not escaped.
 fn is_pattern(component: &str) -> bool {
-    tokens(component).iter().any(|token| !matches!(token, Token::Char(_)))
+    shell_tokens(component).iter().any(|token| !matches!(token, Token::Char(_)))
 }
 
 /// Whether a component asks for this name, and not for just any.
 fn spells(component: &str, name: &str) -> bool {
-    let tokens = tokens(component);
+    let tokens = shell_tokens(component);
     let chars = tokens.iter().filter(|token| matches!(token, Token::Char(_))).count();
     let begins = matches!(tokens.first(), Some(Token::Char(_)));
     // A shell's marks never match a leading dot.
     let asked = begins || (chars * 2 >= name.chars().count() && !name.starts_with('.'));
-    asked && fits(&tokens, name)
+    asked && fits(&tokens, name.as_bytes())
 }
 
 /// The component with its marks filled in; the first member stands for a set.
 fn skeleton(component: &str, star: &str) -> String {
     let mut out = String::with_capacity(component.len());
-    for token in tokens(component) {
+    for token in shell_tokens(component) {
         match token {
             Token::Char(c) => out.push(c),
             Token::Star => out.push_str(star),
-            Token::One => out.push('x'),
-            Token::Set { negated: true, .. } => out.push('x'),
+            Token::One | Token::Byte(_) | Token::Set { negated: true, .. } => out.push('x'),
             Token::Set { ranges, .. } => out.push(ranges.first().map_or('x', |(first, _)| *first)),
         }
     }

@@ -4,6 +4,7 @@
 //! for all; whatever really happens is decided request by request.
 
 use jiff::Timestamp;
+use runner_glob::{Braces, Grammar};
 use runner_policy::decide::{Decision, Query, What, decide};
 use runner_policy::effective::Effective;
 use serde::Serialize;
@@ -61,17 +62,9 @@ pub fn asked(
     answers
 }
 
-/// The first of alternatives in braces.
-fn first_choice(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
-        let (choices, next) = after.split_once('}').unwrap_or((after, ""));
-        out.push_str(choices.split(',').next().unwrap_or_default());
-        rest = next;
-    }
-    out + rest
+/// The first of alternatives in braces; nothing for what no policy would load.
+fn first_choice(text: &str, grammar: Grammar) -> Option<String> {
+    Braces::parse(text, grammar).ok().map(|braces| braces.first())
 }
 
 /// A path that a pattern means; nothing for one that only takes away.
@@ -79,12 +72,13 @@ fn path(pattern: &str) -> Option<String> {
     if pattern.starts_with('!') || pattern.contains(['[', '\\']) {
         return None;
     }
-    Some(first_choice(pattern).replace("**", "x").replace(['*', '?'], "x"))
+    let text = first_choice(pattern, Grammar::Path)?;
+    Some(text.replace("**", "x").replace(['*', '?'], "x"))
 }
 
 /// A command that an entry means; nothing for one that names no program.
 fn command(entry: &str) -> Option<String> {
-    let text = first_choice(entry).replace("...", "").replace('*', "");
+    let text = first_choice(entry, Grammar::Command)?.replace("...", "").replace('*', "");
     let words: Vec<&str> = text.split_whitespace().collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -92,7 +86,7 @@ fn command(entry: &str) -> Option<String> {
 /// A request that an entry means.
 fn peer(entry: &str) -> Option<String> {
     let (verb, target) = entry.split_once(' ')?;
-    let target = first_choice(target).replace("**", "x").replace('*', "x");
+    let target = first_choice(target, Grammar::Path)?.replace("**", "x").replace('*', "x");
     if verb == "connect" {
         return Some(target);
     }

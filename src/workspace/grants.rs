@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use runner_glob::{Braces, Grammar};
+
 /// A set of paths, relative to the workspace.
 pub trait PathSet: Sync {
     /// Whether the set holds this path.
@@ -152,28 +154,10 @@ pub fn is_literal(pattern: &str) -> bool {
     !pattern.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 
-/// `{a,b}` written out; `None` where braces are nested, unbalanced, escaped or too many.
+/// `{a,b}` written out; `None` where braces are nested, unbalanced or too many.
 pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
-    if pattern.contains('\\') && pattern.contains('{') {
-        return None;
-    }
-    let Some(open) = pattern.find('{') else {
-        return Some(vec![pattern.to_owned()]);
-    };
-    let close = open + pattern[open..].find('}')?;
-    let inner = &pattern[open + 1..close];
-    if inner.contains('{') {
-        return None;
-    }
-    let mut all = Vec::new();
-    for choice in inner.split(',') {
-        let text = format!("{}{choice}{}", &pattern[..open], &pattern[close + 1..]);
-        all.extend(alternatives(&text)?);
-        if all.len() > MAX_ALTERNATIVES {
-            return None;
-        }
-    }
-    Some(all)
+    let braces = Braces::parse(pattern, Grammar::Path).ok().filter(Braces::is_flat)?;
+    braces.expand(MAX_ALTERNATIVES).ok()
 }
 
 #[cfg(test)]

@@ -65,7 +65,8 @@ impl Visitor<String> for Search<'_> {
         let Some(path) = path.to_str().filter(|_| !self.is_over()) else {
             return Descend::Skip;
         };
-        let fit = self.pattern.fit(path.split('/'));
+        let names: Vec<&str> = path.split('/').collect();
+        let fit = self.pattern.fit(&names);
         if fit.matches && self.files.may_read(&joined(self.start, path)).is_ok() {
             self.bytes.fetch_add(path.len() + 8, Ordering::Relaxed);
             keep.push(path.to_owned());

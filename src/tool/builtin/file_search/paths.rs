@@ -1,6 +1,6 @@
 //! Which paths there are: one question for a small tree, and folder by folder where a tree is too large for that.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use runner_glob::{Glob, GlobError};
 
 use super::ignored::{Ignored, join};
 use crate::broker::client::{Client, Thrown};
@@ -16,9 +16,9 @@ pub(super) struct Wanted {
     /// What `.gitignore` files say, if they count.
     pub ignored: Option<Ignored>,
     /// Only these, if there are any.
-    pub include: Option<GlobSet>,
+    pub include: Option<Globs>,
     /// Not these.
-    pub exclude: Option<GlobSet>,
+    pub exclude: Option<Globs>,
 }
 
 /// The paths that were found.
@@ -128,19 +128,30 @@ impl Wanted {
 }
 
 /// Patterns of names. Without a slash, a pattern is about the last part of a path.
-pub(super) fn globs(patterns: &[String]) -> Result<Option<GlobSet>, Thrown> {
+#[derive(Debug)]
+pub(super) struct Globs(Vec<Glob>);
+
+impl Globs {
+    /// Whether one of them covers a path.
+    pub(super) fn is_match(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').collect();
+        self.0.iter().any(|glob| glob.matches(&names))
+    }
+}
+
+/// Reads patterns of names; none at all is `None`.
+pub(super) fn globs(patterns: &[String]) -> Result<Option<Globs>, Thrown> {
     if patterns.is_empty() {
         return Ok(None);
     }
-    let wrong =
-        |error: globset::Error| Problem::Pattern.says(format!("no pattern of names: {error}"));
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
+    let read = |pattern: &String| {
         let anywhere = format!("**/{pattern}");
         let whole = if pattern.contains('/') { pattern } else { &anywhere };
-        set.add(GlobBuilder::new(whole).literal_separator(true).build().map_err(wrong)?);
-    }
-    set.build().map(Some).map_err(wrong)
+        Glob::new(whole).map_err(|error: GlobError| {
+            Problem::Pattern.says(format!("`{pattern}` is no pattern of names: {error}"))
+        })
+    };
+    patterns.iter().map(read).collect::<Result<_, _>>().map(|all| Some(Globs(all)))
 }
 
 #[cfg(test)]
