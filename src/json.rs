@@ -1,12 +1,21 @@
 //! JSON from outside, read strictly: size, depth and count are bounded, and no key stands twice.
 //!
 //! The usual reader keeps the last of duplicate keys, so two readers of one text may see two
-//! different values. Trust boundary: the text comes from callers, agents and tools.
+//! different values. Trust boundary: the text comes from callers, agents, tools, MCP servers, and
+//! programs that have read foreign bytes. [`read`] gives a value, [`read_as`] any type; the same
+//! holds for both, at any depth. What this program wrote itself, and nobody else can write, may be read
+//! without it; `tests/all/layers.rs` lists where.
 
-use std::fmt;
+mod guard;
+mod object;
+mod plain;
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use guard::{Guarded, Left};
+pub use object::Object;
+use plain::Plain;
 
 /// Largest text that is read. A tool's result has the same bound on its way from the sandbox.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -18,13 +27,32 @@ const NUMBER: &str = "$serde_json::private::Number";
 /// Most values in one text; an empty one costs tens of bytes of memory.
 pub const MAX_VALUES: usize = 200_000;
 
+/// How much of a text is read. Its depth is bounded by [`MAX_DEPTH`] in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes.
+    pub bytes: usize,
+    /// Most values.
+    pub values: usize,
+}
+
+impl Limits {
+    /// What holds where nothing else is said.
+    pub const USUAL: Self = Self { bytes: MAX_BYTES, values: MAX_VALUES };
+}
+
 /// Why a text is not JSON that is read here.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum JsonError {
     /// More bytes than are read.
-    #[error("{0} bytes; at most {MAX_BYTES} are read")]
-    TooLarge(usize),
-    /// Not JSON, a key twice, or nested too deep.
+    #[error("{bytes} bytes; at most {most} are read")]
+    TooLarge {
+        /// How many there are.
+        bytes: usize,
+        /// How many are read.
+        most: usize,
+    },
+    /// Not JSON, a key twice, nested too deep, or not of the type that is wanted.
     #[error("line {line}, column {column}: {why}")]
     Unreadable {
         /// What is wrong.
@@ -36,22 +64,39 @@ pub enum JsonError {
     },
 }
 
-/// Reads one value.
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let mut why = error.to_string();
+        if let Some(end) = why.rfind(" at line ").filter(|_| line > 0) {
+            why.truncate(end);
+        }
+        Self::Unreadable { why, line, column }
+    }
+}
+
+/// Reads one value. Its numbers are whole ones, or finite fractions in their shortest form.
 ///
 /// # Errors
 /// The text is too large, is not JSON, repeats a key, or is nested too deep.
 pub fn read(text: &str) -> Result<Value, JsonError> {
-    if text.len() > MAX_BYTES {
-        return Err(JsonError::TooLarge(text.len()));
+    read_as(text.as_bytes(), Limits::USUAL).map(|Plain(value)| value)
+}
+
+/// Reads one value of a type. Parts that the type does not want are read as strictly as the others. Numbers
+/// in a [`Value`] keep the digits that were written.
+///
+/// # Errors
+/// The text is too large, is not JSON, repeats a key, is nested too deep, or is not of the type.
+pub fn read_as<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T, JsonError> {
+    if text.len() > limits.bytes {
+        return Err(JsonError::TooLarge { bytes: text.len(), most: limits.bytes });
     }
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let mut left = MAX_VALUES;
-    let value = Strict { depth: 0, left: &mut left }.deserialize(&mut reader);
-    value.and_then(|value| reader.end().map(|()| value)).map_err(|error| {
-        let text = error.to_string();
-        let why = text.split(" at line ").next().unwrap_or(&text).to_owned();
-        JsonError::Unreadable { why, line: error.line(), column: error.column() }
-    })
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let mut left = Left::new(limits.values);
+    let value = T::deserialize(Guarded::new(&mut reader, &mut left))?;
+    reader.end()?;
+    Ok(value)
 }
 
 /// Whether a value is within the bounds that [`read`] holds: for values that came another way.
@@ -70,97 +115,6 @@ pub fn is_bounded(value: &Value) -> bool {
         }
     }
     walk(value, 0, &mut MAX_VALUES.clone())
-}
-
-struct Strict<'l> {
-    depth: usize,
-    left: &'l mut usize,
-}
-
-impl Strict<'_> {
-    fn inner<E: de::Error>(&mut self) -> Result<Strict<'_>, E> {
-        if self.depth >= MAX_DEPTH {
-            return Err(E::custom(format!("nested deeper than {MAX_DEPTH} levels")));
-        }
-        if *self.left == 0 {
-            return Err(E::custom(format!("more than {MAX_VALUES} values")));
-        }
-        *self.left -= 1;
-        Ok(Strict { depth: self.depth + 1, left: self.left })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("not a number"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(self.inner()?)? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if key == NUMBER && map.is_empty() {
-                let digits: String = entries.next_value()?;
-                let number = digits.parse().ok().and_then(Number::from_f64);
-                let number = number.ok_or_else(|| de::Error::custom("number out of range"))?;
-                if entries.next_key::<String>()?.is_some() {
-                    return Err(de::Error::custom(format!("the key {NUMBER:?} is reserved")));
-                }
-                return Ok(Value::Number(number));
-            }
-            if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("the key {key:?} stands twice")));
-            }
-            let value = entries.next_value_seed(self.inner()?)?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
-    }
 }
 
 #[cfg(test)]
@@ -218,6 +172,77 @@ mod tests {
         assert!(read(&nested(MAX_DEPTH + 2)).is_err() && read(&nested(1_000_000)).is_err());
         let many = format!("[{}0]", "0,".repeat(MAX_VALUES + 1));
         assert!(read(&many).unwrap_err().to_string().contains("values"));
-        assert_eq!(read(&" ".repeat(MAX_BYTES + 1)), Err(JsonError::TooLarge(MAX_BYTES + 1)));
+        assert_eq!(
+            read(&" ".repeat(MAX_BYTES + 1)),
+            Err(JsonError::TooLarge { bytes: MAX_BYTES + 1, most: MAX_BYTES })
+        );
+    }
+
+    fn typed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+        read_as(text.as_bytes(), Limits::USUAL).map_err(|error: JsonError| error.to_string())
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Said {
+        Nothing,
+        One(Value),
+        Pair(u8, Value),
+        Named { a: Option<Value> },
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Wanted {
+        a: u64,
+        #[serde(default)]
+        said: Vec<Said>,
+    }
+
+    #[test]
+    fn every_type_is_read_as_the_library_reads_it() {
+        let text = r#"{"a":1,"other":[{"x":1.50}],"said":["nothing",{"one":{"k":[1e400]}},{"pair":[2,{}]},{"named":{"a":null}}]}"#;
+        let read: Wanted = typed(text).unwrap();
+        assert_eq!(read, serde_json::from_str(text).unwrap());
+        for text in ["null", "1", "-1", "1.50", "1e400", "\"a\"", "[1,[]]", r#"{"a":{"b":[true]}}"#]
+        {
+            let expected: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(typed::<Value>(text), Ok(expected), "{text}");
+        }
+        assert!(typed::<Wanted>("[1]").is_ok() && typed::<Object<Wanted>>("[1]").is_err());
+        assert!(typed::<Object<Wanted>>(r#"{"a":1}"#).is_ok());
+        let wrong = typed::<Wanted>("{\n\"a\": \"x\"}").unwrap_err();
+        assert!(wrong.starts_with("line 2, column ") && wrong.contains("expected u64"), "{wrong}");
+    }
+
+    #[test]
+    fn no_part_of_a_type_is_read_less_strictly() {
+        for text in [
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"other":{"x":1,"x":2}}"#,
+            r#"{"a":1,"said":[{"one":{"x":1,"x":2}}]}"#,
+            r#"{"a":1,"said":[{"pair":[1,{"x":1,"x":2}]}]}"#,
+            r#"{"a":1,"said":[{"named":{"a":[{"x":1,"\u0078":2}]}}]}"#,
+        ] {
+            let error = typed::<Wanted>(text).unwrap_err();
+            assert!(error.contains("stands twice"), "{text}: {error}");
+        }
+        let deep = "[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1);
+        for text in [
+            format!(r#"{{"a":1,"other":{deep}}}"#),
+            format!(r#"{{"a":1,"said":[{{"one":{deep}}}]}}"#),
+        ] {
+            let error = typed::<Wanted>(&text).unwrap_err();
+            assert!(error.contains("nested deeper"), "{error}");
+        }
+        let many = format!(r#"{{"a":1,"other":[{}0]}}"#, "0,".repeat(100));
+        let few = Limits { values: 50, ..Limits::USUAL };
+        let error = read_as::<Wanted>(many.as_bytes(), few).unwrap_err().to_string();
+        assert!(error.contains("more than 50 values"), "{error}");
+        let short = Limits { bytes: 4, ..Limits::USUAL };
+        assert!(matches!(
+            read_as::<Value>(b"[1,2]", short),
+            Err(JsonError::TooLarge { bytes: 5, most: 4 })
+        ));
+        assert!(typed::<Value>("1 2").is_err() && typed::<Value>("").is_err());
     }
 }

@@ -55,7 +55,6 @@ pub mod request;
 mod said;
 mod serve;
 mod served;
-mod strict;
 mod talk;
 #[cfg(test)]
 mod testing;

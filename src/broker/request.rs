@@ -13,7 +13,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::ProtocolError;
 use super::exec::Command;
 use super::fetch::Redirect;
-use super::strict::Object;
+use crate::json::{self, JsonError, Limits, Object};
 
 /// Longest excerpt of an error that quotes the tool's own text.
 const WHY_MAX: usize = 200;
@@ -153,11 +153,10 @@ impl Action {
 /// # Errors
 /// It is none.
 pub fn decode(payload: &[u8]) -> Result<Request, ProtocolError> {
-    let bad =
-        |error: serde_json::Error| ProtocolError::BadJson { kind: "request", why: why(&error) };
+    let bad = |error: JsonError| ProtocolError::BadJson { kind: "request", why: why(&error) };
     // The first reading finds the method, the second reads everything for it, strictly.
     let Object(head): Object<Envelope<IgnoredAny>> =
-        serde_json::from_slice(payload).map_err(bad)?;
+        json::read_as(payload, Limits::USUAL).map_err(bad)?;
     let action = match head.method.as_str() {
         "file.read" => read::<ReadParams>(payload)?.into(),
         "file.write" => read::<WriteParams>(payload)?.into(),
@@ -209,14 +208,19 @@ fn read_as<P: for<'de> Deserialize<'de>>(
     method: &'static str,
     payload: &[u8],
 ) -> Result<P, ProtocolError> {
-    serde_json::from_slice::<Object<Envelope<Object<P>>>>(payload)
+    json::read_as::<Object<Envelope<Object<P>>>>(payload, Limits::USUAL)
         .map(|Object(envelope)| envelope.params.0)
         .map_err(|error| ProtocolError::BadParams { method, why: why(&error) })
 }
 
-/// What is wrong, in bounds: serde quotes what it found, and that is the tool's.
-pub(super) fn why(error: &serde_json::Error) -> String {
-    shortened(&error.to_string())
+/// What is wrong, in bounds: it quotes what was found, and that is the tool's.
+pub(super) fn why(error: &JsonError) -> String {
+    match error {
+        JsonError::TooLarge { .. } => error.to_string(),
+        JsonError::Unreadable { why, line, column } => {
+            shortened(&format!("{why} at line {line} column {column}"))
+        }
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::request::why;
-use super::strict::{Object, Strict};
 use super::{Issue, Level, Log, Progress, ProtocolError, ToolEnd, ToolError};
+use crate::json::{self, Limits, Object};
 
 /// A log line or progress.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ struct RawLog {
     level: Level,
     message: String,
     #[serde(default)]
-    fields: Option<Strict>,
+    fields: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -44,11 +44,11 @@ struct RawProgress {
 /// It is none.
 pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
     let bad = |why: String| ProtocolError::BadJson { kind: "note", why };
-    match serde_json::from_slice(payload).map_err(|error| bad(why(&error)))? {
+    match json::read_as(payload, Limits::USUAL).map_err(|error| bad(why(&error)))? {
         RawNote::Log(Object(RawLog { level, message, fields })) => {
             let fields = match fields {
-                None | Some(Strict(Value::Null)) => Map::new(),
-                Some(Strict(Value::Object(fields))) => fields,
+                None => Map::new(),
+                Some(Value::Object(fields)) => fields,
                 Some(_) => return Err(bad("`fields` is not an object".to_owned())),
             };
             Ok(Note::Log(Log { level, message, fields }))
@@ -65,13 +65,13 @@ pub(super) fn note(payload: &[u8]) -> Result<Note, ProtocolError> {
 #[serde(deny_unknown_fields)]
 struct RawResult {
     #[serde(default, deserialize_with = "present")]
-    value: Option<Strict>,
+    value: Option<Value>,
     #[serde(default, deserialize_with = "present")]
     error: Option<Object<ToolError>>,
     #[serde(default, deserialize_with = "present")]
     invalid: Option<Vec<Object<Issue>>>,
     #[serde(default, deserialize_with = "present")]
-    cost: Option<Strict>,
+    cost: Option<Value>,
 }
 
 /// A member that is there, also if it is `null`.
@@ -85,17 +85,17 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Op
 /// It is none.
 pub(super) fn result(payload: &[u8]) -> Result<(ToolEnd, Option<Value>), ProtocolError> {
     let bad = |why: String| ProtocolError::BadJson { kind: "result", why };
-    let Object(raw) =
-        serde_json::from_slice::<Object<RawResult>>(payload).map_err(|error| bad(why(&error)))?;
+    let Object(raw) = json::read_as::<Object<RawResult>>(payload, Limits::USUAL)
+        .map_err(|error| bad(why(&error)))?;
     let end = match (raw.value, raw.error, raw.invalid) {
-        (Some(Strict(value)), None, None) => ToolEnd::Value(value),
+        (Some(value), None, None) => ToolEnd::Value(value),
         (None, Some(Object(error)), None) => ToolEnd::Error(error),
         (None, None, Some(issues)) => {
             ToolEnd::Invalid(issues.into_iter().map(|Object(issue)| issue).collect())
         }
         _ => return Err(bad("it is not one of value, error and invalid".to_owned())),
     };
-    Ok((end, raw.cost.map(|Strict(cost)| cost)))
+    Ok((end, raw.cost))
 }
 
 #[cfg(test)]

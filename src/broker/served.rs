@@ -62,7 +62,7 @@ pub struct ToolError {
     #[serde(default)]
     pub stack: Option<String>,
     /// Further values.
-    #[serde(default, deserialize_with = "super::strict::optional_value")]
+    #[serde(default)]
     pub data: Option<Value>,
     /// Whether the tool says that trying again can help.
     #[serde(default)]

@@ -70,6 +70,48 @@ fn the_order_has_no_cycle_and_names_every_part() {
     }
 }
 
+/// Where JSON is read that nobody but this program wrote. All other JSON comes from outside, and the part
+/// `json` reads it: bounded, and no key twice.
+const OWN_JSON: [(&str, &str); 14] = [
+    ("approvals/book.rs", "rows of the database"),
+    ("audit/read.rs", "rows of the database"),
+    ("audit/verify.rs", "rows of the database; the chain over their bytes is what is verified"),
+    ("bench/call.rs", "the output of this program"),
+    ("broker/client/", "frames of the host, in the same process"),
+    ("call/launch/watchdog/", "orders that the parent process writes"),
+    ("call/tool/describe.rs", "rows of the database, bounded when they were written"),
+    ("engine/docker/cache.rs", "a file of the caller's cache"),
+    ("mcp/memory.rs", "rows of the database"),
+    (
+        "policy_files/trust.rs",
+        "a file of ours, checked for its owner, of types without free values",
+    ),
+    ("pool/", "files of the caller's state folder"),
+    ("tool/compile/cache.rs", "a file of the caller's state folder, under its own digest"),
+    ("tool/schema/suite.rs", "cases of the standard, for tests only"),
+    ("undo/rows.rs", "rows of the database"),
+];
+
+#[test]
+fn json_from_outside_is_read_in_one_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let readers = ["serde_json::from_s", "serde_json::from_r", "serde_json::Deserializer"];
+    let mut found: BTreeSet<&str> = BTreeSet::new();
+    for (part, file) in sources() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let program = text.split("mod tests {").next().unwrap();
+        if part == "json" || !readers.iter().any(|word| program.contains(word)) {
+            continue;
+        }
+        let below = file.strip_prefix(&src).unwrap().to_str().unwrap();
+        match OWN_JSON.iter().find(|(place, _)| below.starts_with(place)) {
+            Some((place, _)) => found.insert(*place),
+            None => panic!("{below} reads JSON: use crate::json, or say who wrote it"),
+        };
+    }
+    assert_eq!(found.len(), OWN_JSON.len(), "only {found:?} read JSON");
+}
+
 /// Every advisory lock is a lease: one place knows of removed files, links, signals and inheritance.
 #[test]
 fn only_leases_lock_files() {

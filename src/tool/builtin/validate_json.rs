@@ -67,7 +67,7 @@ fn check(data: &str, schema: Option<Value>, formats: Formats) -> Result<Value, T
             let error = json!({ "path": "", "message": why, "line": line, "column": column });
             return Ok(json!({ "valid": false, "errors": [error] }));
         }
-        Err(error @ JsonError::TooLarge(_)) => {
+        Err(error @ JsonError::TooLarge { .. }) => {
             return Err(Problem::TooLarge.says(error.to_string()));
         }
     };
@@ -146,7 +146,8 @@ impl Walk<'_> {
             self.at += if self.here() == b'\\' { 2 } else { 1 };
         }
         self.at = (self.at + 1).min(self.bytes.len());
-        serde_json::from_slice(&self.bytes[start..self.at]).unwrap_or_default()
+        let text = &self.bytes[start..self.at];
+        json::read_as(text, json::Limits::USUAL).unwrap_or_default()
     }
 
     /// Past a whole value, without recursion: it may be deep.

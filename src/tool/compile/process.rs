@@ -14,12 +14,16 @@ use serde::de::DeserializeOwned;
 
 use runner_compiler::folder::Folder;
 use runner_compiler::job::{Answer, Job};
-use runner_compiler::limits::{ANSWER_BYTES, LAST_WORDS, STACK, WALL};
+use runner_compiler::limits::{ANSWER_BYTES, LAST_WORDS, PATHS, STACK, WALL};
 use runner_compiler::outline::{Said, Text};
 use runner_compiler::{BUNDLE, PARSE};
 
 use super::error::CompileError;
 use super::program::Program;
+use crate::json::{self, Limits};
+
+/// What is read of an answer: it lists every path that was looked at, with a few values each.
+const ANSWER: Limits = Limits { bytes: ANSWER_BYTES, values: 20 * PATHS };
 
 /// The signal of the limit on processor time.
 const SIGXCPU: i32 = 24;
@@ -81,7 +85,7 @@ fn asked<A: DeserializeOwned>(
         });
     }
     if status.success()
-        && let Ok(answer) = serde_json::from_slice(&heard.out)
+        && let Ok(answer) = json::read_as(&heard.out, ANSWER)
     {
         return Ok(answer);
     }
