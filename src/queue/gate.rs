@@ -7,6 +7,8 @@
 //!    |                                                            +------- the probe failed -------+
 //!    +-------------------------------- the probe went well ----------------------------------------+
 //! ```
+//!
+//! The gate reads no clock: whoever asks says what time it is, as the time since 1970.
 
 use std::time::Duration;
 
@@ -107,12 +109,17 @@ impl<'a> Gate<'a> {
         Self { store, tool, limits }
     }
 
-    /// Lets a call in and counts it, or says why not.
+    /// Lets a call in at this time and counts it, or says why not.
     ///
     /// # Errors
     /// The store refused.
-    pub fn enter(&self, call: &CallId, cost: u64) -> Result<Result<(), Shut>, StoreError> {
-        let (now, tool) = (now(), self.tool.as_str());
+    pub fn enter(
+        &self,
+        call: &CallId,
+        cost: u64,
+        now: Duration,
+    ) -> Result<Result<(), Shut>, StoreError> {
+        let (now, tool) = (millis(now), self.tool.as_str());
         let rows = ToolCalls::begin(self.store)?;
         if let Some(row) = rows.breaker(tool)? {
             // A probe whose process died must not shut the gate for ever.
@@ -147,12 +154,18 @@ impl<'a> Gate<'a> {
         Ok(Ok(()))
     }
 
-    /// A call that was let in has ended. It cost `more` than it entered with.
+    /// A call that was let in has ended at this time. It cost `more` than it entered with.
     ///
     /// # Errors
     /// The store refused.
-    pub fn leave(&self, call: &CallId, went: Went, more: u64) -> Result<(), StoreError> {
-        let (now, tool) = (now(), self.tool.as_str());
+    pub fn leave(
+        &self,
+        call: &CallId,
+        went: Went,
+        more: u64,
+        now: Duration,
+    ) -> Result<(), StoreError> {
+        let (now, tool) = (millis(now), self.tool.as_str());
         if went == Went::Neither && more == 0 {
             return Ok(());
         }
@@ -183,12 +196,12 @@ impl<'a> Gate<'a> {
         rows.commit()
     }
 
-    /// How it stands.
+    /// How it stands at this time.
     ///
     /// # Errors
     /// The store refused.
-    pub fn standing(&self) -> Result<Standing, StoreError> {
-        let (now, tool) = (now(), self.tool.as_str());
+    pub fn standing(&self, now: Duration) -> Result<Standing, StoreError> {
+        let (now, tool) = (millis(now), self.tool.as_str());
         let rows = ToolCalls::begin(self.store)?;
         let (calls, failed) = rows.failures(tool, now - millis(self.limits.breaker.window))?;
         let row = rows.breaker(tool)?;
@@ -220,10 +233,6 @@ fn day(now: i64) -> (i64, i64) {
     };
     // The clock is beyond any calendar: nothing of before counts.
     bounds().unwrap_or((now, now))
-}
-
-fn now() -> i64 {
-    millis(crate::sys::now())
 }
 
 fn millis(time: Duration) -> i64 {

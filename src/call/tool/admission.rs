@@ -1,5 +1,7 @@
 //! Before a tool runs: its credentials, and its gate.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::entries::lacks;
@@ -49,13 +51,14 @@ pub(super) fn enter(
 ) -> Result<Option<(Code, Judged)>, CallError> {
     let name = &prepared.definition.name;
     let cost = prepared.definition.estimates().cost.unwrap_or(0);
-    match Gate::new(store, name, limits).enter(id, cost)? {
+    let now = crate::sys::now();
+    match Gate::new(store, name, limits).enter(id, cost, now)? {
         Ok(()) => Ok(None),
-        Err(shut) => Ok(Some(refusal(name.as_str(), &shut))),
+        Err(shut) => Ok(Some(refusal(name.as_str(), &shut, now))),
     }
 }
 
-fn refusal(tool: &str, shut: &Shut) -> (Code, Judged) {
+fn refusal(tool: &str, shut: &Shut, now: Duration) -> (Code, Judged) {
     let (code, message) = match shut.why {
         Why::Rate { most } => (
             Code::RateLimitExceeded,
@@ -77,7 +80,8 @@ fn refusal(tool: &str, shut: &Shut) -> (Code, Judged) {
             format!("the tool {tool} failed too often, and is not called for a while"),
         ),
     };
-    let wait = shut.retry_at.saturating_sub(now()).max(0);
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let wait = shut.retry_at.saturating_sub(now).max(0);
     let error = ErrorObject {
         suggestion: Some(format!("try again {}", when(shut.retry_at, wait))),
         details: Some(Details::Later { retry_at: shut.retry_at, retry_after_ms: wait }),
@@ -127,10 +131,6 @@ pub(super) fn went(prepared: &Prepared, result: &CallResult) -> Went {
         }
         Status::Denied | Status::NeedsApproval | Status::Cancelled => Went::Neither,
     }
-}
-
-fn now() -> i64 {
-    i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@
 //! | `timeout` | again, with twice the time, up to the policy's |
 //! | `authentication_expired` | once more: each attempt is a fresh sandbox, so `initialize` runs anew |
 //! | a code that the policy for retries names, or that can pass by itself if it names none | again |
+//!
+//! It reads no clock and waits for nothing: how much time is left is told, and the pause is an answer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -85,18 +87,18 @@ pub(super) struct Plan<'a> {
     pub policy: &'a RetryPolicy,
     /// The most time that an attempt can get, in milliseconds.
     pub longest: u64,
-    /// When the call must be over.
-    pub deadline: Option<Instant>,
 }
 
 impl Plan<'_> {
-    /// What comes after attempt number `attempt`, which had `wall` milliseconds. `random` is between 0 and 1.
+    /// What comes after attempt number `attempt`, which had `wall` milliseconds. `left` is how much time the whole call
+    /// still has, if that is bounded. `random` is between 0 and 1.
     pub fn next(
         &self,
         attempt: u32,
         status: Status,
         error: Option<&ErrorObject>,
         wall: u64,
+        left: Option<Duration>,
         random: f64,
     ) -> Next {
         let Some(error) = error else { return Next::Stop };
@@ -111,7 +113,6 @@ impl Plan<'_> {
             Said::Ours(Code::AuthenticationExpired) => Duration::ZERO,
             _ => self.policy.pause(attempt, random),
         };
-        let left = self.deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left <= pause) {
             return Next::Stop;
         }
@@ -228,8 +229,8 @@ mod tests {
     }
 
     fn next(policy: &RetryPolicy, attempt: u32, error: &ErrorObject) -> Next {
-        let plan = Plan { policy, longest: 5_000, deadline: None };
-        plan.next(attempt, Status::Failed, Some(error), 2_000, 0.5)
+        let plan = Plan { policy, longest: 5_000 };
+        plan.next(attempt, Status::Failed, Some(error), 2_000, None, 0.5)
     }
 
     fn again(pause: u64, wall: u64) -> Next {
@@ -290,11 +291,12 @@ mod tests {
         let slow = error("TIMEOUT", "", Value::Null);
         assert_eq!(next(&standard, 1, &slow), again(1_000, 4_000));
         assert_eq!(
-            Plan { policy: &standard, longest: 5_000, deadline: None }.next(
+            Plan { policy: &standard, longest: 5_000 }.next(
                 2,
                 Status::Timeout,
                 Some(&slow),
                 4_000,
+                None,
                 0.5
             ),
             again(2_000, 5_000)
@@ -302,7 +304,70 @@ mod tests {
         let expired = error("AUTHENTICATION_EXPIRED", "", Value::Null);
         assert_eq!(next(&standard, 1, &expired), again(0, 2_000));
         assert_eq!(next(&standard, 2, &expired), Next::Stop);
-        let over = Plan { policy: &standard, longest: 5_000, deadline: Some(Instant::now()) };
-        assert_eq!(over.next(1, Status::Timeout, Some(&slow), 2_000, 0.5), Next::Stop);
+    }
+
+    /// The pauses before each attempt of a tool that throws `code` again and again, in milliseconds. Each attempt takes a
+    /// second of the time that the call has.
+    fn pauses(retry: &Value, code: &str, mut left: Option<Duration>, random: f64) -> Vec<u128> {
+        let policy = RetryPolicy::read(retry).unwrap();
+        let (plan, error) =
+            (Plan { policy: &policy, longest: 5_000 }, error(code, "", Value::Null));
+        let mut pauses = vec![0];
+        for attempt in 1.. {
+            left = left.map(|left| left.saturating_sub(Duration::from_secs(1)));
+            match plan.next(attempt, Status::Failed, Some(&error), 2_000, left, random) {
+                Next::Stop => break,
+                Next::Again { pause, .. } => {
+                    pauses.push(pause.as_millis());
+                    left = left.map(|left| left.saturating_sub(pause));
+                }
+            }
+        }
+        pauses
+    }
+
+    #[test]
+    fn each_kind_of_retry_waits_as_it_says() {
+        let with = |retries: u32, backoff| json!({ "maxRetries": retries, "backoff": backoff });
+        let fixed = json!({ "type": "fixed", "delay": 20 });
+        let linear = json!({ "type": "linear", "baseDelay": 10, "increment": 30 });
+        let bounded =
+            json!({ "type": "exponential", "baseDelay": 20, "maxDelay": 30, "multiplier": 10 });
+        let jittered =
+            json!({ "type": "jittered", "base": { "type": "fixed", "delay": 100 }, "jitter": 0.5 });
+        let old = json!({ "maxAttempts": 3, "backoffMs": 10, "backoffMultiplier": 3 });
+        for (retry, random, expected) in [
+            (json!({}), 0.5, vec![0]),
+            (json!("NONE"), 0.5, vec![0]),
+            (with(2, fixed), 0.5, vec![0, 20, 20]),
+            (with(3, linear), 0.5, vec![0, 10, 40, 70]),
+            (with(2, bounded), 0.5, vec![0, 20, 30]),
+            (old, 0.5, vec![0, 10, 30]),
+            (with(1, jittered.clone()), 0.0, vec![0, 50]),
+            (with(1, jittered), 1.0, vec![0, 150]),
+            (json!("QUICK"), 0.5, vec![0, 1_000, 1_000, 1_000]),
+            (json!("STANDARD"), 0.5, vec![0, 1_000, 2_000, 4_000]),
+            (json!("AGGRESSIVE"), 0.5, vec![0, 500, 1_000, 2_000, 4_000, 8_000]),
+            (json!({ "maxRetries": 3, "retryableErrors": ["TIMEOUT"] }), 0.5, vec![0]),
+            (json!({ "maxRetries": 3, "nonRetryableErrors": ["NETWORK"] }), 0.5, vec![0]),
+        ] {
+            assert_eq!(pauses(&retry, "NETWORK_ERROR", None, random), expected, "{retry}");
+        }
+    }
+
+    #[test]
+    fn no_pause_lasts_until_the_call_must_be_over() {
+        let retry = json!({ "maxRetries": 10, "backoff": { "type": "fixed", "delay": 9_000 } });
+        let within = |seconds| {
+            let left = Some(Duration::from_secs(seconds));
+            pauses(&retry, "NETWORK", left, 0.5)
+        };
+        // Each attempt takes a second. A pause of all that is left would leave nothing for the attempt after it.
+        assert_eq!(within(0), [0]);
+        assert_eq!(within(10), [0]);
+        assert_eq!(within(11), [0, 9_000]);
+        assert_eq!(within(20), [0, 9_000]);
+        assert_eq!(within(21), [0, 9_000, 9_000]);
+        assert_eq!(pauses(&retry, "NETWORK", None, 0.5).len(), 11);
     }
 }

@@ -173,7 +173,8 @@ async fn run_one(
     let booked = prepared.definition.estimates().cost.unwrap_or(0);
     let cost = ran.as_ref().ok().and_then(|tried| tried.cost);
     let more = cost.unwrap_or(0).saturating_sub(booked);
-    let left = Gate::new(record.store(), &prepared.definition.name, limits).leave(&id, went, more);
+    let gate = Gate::new(record.store(), &prepared.definition.name, limits);
+    let left = gate.leave(&id, went, more, crate::sys::now());
     match ran {
         Ok(Tried { result, cost }) => {
             record.end(End {

@@ -41,13 +41,13 @@ pub(super) async fn attempts(
     let mut cost = None;
     let (deadline, total) = total.unzip();
     let policy = front.retry.as_ref().unwrap_or(&prepared.definition.retry);
-    let plan = Plan { policy, longest: prepared.longest, deadline };
+    let plan = Plan { policy, longest: prepared.longest };
     let mut wall = prepared.scene.limits.get(Limit::Wall);
     let (mut seen, mut waited) = (Vec::new(), Duration::ZERO);
     for attempt in 1.. {
         let begun = Instant::now();
-        let left = deadline.map(|moment| moment.saturating_duration_since(begun));
-        let bounded = left.map_or(wall, |left| wall.min(millis(left).max(1)));
+        let left = || deadline.map(|moment| moment.saturating_duration_since(Instant::now()));
+        let bounded = left().map_or(wall, |left| wall.min(millis(left).max(1)));
         let clock = match total.filter(|_| bounded < wall) {
             Some(total) => Clock::Total(total),
             None if wall < prepared.longest => Clock::Tool,
@@ -75,7 +75,7 @@ pub(super) async fn attempts(
             waited_ms: millis(waited),
             duration_ms: millis(begun.elapsed()),
         });
-        let next = plan.next(attempt, status, error.as_ref(), bounded, chance()?);
+        let next = plan.next(attempt, status, error.as_ref(), bounded, left(), chance()?);
         if let Next::Again { pause, wall: longer } = next
             && pausing(pause, cancel).await
         {

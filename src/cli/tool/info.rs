@@ -54,7 +54,7 @@ fn circuit(place: &place::Place, name: &ToolName) -> Result<Option<Standing>, Er
         return Ok(None);
     };
     let limits = place.config.limits(name);
-    Ok(Some(Gate::new(&store, name, limits).standing().map_err(CallError::from)?))
+    Ok(Some(Gate::new(&store, name, limits).standing(crate::sys::now()).map_err(CallError::from)?))
 }
 
 fn show(
