@@ -103,20 +103,3 @@ fn schema_and_paths_are_printed() {
     assert_eq!(json["files"][0]["file"], "/etc/runner/config.yml");
     assert!(home.run(["config", "path"]).out.contains("/etc/runner/config.yml"));
 }
-
-#[test]
-fn the_longest_run_of_a_tool_is_bounded() {
-    let home = Home::new();
-    fs::create_dir_all(home.path("project/.runner/tools")).unwrap();
-    for name in ["sleepy", "free"] {
-        let tool = format!(
-            "name: {name}\ndescription: Sleeps.\ncode: |\n  export async function execute() {{\n    await new Promise((done) => setTimeout(done, 3000));\n    return 'awake';\n  }}\n"
-        );
-        fs::write(home.path(&format!("project/.runner/tools/{name}.yml")), tool).unwrap();
-    }
-    user(&home, "tools: { sleepy: { maxExecutionTime: 2s } }\n");
-    let bounded = home.run(["tool", "run", "sleepy"]);
-    assert_eq!(bounded.code, Some(124), "{}{}", bounded.out, bounded.err);
-    let free = home.run(["tool", "run", "free"]);
-    assert_eq!(free.code, Some(0), "{}{}", free.out, free.err);
-}

@@ -8,6 +8,7 @@ use runner::engine::{Docker, Engine, sweep};
 use runner::ids::CallId;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
+use tokio::io::AsyncReadExt as _;
 
 use crate::engine::{argv, block_on, call, order, plan, workspace};
 
@@ -61,7 +62,8 @@ pub fn gone(id: &CallId) -> Duration {
         if count == 0 {
             return begun.elapsed();
         }
-        assert!(begun.elapsed() < Duration::from_secs(8), "{count} left of {id}");
+        // A busy machine takes its time; what stays, stays for ever.
+        assert!(begun.elapsed() < Duration::from_secs(60), "{count} left of {id}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -121,16 +123,18 @@ fn a_killed_container_is_an_error_and_leaves_nothing() {
     let killed = block_on(async {
         let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
         let (_canceller, mut cancel) = Cancel::pair();
-        let work = argv(&["sleep", "30"]);
+        let work = argv(&["sh", "-c", "echo up; sleep 600"]);
         let call = order(id.clone(), plan(folder.path()), work);
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
+        let (mut reader, writer) = tokio::io::duplex(4096);
+        let streams = Streams { stdout: Some(Box::pin(writer)), ..Streams::default() };
         let killer = async {
-            tokio::time::sleep(Duration::from_millis(1500)).await;
+            reader.read_exact(&mut [0; 3]).await.unwrap();
             for found in engine.list(Some(&id)).await.unwrap() {
                 engine.remove(&found.id).await.unwrap();
             }
         };
-        let running = run(engine.clone(), call, Streams::default(), &mut cancel, program);
+        let running = run(engine.clone(), call, streams, &mut cancel, program);
         tokio::join!(running, killer).0
     });
     assert!(matches!(killed, Err(runner::sandbox::outcome::RunError::GuestLost { .. })));

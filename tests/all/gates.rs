@@ -440,3 +440,21 @@ fn a_timeout_names_the_limit_that_was_met() {
         ["timeout", "timeout", "timeout", "timeout", "total_time_exceeded", "timeout"]
     );
 }
+
+#[test]
+fn the_longest_run_of_a_tool_is_bounded() {
+    needs_engine();
+    let home = Home::new();
+    fs::create_dir_all(home.path("project/.runner/tools")).unwrap();
+    for name in ["sleepy", "free"] {
+        let tool = format!(
+            "name: {name}\ndescription: Sleeps.\ncode: |\n  export async function execute() {{\n    await new Promise((done) => setTimeout(done, 3000));\n    return 'awake';\n  }}\n"
+        );
+        fs::write(home.path(&format!("project/.runner/tools/{name}.yml")), tool).unwrap();
+    }
+    configure(&home, "tools: { sleepy: { maxExecutionTime: 2s } }\n");
+    let bounded = home.run(["tool", "run", "sleepy", "--yes"]);
+    assert_eq!(bounded.code, Some(124), "{}{}", bounded.out, bounded.err);
+    let free = home.run(["tool", "run", "free", "--yes"]);
+    assert_eq!(free.code, Some(0), "{}{}", free.out, free.err);
+}

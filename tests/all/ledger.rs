@@ -13,7 +13,7 @@ fn caller() -> Home {
     let home = Home::new();
     home.user_policy(
         "code",
-        "policy: 1\nname: code\nextends: [readonly]\ncommands:\n  - id: python\n    allow: \"python3 ...\"\n    effects: [read, code]\n  - id: node\n    ask: \"node ...\"\n    reason: Others see it.\n",
+        "policy: 1\nname: code\nextends: [readonly]\nsandbox: { limits: { wall: 10m } }\ncommands:\n  - id: python\n    allow: \"python3 ...\"\n    effects: [read, code]\n  - id: node\n    ask: \"node ...\"\n    reason: Others see it.\n",
     );
     fs::write(home.path("project/a.txt"), "one\n").expect("a file");
     home
@@ -40,7 +40,7 @@ fn running(home: &Home) -> (Child, String) {
             "--",
             "python3",
             "-uc",
-            "print('up'); import time; time.sleep(25)",
+            "print('up'); import time; time.sleep(600)",
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -62,7 +62,7 @@ fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what} did not come");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} did not come");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -19,10 +19,13 @@ fn time_is_counted_by_the_guest() {
     let folder = workspace();
     let mut plan = plan(folder.path());
     plan.limits.set(Limit::Wall, 1000);
-    let outcome = call(plan, argv(&["sleep", "60"])).unwrap();
+    let begun = Instant::now();
+    let outcome = call(plan, argv(&["sleep", "600"])).unwrap();
+    let took = begun.elapsed();
     assert_eq!(outcome.verdict, Verdict::Timeout);
-    let wall = outcome.usage.unwrap().wall_us;
-    assert!((1_000_000..1_500_000).contains(&wall), "{wall}");
+    // The sandbox was made before, and removed after it.
+    let wall = Duration::from_micros(outcome.usage.unwrap().wall_us);
+    assert!(wall >= Duration::from_secs(1) && wall < took, "{wall:?} of {took:?}");
 }
 
 #[test]
@@ -57,10 +60,9 @@ fn input_arrives_byte_for_byte() {
 #[test]
 fn empty_input_ends_at_once() {
     let folder = workspace();
-    let begun = Instant::now();
+    // Otherwise it meets its time.
     let outcome = call(plan(folder.path()), argv(&["cat"])).unwrap();
     assert_eq!(outcome.verdict, Verdict::Completed);
-    assert!(begun.elapsed() < Duration::from_secs(15));
 }
 
 #[test]
@@ -72,22 +74,25 @@ fn input_that_nobody_reads_does_not_block_the_end() {
 
 #[test]
 fn a_request_to_cancel_ends_the_call() {
-    for script in ["exec sleep 60", "trap '' INT TERM; while :; do sleep 1; done"] {
+    // Nothing else ends them.
+    for script in
+        ["echo up; exec sleep 600", "trap '' INT TERM; echo up; while :; do sleep 1; done"]
+    {
         let folder = workspace();
-        let begun = Instant::now();
+        let mut plan = plan(folder.path());
+        plan.limits.set(Limit::Wall, 600_000);
         block_on(async {
             let (canceller, mut cancel) = Cancel::pair();
-            let streams = Streams::default();
-            let call =
-                call_with(plan(folder.path()), argv(&["sh", "-c", script]), streams, &mut cancel);
+            let (mut reader, writer) = tokio::io::duplex(4096);
+            let streams = Streams { stdout: Some(Box::pin(writer)), ..Streams::default() };
+            let call = call_with(plan, argv(&["sh", "-c", script]), streams, &mut cancel);
             let ask = async {
-                tokio::time::sleep(Duration::from_millis(1200)).await;
+                reader.read_exact(&mut [0; 3]).await.unwrap();
                 canceller.cancel(CancelCause::Interrupt);
             };
             let (outcome, ()) = tokio::join!(call, ask);
             assert_eq!(outcome.unwrap().verdict, Verdict::Cancelled(CancelCause::Interrupt));
         });
-        assert!(begun.elapsed() < Duration::from_secs(5), "{script}: {:?}", begun.elapsed());
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Nothing may be left after this time.
-pub const GONE: Duration = Duration::from_secs(5);
+/// Nothing may be left after this time. It takes a second where nothing else runs; what stays, stays for ever.
+pub const GONE: Duration = Duration::from_secs(60);
 
 /// An engine of this test's own, which it may end and start again.
 pub struct OwnEngine {

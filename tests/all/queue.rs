@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -56,7 +56,9 @@ fn held(caller: &Caller, kind: &str) -> usize {
 
 /// Waits for something that comes.
 fn until(mut there: impl FnMut() -> bool) {
+    let begun = Instant::now();
     while !there() {
+        assert!(begun.elapsed() < Duration::from_secs(300), "it does not come");
         sleep(Duration::from_millis(100));
     }
 }
@@ -109,7 +111,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
     until(|| places() == (RUNNING, WAITING - killed));
 
     // A person hears why nothing happens, the call's own time binds the wait, and a signal ends it.
-    let waited = caller.run(&project, &["exec", "--timeout", "2s", "--", "true"]);
+    let waited = caller.run(&project, &["exec", "--timeout", "5s", "--", "true"]);
     assert_eq!(waited.code, Some(124), "{}", waited.err);
     let heard = "runner: the call waits in the queue: 4 calls of `exec` may run at once\n";
     assert!(waited.err.starts_with(heard), "{}", waited.err);

@@ -53,8 +53,9 @@ pub struct Home {
 }
 
 impl Home {
-    /// Each call makes its own sandbox and leaves nothing behind, and `--yes` counts although nobody is at a terminal;
-    /// tests of the pool and of approvals say otherwise.
+    /// Each call makes its own sandbox, and `--yes` counts although nobody is at a terminal; tests of the pool and of
+    /// approvals say otherwise. The pool is off because a test calls too quickly for it: the next call comes before a sandbox
+    /// waits for it, so each call costs two.
     pub const CONFIG: &str = "pool: { size: 0 }\napprovals: { withoutTerminal: true }\n";
 
     pub fn new() -> Self {
@@ -121,7 +122,8 @@ impl Home {
         Ran::from(self.runner().args(args).output().expect("the program starts"))
     }
 
-    /// Runs it at a terminal of its own, where somebody types `input`.
+    /// Runs it at a terminal of its own, where somebody types `input` again and again, so that it answers every question.
+    /// Use `at_terminal_meanwhile` where the meaning depends on the moment, as that of an interrupt does.
     pub fn at_terminal(&self, line: &str, input: &str) -> Ran {
         self.at_terminal_after(line, input, Duration::ZERO)
     }
@@ -174,6 +176,19 @@ impl Home {
         drop(typing);
         let status = child.wait().expect("it ends");
         Ran::from(Output { status, stdout: out, stderr: Vec::new() })
+    }
+}
+
+/// Nothing of a caller's waits on the engine once the test is over.
+impl Drop for Home {
+    fn drop(&mut self) {
+        let pool = fs::read_dir(self.path("state/runner/pool")).into_iter().flatten().flatten();
+        if pool.into_iter().any(|entry| entry.file_name() != "lock") {
+            let drained = self.run(["pool", "drain"]);
+            if !std::thread::panicking() {
+                assert_eq!(drained.code, Some(0), "{}", drained.err);
+            }
+        }
     }
 }
 

@@ -56,6 +56,7 @@ fn after_the_end_nothing_is_written_any_more(on: On) {
         (1..=6).map(size).collect()
     };
     let at_the_end = sizes();
+    // That nothing comes can only be seen by waiting.
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(sizes(), at_the_end);
     assert!(at_the_end.iter().all(|size| *size > 0), "the control: they did write");

@@ -123,7 +123,7 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
     let cgroups = Path::new("/sys/fs/cgroup");
     let begun = Instant::now();
     while groups(cgroups, &container, 4) + processes(&marker) > 0 {
-        assert!(begun.elapsed().as_secs() < 10, "control groups or processes are left");
+        assert!(begun.elapsed().as_secs() < 60, "control groups or processes are left");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     normal();

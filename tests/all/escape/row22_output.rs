@@ -100,6 +100,7 @@ fn a_slow_reader_stops_its_stream_and_nothing_else(on: On) {
         let script = "echo first >&2; head -c 2000000 /dev/zero; echo last >&2";
         let call = call_with(plan, argv(&["sh", "-c", script]), streams, &mut cancel);
         let read = async {
+            // It is slow, and that is all: nothing depends on how slow.
             tokio::time::sleep(Duration::from_millis(1500)).await;
             let mut all = Vec::new();
             reader.read_to_end(&mut all).await.unwrap();

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use runner::ids::CallId;
@@ -46,11 +48,21 @@ fn blocked_input_does_not_block_a_cancel(on: On) {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let typing = std::thread::spawn(move || while stdin.write_all(&[b'x'; 1 << 16]).is_ok() {});
+    let typed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&typed);
+    let typing = std::thread::spawn(move || {
+        while stdin.write_all(&[b'x'; 1 << 12]).is_ok() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
     let mut first = [0; 3];
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    // Every buffer on the way is full by now.
-    std::thread::sleep(Duration::from_millis(500));
+    // Until every buffer on the way is full: no more is taken.
+    let mut before = 0;
+    while before == 0 || typed.load(Ordering::Relaxed) != before {
+        before = typed.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(500));
+    }
     let calls = seat.home.run(["ps", "--json"]).json();
     let call = calls["calls"][0]["call"].as_str().unwrap();
     assert_eq!(seat.home.run(["cancel", call]).code, Some(0));

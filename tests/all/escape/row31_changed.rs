@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -208,6 +208,5 @@ fn what_is_swapped_during_the_call_does_not_run(on: On) {
     println!("{outcomes:?} of {moments} ran and were refused");
     // The first moment is before everything, so a swap is seen at least there.
     assert!(outcomes[1] > 0, "{outcomes:?}");
-    assert!(begun.elapsed() < Duration::from_secs(200));
 }
 attack!(31, "tools", what_is_swapped_during_the_call_does_not_run);

@@ -8,9 +8,10 @@ use std::time::Duration;
 use super::harness::{On, attack};
 use super::seat::Seat;
 
-/// Waits for what another process makes.
-fn wait_for(path: &Path) {
+/// Waits for what a call makes.
+fn wait_for(call: &mut Child, path: &Path) {
     while path.symlink_metadata().is_err() {
+        assert_eq!(call.try_wait().unwrap(), None, "it ended without {}", path.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -39,7 +40,7 @@ fn a_running_call_cannot_move_what_a_new_sandbox_mounts(on: On) {
         wait("stop")
     );
     let mut attacker = beside(&seat, &script);
-    wait_for(&seat.file("ready"));
+    wait_for(&mut attacker, &seat.file("ready"));
     let refused = |folder: &str| {
         let ran = seat.home.run(["exec", "--json", "--policy", "all", "--", "touch", "b.txt"]);
         assert_eq!(ran.code, Some(75), "{}{}", ran.out, ran.err);
@@ -49,7 +50,7 @@ fn a_running_call_cannot_move_what_a_new_sandbox_mounts(on: On) {
     };
     refused("/x");
     fs::write(seat.file("go"), "").unwrap();
-    wait_for(&seat.file("swapped"));
+    wait_for(&mut attacker, &seat.file("swapped"));
     refused("/y");
     // A call that cannot write shows no folder of the workspace by itself, and mounts through none.
     assert_eq!(seat.works("look", &["cat", "a.txt"]), "a\n");
@@ -62,7 +63,7 @@ fn a_running_call_cannot_move_what_a_new_sandbox_mounts(on: On) {
     }
     let held = format!("mv y z; touch tried; {}", wait("stop"));
     let mut neighbour = beside(&seat, &held);
-    wait_for(&seat.file("tried"));
+    wait_for(&mut neighbour, &seat.file("tried"));
     assert!(seat.file("y/.env").exists(), "it was moved");
     seat.works("all", &["touch", "c.txt"]);
     assert!(seat.file("c.txt").exists());

@@ -14,7 +14,7 @@ use crate::support::{Home, Ran};
 /// How long what is left may stay, while somebody looks for it.
 const LEFT: Duration = Duration::from_secs(60);
 
-/// A caller whose sandboxes wait; none is left when it goes.
+/// A caller whose sandboxes wait; `Home` ends them when it goes.
 pub struct Caller(pub Home);
 
 impl Caller {
@@ -68,15 +68,6 @@ impl Caller {
 
     pub fn file(&self, name: &str) -> std::path::PathBuf {
         self.0.path(&format!("project/{name}"))
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        let drained = self.0.run(["pool", "drain"]);
-        if !std::thread::panicking() {
-            assert_eq!(drained.code, Some(0), "{}", drained.err);
-        }
     }
 }
 

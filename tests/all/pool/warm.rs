@@ -1,11 +1,10 @@
 //! Which calls are warm: those that a sandbox was planned for, and no others; and each sandbox once.
 
 use std::fs;
-use std::time::Duration;
 
 use runner::engine::{Docker, Engine};
 
-use super::{Caller, sandbox, until_gone};
+use super::{Caller, processes, sandbox, until, until_gone};
 use crate::engine::block_on;
 use crate::support::needs_engine;
 
@@ -41,7 +40,8 @@ fn a_cold_call_takes_none_and_leaves_none() {
     needs_engine();
     let caller = Caller::new("size: 2");
     assert!(!caller.warm(&["--cold", "--", "true"]));
-    std::thread::sleep(Duration::from_secs(2));
+    // One would be made once the call is over, by its watchdog, which ends after that.
+    until("its watchdog has ended", || processes(&caller).is_empty());
     assert_eq!(caller.settled(0).len(), 0);
     assert_eq!(caller.0.run(["pool", "warm"]).code, Some(0));
     assert!(!caller.warm(&["--cold", "--", "true"]));
@@ -79,7 +79,7 @@ fn another_policy_limit_or_kind_of_call_is_another_key() {
         assert!(!caller.warm(other), "{other:?}");
     }
     caller.settled(4);
-    assert!(caller.warm(&["-p", "mine", "--timeout", "9s", "--", "true"]), "time is the guest's");
+    assert!(caller.warm(&["-p", "mine", "--timeout", "25s", "--", "true"]), "time is the guest's");
 }
 
 #[test]

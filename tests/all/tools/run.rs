@@ -137,19 +137,14 @@ fn a_source_that_changes_between_question_and_run_is_refused() {
     );
     let part = home.path("project/.runner/tools/part.ts");
     fs::write(&part, "export const part = 'good'").unwrap();
-    let changing = part.clone();
     // At a terminal the question waits; meanwhile an import changes.
-    let change = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(1500));
-        fs::write(changing, "export const part = 'evil'").unwrap();
-    });
-    let ran = home.at_terminal_after("tool run t", "y\n", std::time::Duration::from_millis(3000));
-    change.join().unwrap();
+    let change = || fs::write(&part, "export const part = 'evil'").unwrap();
+    let ran = home.at_terminal_meanwhile("tool run t", change, "y\n");
     assert_eq!(ran.code, Some(126), "{} {}", ran.out, ran.err);
     assert!(ran.out.contains("part.ts") && !ran.out.contains("evil"), "{}", ran.out);
-    let ran = home.at_terminal_after("tool run t", "y\n", std::time::Duration::ZERO);
+    let ran = home.at_terminal("tool run t", "y\n");
     assert!(ran.code == Some(0) && ran.out.contains("evil"), "{} {}", ran.out, ran.err);
-    let ran = home.at_terminal_after("tool run t", "n\n", std::time::Duration::ZERO);
+    let ran = home.at_terminal("tool run t", "n\n");
     assert_eq!(ran.code, Some(77), "{}", ran.out);
 }
 

@@ -12,7 +12,7 @@ use crate::support::needs_engine;
 #[test]
 fn a_server_that_breaks_the_protocol_is_not_heard() {
     needs_engine();
-    let home = home("honest", "      timeout: 20s\n");
+    let home = home("honest", "      timeout: 1m\n");
     for (mode, code) in [
         ("honest", ""),
         ("noise", "mcp_protocol"),
@@ -28,7 +28,7 @@ fn a_server_that_breaks_the_protocol_is_not_heard() {
         ("endless-line", "mcp_too_large"),
         ("toolless", ""),
     ] {
-        configure(&home, mode, "      timeout: 20s\n");
+        configure(&home, mode, "      timeout: 1m\n");
         let (asked, ran) = refresh(&home);
         assert_eq!(
             asked["error"]["code"].as_str().unwrap_or(""),
