@@ -3,6 +3,8 @@
 //! file is left.
 #![no_main]
 
+#[path = "../host/approvals.rs"]
+mod approvals;
 #[path = "../host/broker.rs"]
 mod broker;
 #[allow(dead_code, reason = "not every fault is used here")]
@@ -21,6 +23,15 @@ mod sys;
 mod undo;
 #[path = "../host/workspace.rs"]
 mod workspace;
+
+/// What has files of its own below it, which are found from where it lies.
+#[allow(dead_code, unused_imports, unused_macros, reason = "not everything is used here")]
+#[path = "../../../src"]
+mod host {
+    pub mod codes;
+    pub mod json;
+}
+use host::{codes, json};
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -41,8 +41,6 @@ mod said;
 mod serve;
 #[path = "../../../src/broker/served.rs"]
 mod served;
-#[path = "../../../src/broker/strict.rs"]
-mod strict;
 #[path = "../../../src/broker/talk.rs"]
 mod talk;
 
@@ -52,7 +50,7 @@ pub use events::{Events, Level, Log, Progress, Silent};
 pub use exec::{Command, Exec, ExecReply, ExecRequest, NoExec};
 pub use fetch::{FetchRequest, Fetched, Net, NoNet, Redirect};
 pub use job::{Conversation, Form, Job, Mode};
-pub use refusal::{Code, Refusal, Unanswered};
+pub use refusal::{Refusal, Unanswered, verdict};
 pub use removals::{Destroys, FreeRemovals, Removals};
 pub use serve::serve;
 pub use served::{
