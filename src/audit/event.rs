@@ -100,7 +100,7 @@ pub struct Started {
     /// Its digest.
     pub digest: String,
     /// What was decided.
-    pub decision: &'static str,
+    pub decision: Verdict,
     /// Why.
     pub code: Code,
     /// Why, in a sentence.
@@ -110,7 +110,7 @@ pub struct Started {
     pub rule: Option<RuleRef>,
     /// What `mode: observe` let through.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub would: Option<&'static str>,
+    pub would: Option<Verdict>,
     /// What it does, in words.
     pub effects: Vec<String>,
     /// The tool, if it is one.
@@ -152,11 +152,11 @@ impl Started {
             actor: Actor::this(),
             policy: decision.policy.clone(),
             digest: decision.digest.clone(),
-            decision: decision.decision.word(),
+            decision: decision.decision,
             code: decision.code.into(),
             message: hidden(&decision.message),
             rule: decision.rule.clone(),
-            would: decision.would.map(|(verdict, _)| verdict).map(Verdict::word),
+            would: decision.would.map(|(verdict, _)| verdict),
             effects: decision
                 .effects
                 .iter()
@@ -188,7 +188,7 @@ impl Started {
             actor: Actor::this(),
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
-            decision: Verdict::Allow.word(),
+            decision: Verdict::Allow,
             code: Code::Allowed,
             message: "a tool has nothing but the broker, which decides each request".to_owned(),
             rule: None,
@@ -214,7 +214,7 @@ impl Started {
             actor: Actor::this(),
             policy: String::new(),
             digest: String::new(),
-            decision: Verdict::Allow.word(),
+            decision: Verdict::Allow,
             code: Code::Allowed,
             message: "what was kept of that call's changes comes back".to_owned(),
             rule: None,
@@ -230,13 +230,13 @@ impl Started {
     /// Whether the policy wants somebody to be asked about it.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.decision == Verdict::Ask.word()
+        self.decision == Verdict::Ask
     }
 
     /// The same call, refused.
     #[must_use]
     pub fn refused(mut self, verdict: Verdict, code: Code, message: String) -> Self {
-        self.decision = verdict.word();
+        self.decision = verdict;
         self.code = code;
         self.message = message;
         self
@@ -253,9 +253,9 @@ impl Started {
 #[derive(Debug, Clone, Serialize)]
 pub struct Ended {
     /// `completed`, `failed`, `timeout`, …
-    pub status: Value,
+    pub status: Status,
     /// The exit code that the caller saw.
-    pub exit: u8,
+    pub exit: ExitCode,
     /// The stable code of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
@@ -282,7 +282,7 @@ pub struct Requested {
     /// The resolved path, the command, the URL; without secrets.
     pub object: String,
     /// What was decided.
-    pub decision: &'static str,
+    pub decision: Verdict,
     /// Why it was not done, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,

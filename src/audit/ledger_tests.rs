@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::audit::{Ended, Event, Started, ToolRef};
 use crate::codes::Code;
+use crate::exit::{ExitCode, Status};
 use crate::ids::{CallId, Owner};
 use crate::store::Store;
 use runner_policy::model::Verdict;
@@ -23,12 +24,12 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(Store::open(Some(dir.path())).unwrap());
     let owner = Owner::this().unwrap();
-    let call = |status: &str, exit, code: Option<Code>| {
+    let call = |status, exit, code: Option<Code>| {
         let id = CallId::fresh().unwrap();
         ledger.append(&id, &[Event::Start(&started())], &owner).unwrap();
         let ended = Ended {
-            status: json!(status),
-            exit,
+            status,
+            exit: ExitCode::of_command(exit),
             code,
             rule: None,
             cost_microdollars: None,
@@ -38,10 +39,10 @@ fn a_tool_that_was_refused_while_it_ran_is_listed_as_refused() {
         ledger.append(&id, &[Event::End(&ended)], &owner).unwrap();
         id.to_string()
     };
-    let denied = call("denied", 126, Some(Code::PathDenied));
-    let asked = call("needs_approval", 77, Some(Code::Ask));
+    let denied = call(Status::Denied, 126, Some(Code::PathDenied));
+    let asked = call(Status::NeedsApproval, 77, Some(Code::Ask));
     // The controls: a command's own 126 is no refusal, and what still runs was not refused.
-    call("failed", 126, None);
+    call(Status::Failed, 126, None);
     ledger.append(&CallId::fresh().unwrap(), &[Event::Start(&started())], &owner).unwrap();
     let id = CallId::fresh().unwrap();
     let refused = started().refused(Verdict::Deny, Code::NoRule, "x".to_owned());

@@ -11,7 +11,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::CallError;
 use crate::audit::{Ended, Event, Ledger, Requested, Started};
@@ -200,8 +200,8 @@ impl Record {
     /// It has ended.
     pub fn end(self, end: End) -> Result<(), CallError> {
         let ended = Ended {
-            status: json!(end.ending.status),
-            exit: end.ending.exit.get(),
+            status: end.ending.status,
+            exit: end.ending.exit,
             code: end.code,
             rule: end.rule,
             cost_microdollars: end.cost,

@@ -75,6 +75,26 @@ pub struct Broken {
     pub findings: Vec<Finding>,
 }
 
+/// An MCP server of which it is not known what it offers now.
+#[derive(Debug)]
+pub struct Unasked {
+    /// The server.
+    pub server: ServerName,
+    /// Why it is not known.
+    pub why: NotAsked,
+    /// The same for people.
+    pub finding: Finding,
+}
+
+/// Why it is not known what a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAsked {
+    /// It was never asked.
+    Never,
+    /// It is not what was asked.
+    Changed,
+}
+
 /// All that was found.
 #[derive(Debug, Default)]
 pub struct Library {
@@ -85,7 +105,7 @@ pub struct Library {
     /// What is wrong with whole folders.
     pub findings: Vec<Finding>,
     /// MCP servers that could be used and whose tools nobody knows: never asked, or changed since.
-    pub unasked: Vec<(ServerName, Finding)>,
+    pub unasked: Vec<Unasked>,
     /// What is wrong with the folders that the caller named. With one of them missing, a name could mean another
     /// tool than the caller's, so nothing is used.
     given: Vec<Finding>,
@@ -371,11 +391,11 @@ impl Library {
     /// Why there is no tool of this name: none has it, or the server that it begins with is not known as it is now.
     fn unknown(&self, name: &ToolName) -> ToolError {
         let server = name.as_str().split_once(BETWEEN).map(|(server, _)| server);
-        let unasked = self.unasked.iter().find(|(other, _)| Some(other.as_str()) == server);
+        let unasked = self.unasked.iter().find(|it| Some(it.server.as_str()) == server);
         let (name, server) = (name.clone(), server.unwrap_or_default().to_owned());
-        match unasked.map(|(_, finding)| finding.code) {
-            Some("mcp_changed") => ToolError::ServerChanged { name, server },
-            Some(_) => ToolError::ServerNeverAsked { name, server },
+        match unasked.map(|unasked| unasked.why) {
+            Some(NotAsked::Changed) => ToolError::ServerChanged { name, server },
+            Some(NotAsked::Never) => ToolError::ServerNeverAsked { name, server },
             None => ToolError::Unknown {
                 name,
                 known: self.tools.iter().map(|tool| tool.name.to_string()).collect(),
@@ -399,8 +419,8 @@ impl Library {
                     Layer::User
                 }
             };
-            if let Some(finding) = unasked(&it) {
-                self.unasked.push((it.name.clone(), finding));
+            if let Some(unasked) = Unasked::of(&it) {
+                self.unasked.push(unasked);
             }
             for (at, offered) in it.taken().enumerate() {
                 match mcp::name(&it.name, &offered.name) {
@@ -501,27 +521,34 @@ fn waives(layer: Layer, said: Option<bool>) -> Option<Waiver> {
     }
 }
 
-/// Why nobody knows what a server offers.
-fn unasked(it: &Remembered) -> Option<Finding> {
-    let name = &it.name;
-    let (code, message) = match it.known {
-        Known::Asked(_) => return None,
-        Known::Never => {
-            ("mcp_never_asked", format!("the server {name} was never asked what it offers"))
-        }
-        Known::Changed => (
-            "mcp_changed",
-            format!("the server {name} is not what was asked any more, so its tools are not used"),
-        ),
-    };
-    Some(Finding {
-        code,
-        file: it.source.file.clone().unwrap_or_default(),
-        at: At { line: it.source.line.unwrap_or_default(), column: 1, width: 1 },
-        message,
-        help: Some(format!("ask it: runner mcp refresh {name}")),
-        excerpt: String::new(),
-    })
+impl Unasked {
+    fn of(it: &Remembered) -> Option<Self> {
+        let name = &it.name;
+        let (why, code, message) = match it.known {
+            Known::Asked(_) => return None,
+            Known::Never => (
+                NotAsked::Never,
+                "mcp_never_asked",
+                format!("the server {name} was never asked what it offers"),
+            ),
+            Known::Changed => (
+                NotAsked::Changed,
+                "mcp_changed",
+                format!(
+                    "the server {name} is not what was asked any more, so its tools are not used"
+                ),
+            ),
+        };
+        let finding = Finding {
+            code,
+            file: it.source.file.clone().unwrap_or_default(),
+            at: At { line: it.source.line.unwrap_or_default(), column: 1, width: 1 },
+            message,
+            help: Some(format!("ask it: runner mcp refresh {name}")),
+            excerpt: String::new(),
+        };
+        Some(Self { server: name.clone(), why, finding })
+    }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub use estimates::{Estimates, reported as reported_cost, shown as shown_cost};
 pub use export::{ExportFormat, export};
 pub use folder::Form;
 pub use grade::{Conformance, Grade, Point};
-pub use library::{Broken, Library, Tool};
+pub use library::{Broken, Library, NotAsked, Tool, Unasked};
 pub use mcp::FromServer;
 pub use metadata::{Auth, Capability, Cost, Metadata};
 pub use origin::{Origin, Switch};

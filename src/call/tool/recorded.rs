@@ -142,7 +142,7 @@ impl Events for Recorded {
             request: request.id,
             method: request.method,
             object: self.redactor.text(&request.object).into_owned(),
-            decision: request.refused.map_or(Verdict::Allow, verdict).word(),
+            decision: request.refused.map_or(Verdict::Allow, verdict),
             code: request.refused,
             rule: request.rule.as_ref().map(|rule| rule.id.clone()),
             bytes_in: request.bytes_in,

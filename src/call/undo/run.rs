@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use runner_policy::Verdict;
 use serde::Serialize;
 use serde_json::json;
 
@@ -106,7 +107,7 @@ fn restore(
             request: u32::try_from(at + 1).unwrap_or(u32::MAX),
             method: "undo.restore",
             object: format!("{}: {}", step.path, step.action),
-            decision: "allow",
+            decision: Verdict::Allow,
             code: done.is_err().then_some(Code::UndoFailed),
             rule: None,
             bytes_in: 0,

@@ -72,7 +72,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     match printer.format() {
         Format::Json => printer.json(&serde_json::json!({
             "tools": rows, "tokenCost": total(&rows), "findings": place.library.findings,
-            "unasked": place.library.unasked.iter().map(|(_, finding)| finding).collect::<Vec<_>>(),
+            "unasked": place.library.unasked.iter().map(|it| &it.finding).collect::<Vec<_>>(),
         }))?,
         Format::Text => text(&rows, &place, printer)?,
     }
@@ -163,7 +163,7 @@ fn hints(rows: &[Row<'_>], library: &Library, printer: &mut Printer) {
     for finding in &library.findings {
         printer.talk(Shown(finding));
     }
-    for (_, finding) in &library.unasked {
+    for finding in library.unasked.iter().map(|unasked| &unasked.finding) {
         let help = finding.help.as_deref().unwrap_or_default();
         printer.hint(&format!("{}; {help}", finding.message));
     }

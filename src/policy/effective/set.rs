@@ -22,6 +22,8 @@ struct Walk {
     chain: Vec<String>,
     /// Policies that were looked at, with the length of the chain below each.
     done: Vec<(String, usize)>,
+    /// Whether a chain that is too long was reported.
+    too_deep: bool,
 }
 
 fn named_within(layers: &[(Arc<Policy>, usize)]) -> impl Iterator<Item = String> {
@@ -134,7 +136,7 @@ impl PolicySet {
                 } else {
                     height.max(self.check(other, walk, findings))
                 };
-                if height >= MAX_CHAIN && !findings.iter().any(|known| known.code == "too_deep") {
+                if height >= MAX_CHAIN && !std::mem::replace(&mut walk.too_deep, true) {
                     let message = format!("a chain of more than {MAX_CHAIN} policies");
                     findings.push(finding(policy, *at, "too_deep", message, None));
                 }
