@@ -64,11 +64,12 @@ impl Extent {
 /// The engine does not answer, or a command that must go well did not.
 pub fn run(
     extent: Extent,
+    engine: &str,
     facts: &Facts,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Report, BenchError> {
     let place = Place::make()?;
-    let mut report = Report::new(facts);
+    let mut report = Report::new(engine, facts);
     ours::calls(&place, extent, &mut report, tell)?;
     if facts.runtimes.iter().any(|name| name == ours::GVISOR) {
         ours::gvisor(&place, extent, &mut report, tell)?;

@@ -9,7 +9,7 @@ use super::call::read;
 use super::error::BenchError;
 use super::place::Place;
 use super::sample::timed;
-use crate::engine::docker::settings::SECCOMP;
+use crate::engine::seccomp;
 
 /// Whether a program is on the caller's path.
 pub fn is_installed(name: &str) -> bool {
@@ -52,7 +52,7 @@ impl DockerRun {
         let first = ask(&["exec", "--json", "--cold", "-p", policy, "--", "true"])?;
         let plan = ask(&["exec", "--json", "--dry-run", "-p", policy, "--", "true"])?;
         let filter = folder.with_file_name("seccomp.json");
-        std::fs::write(&filter, SECCOMP)
+        std::fs::write(&filter, seccomp::PROFILE)
             .map_err(|error| BenchError::Local("write the system call filter", error))?;
         let image = first["metadata"]["image_digest"].as_str().unwrap_or_default();
         Ok(Self { words: words(&plan["container"], image, &filter) })

@@ -76,13 +76,13 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(facts: &Facts) -> Self {
+    pub(super) fn new(engine: &str, facts: &Facts) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             machine: json!({
                 "processors": facts.processors,
                 "kernel": kernel.trim(),
-                "engine": format!("docker {}", facts.version),
+                "engine": format!("{engine} {}", facts.version),
                 "runner": env!("CARGO_PKG_VERSION"),
             }),
             rows: Vec::new(),

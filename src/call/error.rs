@@ -6,7 +6,7 @@ use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
 use crate::codes::Code;
 use crate::config::ConfigError;
-use crate::engine::EngineError;
+use crate::engine::{Choice, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::ids::CallId;
@@ -32,9 +32,9 @@ pub enum CallError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The policy's word about engines leaves none.
+    /// The policy allows no engine of those that were chosen.
     #[error(
-        "the policy `{policy}` allows the engines [{}], and this is docker",
+        "the policy `{policy}` allows the engines [{}], and what may be used is [{choice}]",
         .engines.join(", ")
     )]
     NoEngine {
@@ -42,6 +42,8 @@ pub enum CallError {
         policy: String,
         /// What it allows.
         engines: Vec<String>,
+        /// What was chosen.
+        choice: Choice,
     },
     /// The decision holds nothing that may run.
     #[error("the decision holds nothing that may run; this is a mistake of ours, please report it")]
@@ -145,8 +147,8 @@ impl Failure for CallError {
             (None, Self::PathNotText(_)) => {
                 Some("run it in a folder whose path is UTF-8".to_owned())
             }
-            (None, Self::NoEngine { .. }) => {
-                Some("choose a policy whose `sandbox.engines` has docker".to_owned())
+            (None, Self::NoEngine { choice, .. }) => {
+                Some(format!("choose a policy whose `sandbox.engines` has {}", choice.first()))
             }
             (None, _) => None,
         }

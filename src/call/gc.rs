@@ -2,7 +2,7 @@
 
 use super::error::CallError;
 use crate::audit::Ledger;
-use crate::engine::{Docker, sweep};
+use crate::engine::{self, Choice, sweep};
 use crate::pool::{Pool, discard};
 
 /// What was swept.
@@ -23,7 +23,8 @@ pub async fn gc(ledger: &Ledger) -> Result<Swept, CallError> {
     let left_over = Pool::new(ledger.store().folder()).left_over();
     let left_over = left_over
         .map_err(|error| CallError::Local("use the pool", std::io::Error::other(error)))?;
-    let mut removed = sweep(&Docker::connect().await?).await?;
+    let engine = engine::open(&Choice::default(), &|name| std::env::var_os(name)).await?;
+    let mut removed = sweep(engine.as_ref()).await?;
     for held in left_over {
         removed += discard(held).await?;
     }

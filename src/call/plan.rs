@@ -87,13 +87,6 @@ pub(super) async fn make_plan(
     helper: Option<Helper>,
 ) -> Result<Planned, CallError> {
     let policy = setting.policy.as_ref();
-    let engines = policy.engines();
-    if !engines.contains(&engine.name()) {
-        return Err(CallError::NoEngine {
-            policy: policy.name().to_owned(),
-            engines: engines.iter().map(ToString::to_string).collect(),
-        });
-    }
     let mut facts = engine.probe().await?;
     let mut runtime = runtime(policy.runtime(), &facts.runtimes, policy.isolation());
     if runtime.is_none() && policy.isolation() == Isolation::Paranoid {

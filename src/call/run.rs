@@ -12,6 +12,7 @@ use super::clock::{Clock, Deadline};
 use super::error::CallError;
 use super::gate::{Consent, Gate, Pending, pass, started};
 use super::metadata::Metadata;
+use super::open_engine::open_engine;
 use super::place::place_of_command;
 use super::plan::{Planned, Setting, make_plan, neighbours};
 use super::record::{End, Starting, Unrecorded};
@@ -23,7 +24,7 @@ use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Keep, Streams};
 use crate::call::launch::soon::unless_soon;
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Docker, Engine};
+use crate::engine::{Choice, Engine};
 use crate::ids::CallId;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
@@ -149,8 +150,9 @@ pub(super) async fn carry_out(
 /// # Errors
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    let engine = Docker::connect().await?;
-    let plan = make_plan(&setting(decided), &engine, Missing::Describe, None).await?.plan;
+    let engine = open_engine(&Choice::default(), &decided.policy).await?;
+    let setting = setting(decided);
+    let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
     Ok(DryRun { plan, container })
 }
@@ -273,8 +275,9 @@ struct Ready {
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready, CallError> {
     let id = starting.id().clone();
-    let engine = unless_soon(Docker::connect(), || starting.write()).await?;
-    let engine: Arc<dyn Engine> = Arc::new(engine);
+    let choice = Choice::default();
+    let engine = open_engine(&choice, &decided.policy);
+    let engine = unless_soon(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
     let helper = starting.take_helper();

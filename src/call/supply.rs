@@ -55,7 +55,7 @@ pub(super) fn ahead(
     let program = run::this_program();
     let local = |error| CallError::Local("start the watchdog", error);
     let mut watchdog =
-        Watchdog::later(&program, engine.endpoint(), id, Some(&ledger)).map_err(local)?;
+        Watchdog::later(&program, engine.address(), id, Some(&ledger)).map_err(local)?;
     if let Some(state) = &setting.places.state {
         watchdog.settle(state);
     }
@@ -83,7 +83,8 @@ pub(super) fn claim(
 /// What is known of a call's sandbox before it is planned.
 fn guess(setting: &Setting, engine: &dyn Engine) -> Option<Guess> {
     Guess::of(&GuessFacts {
-        endpoint: engine.endpoint(),
+        address: engine.address(),
+        recipe: engine.recipe(),
         project: setting.workspace.root(),
         policy_digest: &setting.policy.digest.to_hex(),
         class: class(setting),
@@ -124,6 +125,8 @@ pub(super) async fn supply(
     let wanted = Wanted {
         plan,
         guess: &guess,
+        address: engine.address(),
+        recipe: engine.recipe(),
         engine: &engine.probe().await?.id,
         policy: setting.policy.name(),
         within: &within,

@@ -1,11 +1,12 @@
 //! Fills the pool by hand, before the first call wants a sandbox.
 
 use super::error::CallError;
+use super::open_engine::open_engine;
 use super::plan::make_plan;
 use super::request::Decided;
 use super::run::setting;
 use super::supply;
-use crate::engine::{Docker, Engine};
+use crate::engine::{Choice, Engine};
 use crate::pool::{Entry, Refilled, Supply, refill};
 use crate::sandbox::mounts::Missing;
 
@@ -41,12 +42,13 @@ pub async fn warm(
         )));
     }
     let pool = supply::pool(decided.request.warmth, &decided.config);
-    let engine = Docker::connect().await?;
+    let engine = open_engine(&Choice::default(), &decided.policy).await?;
+    let engine = engine.as_ref();
     let setting = setting(decided);
     supply::keep(&setting, pool)?;
-    let plan = make_plan(&setting, &engine, Missing::Make, None).await?.plan;
-    let supply = supply::supply(&setting, &plan, &engine, None, pool).await?;
-    fill(&engine, &supply, count, made).await
+    let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;
+    let supply = supply::supply(&setting, &plan, engine, None, pool).await?;
+    fill(engine, &supply, count, made).await
 }
 
 /// Makes sandboxes of this supply.

@@ -7,7 +7,7 @@ use super::printer::{Format, Printer};
 use super::style;
 use crate::bench::{self, BenchError, Extent, Report, Row, Unit};
 use crate::cli::Error;
-use crate::engine::{Docker, Engine as _};
+use crate::engine::{self, Choice, EngineError};
 use crate::exit::Ending;
 
 /// As typed.
@@ -24,10 +24,13 @@ pub struct Args {
 /// Runs it.
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     let extent = if args.quick { Extent::Quick } else { Extent::Full };
-    let facts = in_event_loop(async { Docker::connect().await?.probe().await })?
-        .map_err(BenchError::from)?;
-    let report =
-        bench::run(extent, &facts, &mut |step| printer.talk(format_args!("measuring: {step}")))?;
+    let (name, facts) = in_event_loop(async {
+        let engine = engine::open(&Choice::default(), &|name| std::env::var_os(name)).await?;
+        Ok::<_, EngineError>((engine.name(), engine.probe().await?))
+    })?
+    .map_err(BenchError::from)?;
+    let mut tell = |step: &str| printer.talk(format_args!("measuring: {step}"));
+    let report = bench::run(extent, name, &facts, &mut tell)?;
     match printer.format() {
         Format::Json => printer.json(&report)?,
         Format::Text => printer.data(View(&report))?,

@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
     /// What makes the sandbox
-    #[arg(long, value_name = "ENGINE", value_parser = crate::engine::NAMES)]
+    #[arg(long, value_name = "ENGINE", value_parser = crate::engine::Choice::WORDS)]
     engine: Option<String>,
     /// End the call after this time, such as 30s; can only tighten
     #[arg(long, value_name = "TIME")]

@@ -209,7 +209,8 @@ fn drain(printer: &mut Printer) -> Result<Ending, Error> {
             "ended": ended,
             "left": left.iter().map(|(trace, error)| json!({
                 "call": trace.label,
-                "endpoint": trace.endpoint,
+                "engine": trace.address.engine(),
+                "endpoint": trace.address.place(),
                 "why": error.to_string(),
             })).collect::<Vec<_>>(),
         }))?,

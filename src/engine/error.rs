@@ -146,6 +146,12 @@ impl EngineError {
         Self::Refused { operation, status, message }
     }
 
+    /// Whether there is no engine for this user: another one may be.
+    #[must_use]
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(self, Self::Missing { .. } | Self::NotPermitted { .. })
+    }
+
     /// Whether the daemon said that the thing is not there.
     #[must_use]
     pub fn is_absent(&self) -> bool {

@@ -44,18 +44,6 @@ impl Purpose {
 }
 
 impl Labels {
-    /// The name of the container.
-    #[must_use]
-    pub fn name(&self) -> String {
-        Self::name_of(&self.call)
-    }
-
-    /// The name of a call's container.
-    #[must_use]
-    pub fn name_of(call: &CallId) -> String {
-        format!("runner-{call}")
-    }
-
     /// As the engine keeps them.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, String> {

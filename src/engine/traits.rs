@@ -1,10 +1,15 @@
 //! The shape of an engine.
 //!
 //! ```text
-//! probe -> prepare -> line -> create -> attach -> start -> (wire) -> end by itself
-//!                                |                                     |
-//!                                +--------- remove, by id or call <----+  watchdog, sweep
+//! probe -> prepare -> launch ------------> (wire) -> end by itself
+//!             |          |                    |
+//!             |          +-- remove, by id <--+  the caller, its watchdog, a sweep
+//!             |                               |
+//!             +-> park  (waits)  attach ------+
 //! ```
+//!
+//! An implementation may have a daemon or none, and one step or several from a plan to a guest that runs: what is asked
+//! here is the result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,11 +20,11 @@ use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWrite;
 
-use super::docker::Line;
+use super::address::Address;
 use super::error::EngineError;
 use super::label::Labels;
-use crate::engine::plan::ImageFacts;
-use crate::engine::plan::{Image, SandboxPlan};
+use super::lifeline::Lifeline;
+use super::plan::{Image, ImageFacts, SandboxPlan};
 use crate::ids::CallId;
 
 /// A future that can be kept in a trait object.
@@ -27,11 +32,17 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What makes sandboxes.
 pub trait Engine: Send + Sync {
-    /// Its name in policies and results.
-    fn name(&self) -> &'static str;
+    /// Which engine it is, and where another process reaches it.
+    fn address(&self) -> &Address;
 
-    /// Where it is reached, for messages and for the watchdog.
-    fn endpoint(&self) -> &str;
+    /// Its name in policies and results.
+    fn name(&self) -> &'static str {
+        self.address().engine().as_str()
+    }
+
+    /// Stands for all that makes a sandbox from a plan and is part of this program: the guest, the runtime of tools, the
+    /// system call filter and the engine's own code. A sandbox that another build has made is another sandbox.
+    fn recipe(&self) -> &'static str;
 
     /// What it is and what it can enforce.
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
@@ -51,25 +62,25 @@ pub trait Engine: Send + Sync {
         plan: &'a SandboxPlan,
     ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>>;
 
-    /// Opens a connection of its own to ask for a sandbox. Who holds a copy of it sees when the engine is done with
-    /// that, whatever happens to the one who asks.
-    fn line(&self) -> BoxFuture<'_, Result<Line, EngineError>>;
-
-    /// Makes a sandbox that does not run yet; the guest is started with `arguments`.
-    fn create<'a>(
+    /// Makes a sandbox for a call, and starts its guest. It returns once the guest's streams are connected: the guest may
+    /// still be starting, so that the caller's first message travels meanwhile. That a start failed is told by
+    /// [`Attached::output`]. The lifeline hears of what could outlive this process, before it is begun.
+    ///
+    /// A launch that fails leaves no sandbox, or one that the engine cannot remove either.
+    fn launch<'a>(
         &'a self,
-        line: Line,
-        plan: &'a SandboxPlan,
-        prepared: &'a Prepared,
-        labels: &'a Labels,
-        arguments: &'a [String],
-    ) -> BoxFuture<'a, Result<SandboxId, EngineError>>;
+        spec: Spec<'a>,
+        lifeline: &'a mut dyn Lifeline,
+    ) -> BoxFuture<'a, Result<Connected, EngineError>>;
 
-    /// Connects to the guest's standard streams. Before the start: a guest's early word may be lost.
-    fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>>;
+    /// Makes a sandbox whose guest runs and waits for [`attach`](Self::attach), also after this process has ended.
+    ///
+    /// A failure leaves no sandbox, or one that the engine cannot remove either. If this process dies on the way, the
+    /// sandbox is found by its labels.
+    fn park<'a>(&'a self, spec: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>>;
 
-    /// Starts the guest.
-    fn start<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>>;
+    /// Connects to the guest of a sandbox that waits, by its label: what else a file says of it is not trusted.
+    fn attach<'a>(&'a self, label: &'a CallId) -> BoxFuture<'a, Result<Connected, EngineError>>;
 
     /// Ends and removes a sandbox in any state; one that is gone is no error.
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>>;
@@ -88,8 +99,6 @@ pub struct Facts {
     pub id: String,
     /// Its version, for people.
     pub version: String,
-    /// The version of its protocol that is spoken.
-    pub api: String,
     /// Processors of its machine.
     pub processors: u32,
     /// How user ids inside relate to those outside.
@@ -126,15 +135,26 @@ pub enum FileSystem {
     Another,
 }
 
+/// What a sandbox is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec<'a> {
+    /// The plan.
+    pub plan: &'a SandboxPlan,
+    /// The plan's image, made ready.
+    pub prepared: &'a Prepared,
+    /// Whose it is.
+    pub labels: &'a Labels,
+    /// The guest's arguments.
+    pub arguments: &'a [String],
+}
+
 /// An image that is there and cannot change any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// What sandboxes are made from.
+    /// What sandboxes are made from, as the engine names it.
     pub image: String,
     /// Its content digest, for results.
     pub digest: String,
-    /// How the guest gets in.
-    pub guest: super::docker::settings::GuestDelivery,
     /// What the image itself says; nothing for our own.
     pub facts: ImageFacts,
 }
@@ -163,9 +183,17 @@ impl fmt::Display for SandboxId {
     }
 }
 
+/// A sandbox to whose guest we are connected.
+pub struct Connected {
+    /// Its id.
+    pub id: SandboxId,
+    /// The guest's streams.
+    pub attached: Attached,
+}
+
 /// The guest's standard streams.
 pub struct Attached {
-    /// What the guest writes.
+    /// What the guest writes; or why it could not be started.
     pub output: Pin<Box<dyn Stream<Item = Result<Chunk, EngineError>> + Send>>,
     /// What the guest reads; dropping both ends the guest.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,

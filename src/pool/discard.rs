@@ -1,7 +1,7 @@
 //! Ends sandboxes that nobody shall claim any more.
 
 use super::held::{Held, Trace};
-use crate::engine::{Docker, EngineError, remove_labelled};
+use crate::engine::{self, EngineError, remove_labelled};
 
 /// Ends a sandbox in our hands; how many there were. One that cannot be ended is put back.
 ///
@@ -20,6 +20,6 @@ pub async fn discard(held: Held) -> Result<usize, EngineError> {
 /// that it is ours.
 async fn end(trace: &Trace) -> Result<usize, EngineError> {
     let Some(label) = trace.id() else { return Ok(0) };
-    let engine = Docker::connect_to(&trace.endpoint).await?;
-    remove_labelled(&engine, &label).await
+    let engine = engine::at(&trace.address, &|name| std::env::var_os(name)).await?;
+    remove_labelled(engine.as_ref(), &label).await
 }

@@ -12,6 +12,7 @@ use super::guess::Guess;
 use super::held::{CLAIMED, Held, MAKING, Trace};
 use super::key::{Key, Lane};
 use crate::config;
+use crate::engine::Address;
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::CallId;
 use crate::sys::lease::{self, Found};
@@ -85,8 +86,8 @@ pub struct Entry {
     pub sandbox: String,
     /// The id in its labels; no call has it.
     pub label: String,
-    /// Where the engine is reached.
-    pub endpoint: String,
+    /// The engine that made it.
+    pub address: Address,
     /// Who may claim it.
     pub key: Key,
     /// Who may take it before they know.
@@ -103,7 +104,7 @@ pub struct Entry {
     pub within: Vec<String>,
     /// The digest of the policy and all that it extends.
     pub policy_digest: String,
-    /// What it was made from besides its plan: the guest, and how this program makes containers.
+    /// What it was made from besides its plan: the guest, and how the engine makes sandboxes.
     pub recipe: String,
     /// The project whose call made it.
     pub project: PathBuf,
@@ -277,7 +278,7 @@ impl Entry {
     pub(super) fn trace(&self) -> Trace {
         Trace {
             label: self.label.clone(),
-            endpoint: self.endpoint.clone(),
+            address: self.address.clone(),
             cost: self.cost,
             project: self.project.clone(),
             expires: self.expires,

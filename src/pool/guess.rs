@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
 use super::key::digest;
-use crate::engine::container_limits;
-use crate::engine::docker;
+use crate::engine::{Address, container_limits};
 
 /// Calls of one guess have the same key as long as nothing changes that a plan looks at. It decides nothing: a wrong
 /// one costs a sandbox that waited.
@@ -19,8 +18,10 @@ pub struct Guess(String);
 /// What a call knows without looking.
 #[derive(Debug, Serialize)]
 pub struct GuessFacts<'a> {
-    /// Where the engine is reached.
-    pub endpoint: &'a str,
+    /// The engine.
+    pub address: &'a Address,
+    /// What the engine makes sandboxes from besides their plans.
+    pub recipe: &'a str,
     /// The project whose call this is.
     pub project: &'a Path,
     /// The digest of the policy and all that it extends.
@@ -44,6 +45,6 @@ impl Guess {
     /// The guess from these; `None` if one of them cannot be written down.
     #[must_use]
     pub fn of(facts: &GuessFacts<'_>) -> Option<Self> {
-        digest(&(docker::recipe(), facts)).map(Self)
+        digest(facts).map(Self)
     }
 }

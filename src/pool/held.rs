@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Address;
 use crate::ids::CallId;
 use crate::sys::lease::{self, Exclusive, Found, Lease};
 use crate::sys::now;
@@ -23,8 +24,8 @@ pub(super) const CLAIMED: &str = "claimed";
 pub struct Trace {
     /// The id in its labels.
     pub label: String,
-    /// Where its engine is reached.
-    pub endpoint: String,
+    /// The engine that makes it, or has made it.
+    pub address: Address,
     /// What it costs while it waits, in bytes.
     pub cost: u64,
     /// The project whose call made it.
@@ -114,7 +115,7 @@ mod tests {
         let path = folder.path().join("l.claimed");
         let trace = Trace {
             label: "l".to_owned(),
-            endpoint: "e".to_owned(),
+            address: "docker:e".parse().unwrap(),
             cost: 1,
             project: "/w".into(),
             expires: now() + Duration::from_secs(60),

@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Class;
 use super::guess::Guess;
-use crate::engine::container_limits;
-use crate::engine::docker;
 use crate::engine::plan::{MountRole, SandboxPlan};
+use crate::engine::{Address, container_limits};
 
 /// Changes whenever what a key is made from does.
 const FORMAT: u32 = 1;
@@ -35,8 +34,12 @@ pub struct Wanted<'a> {
     pub plan: &'a SandboxPlan,
     /// What was known before it.
     pub guess: &'a Guess,
+    /// The engine.
+    pub address: &'a Address,
     /// The engine's own identity.
     pub engine: &'a str,
+    /// What the engine makes sandboxes from besides their plans.
+    pub recipe: &'a str,
     /// The policy's name.
     pub policy: &'a str,
     /// The names of what the policy stays within, a tool's permissions among them.
@@ -84,7 +87,7 @@ impl Wanted<'_> {
     pub fn key(&self) -> Option<Key> {
         let facts = KeyFacts {
             format: FORMAT,
-            recipe: docker::recipe(),
+            recipe: self.recipe,
             engine: self.engine,
             policy_digest: self.policy_digest,
             class: self.class,
@@ -166,6 +169,10 @@ mod tests {
     use crate::engine::docker::settings::{GuestDelivery, Launch, container_settings};
     use crate::ids::Identity;
 
+    fn address() -> Address {
+        "docker:e".parse().unwrap()
+    }
+
     fn guess() -> Guess {
         serde_json::from_str("\"g\"").unwrap()
     }
@@ -174,7 +181,9 @@ mod tests {
         let wanted = Wanted {
             plan,
             guess: &guess(),
+            address: &address(),
             engine: "e",
+            recipe: "r",
             policy: "p",
             within: &[],
             policy_digest: "d",
@@ -244,11 +253,20 @@ mod tests {
     fn who_calls_in_two_ways_in_turn_has_two_lanes() {
         let lane = |plan: &SandboxPlan, class: Class, policy_digest: &str| {
             let project = Path::new("/w");
-            let (engine, policy, within, prestart) = ("e", "p", &[][..], None);
-            let guess = &guess();
-            Wanted { plan, guess, engine, policy, within, policy_digest, project, class, prestart }
-                .lane()
-                .unwrap()
+            let wanted = Wanted {
+                plan,
+                guess: &guess(),
+                address: &address(),
+                engine: "e",
+                recipe: "r",
+                policy: "p",
+                within: &[],
+                policy_digest,
+                project,
+                class,
+                prestart: None,
+            };
+            wanted.lane().unwrap()
         };
         let plan = settings::plan(Isolation::Strict);
         let mut with_toolchain = plan.clone();
@@ -277,7 +295,7 @@ mod tests {
             let entry = Entry {
                 sandbox: at.to_string(),
                 label: format!("l{at}"),
-                endpoint: String::new(),
+                address: address(),
                 key: key.clone(),
                 guess: guess(),
                 targets: Vec::new(),

@@ -11,7 +11,7 @@ use super::entry::{Claimed, Class, Entry, Pool};
 use super::guess::Guess;
 use super::key::{Key, Lane, Wanted};
 use crate::config;
-use crate::engine::docker;
+use crate::engine::Address;
 use crate::engine::plan::SandboxPlan;
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::sandbox::neighbours::Neighbours;
@@ -21,6 +21,10 @@ use crate::sandbox::neighbours::Neighbours;
 pub struct Order {
     /// The caller's own folder for state.
     pub state: PathBuf,
+    /// The engine that shall make it.
+    pub address: Address,
+    /// What that engine makes sandboxes from besides their plans.
+    pub recipe: String,
     /// The pool's bounds.
     pub bounds: Bounds,
     /// Who may claim it.
@@ -98,6 +102,8 @@ impl Order {
     pub fn new(wanted: &Wanted<'_>, state: &Path, bounds: Bounds) -> Option<Self> {
         Some(Self {
             state: state.to_owned(),
+            address: wanted.address.clone(),
+            recipe: wanted.recipe.to_owned(),
             bounds,
             key: wanted.key()?,
             guess: wanted.guess.clone(),
@@ -143,12 +149,13 @@ impl Order {
     }
 
     /// Whether an entry is of no use any more where this order comes from: another thing stands in its lane today, its
-    /// policy was changed, or this program was.
+    /// policy was changed, or the engine's part of this program was.
     #[must_use]
     pub fn replaces(&self, entry: &Entry) -> bool {
         let same_policy = entry.project == self.project
             && (&entry.policy, &entry.within) == (&self.policy, &self.within);
-        entry.recipe != docker::recipe()
+        let same_engine = entry.address.engine() == self.address.engine();
+        (same_engine && entry.recipe != self.recipe)
             || (entry.lane == self.lane && entry.key != self.key)
             || (same_policy && entry.policy_digest != self.policy_digest)
     }

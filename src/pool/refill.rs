@@ -10,7 +10,7 @@ use super::entry::{Entry, PoolError};
 use super::held::{Held, Trace};
 use super::order::Order;
 use super::reserve::Published;
-use crate::engine::{Engine, Labels, Purpose, SandboxId, docker, guest};
+use crate::engine::{Engine, Labels, Purpose, Spec, guest};
 use crate::ids::{CallId, Owner};
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::RunError;
@@ -44,7 +44,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     let expires = made + order.bounds.own.ttl;
     let trace = Trace {
         label: label.to_string(),
-        endpoint: engine.endpoint().to_owned(),
+        address: engine.address().clone(),
         cost: order.cost(),
         project: order.project.clone(),
         expires,
@@ -74,9 +74,13 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
                 source: error.into(),
             }
         })?;
-    let line = engine.line().await?;
-    let id = engine.create(line, &order.plan, &prepared, &labels, &arguments).await?;
-    if let Err(error) = begin(engine, &id, order).await {
+    let spec =
+        Spec { plan: &order.plan, prepared: &prepared, labels: &labels, arguments: &arguments };
+    let id = engine.park(spec).await?;
+    // The guest compares mounts when it is claimed; a runtime that shows numbers of its own cannot, so the
+    // sources are looked at now, when they have just been mounted.
+    let expectation = Expectation::of(&order.plan);
+    if let Err(error) = expectation.check_sources() {
         let _ = engine.remove(&id).await;
         return Err(error);
     }
@@ -84,16 +88,16 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     let entry = Entry {
         sandbox: id.as_str().to_owned(),
         label: label.to_string(),
-        endpoint: engine.endpoint().to_owned(),
+        address: engine.address().clone(),
         key: order.key.clone(),
         guess: order.guess.clone(),
-        targets: Expectation::of(&order.plan).targets(),
+        targets: expectation.targets(),
         lane: order.lane.clone(),
         class: order.class,
         policy: order.policy.clone(),
         within: order.within.clone(),
         policy_digest: order.policy_digest.clone(),
-        recipe: docker::recipe().to_owned(),
+        recipe: order.recipe.clone(),
         project: order.project.clone(),
         cost: order.cost(),
         workspace: order.workspace.clone(),
@@ -124,13 +128,6 @@ async fn end_all(given_up: Vec<Held>) {
     for held in given_up {
         let _ = discard(held).await;
     }
-}
-
-/// Starts it. The guest compares mounts when it is claimed; a runtime that shows numbers of its own cannot, so the
-/// sources are looked at now, when they have just been mounted.
-async fn begin(engine: &dyn Engine, id: &SandboxId, order: &Order) -> Result<(), RunError> {
-    engine.start(id).await?;
-    Expectation::of(&order.plan).check_sources()
 }
 
 fn failed(error: PoolError) -> RunError {

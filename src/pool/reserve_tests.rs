@@ -6,11 +6,14 @@ use std::time::Duration;
 use runner_policy::limits::Isolation;
 
 use super::*;
-use crate::engine::docker;
 use crate::engine::docker::settings::tests as settings;
 use crate::ids::CallId;
 use crate::pool::{Bounds, Class, Guess, GuessFacts, Wanted};
 use crate::sys::now;
+
+fn address() -> crate::engine::Address {
+    "docker:e".parse().unwrap()
+}
 
 struct Case {
     _folder: tempfile::TempDir,
@@ -45,7 +48,9 @@ impl Case {
         let wanted = Wanted {
             plan: &plan,
             guess: &guess(asked.project),
+            address: &address(),
             engine: "e",
+            recipe: "r",
             policy: "p",
             within: &[],
             policy_digest: asked.digest,
@@ -80,7 +85,7 @@ impl Case {
 fn trace(order: &Order) -> Trace {
     Trace {
         label: CallId::fresh().unwrap().to_string(),
-        endpoint: "unix:///nowhere".to_owned(),
+        address: "docker:unix:///nowhere".parse().unwrap(),
         cost: order.cost(),
         project: order.project.clone(),
         expires: now() + order.bounds.own.ttl,
@@ -89,7 +94,8 @@ fn trace(order: &Order) -> Trace {
 
 fn guess(project: &str) -> Guess {
     Guess::of(&GuessFacts {
-        endpoint: "e",
+        address: &address(),
+        recipe: "r",
         project: Path::new(project),
         policy_digest: "d",
         class: Class::Read,
@@ -106,7 +112,7 @@ fn entry(order: &Order, trace: &Trace) -> Entry {
     Entry {
         sandbox: "s".to_owned(),
         label: trace.label.clone(),
-        endpoint: trace.endpoint.clone(),
+        address: trace.address.clone(),
         key: order.key.clone(),
         guess: order.guess.clone(),
         targets: Vec::new(),
@@ -115,7 +121,7 @@ fn entry(order: &Order, trace: &Trace) -> Entry {
         policy: order.policy.clone(),
         within: order.within.clone(),
         policy_digest: order.policy_digest.clone(),
-        recipe: docker::recipe().to_owned(),
+        recipe: order.recipe.clone(),
         project: order.project.clone(),
         cost: trace.cost,
         workspace: order.workspace.clone(),

@@ -4,13 +4,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use runner::call::launch::run::{Streams, run};
-use runner::engine::{Docker, Engine, sweep};
+use runner::engine::sweep;
 use runner::ids::CallId;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
 use tokio::io::AsyncReadExt as _;
 
-use crate::engine::{argv, block_on, call, order, plan, workspace};
+use crate::engine::{argv, block_on, call, engine, order, plan, workspace};
 
 /// Names the call of a helper process.
 const ID: &str = "RUNNER_TEST_CALL";
@@ -22,7 +22,7 @@ fn helper() {
     let id = CallId::new(&std::env::var(ID).unwrap()).unwrap();
     let folder = workspace();
     block_on(async {
-        let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
+        let engine = engine().await;
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sh", "-c", "sleep 1"]);
         let call = order(id, plan(folder.path()), work);
@@ -44,7 +44,7 @@ fn start_helper(id: &CallId) -> std::process::Child {
 
 fn left(id: &CallId) -> usize {
     block_on(async {
-        let engine = Docker::connect().await.unwrap();
+        let engine = engine().await;
         engine.list(Some(id)).await.unwrap().len()
     })
 }
@@ -110,8 +110,8 @@ fn a_sweep_takes_what_both_host_and_watchdog_left() {
     helper.kill().unwrap();
     helper.wait().unwrap();
     block_on(async {
-        let engine = Docker::connect().await.unwrap();
-        sweep(&engine).await.unwrap();
+        let engine = engine().await;
+        sweep(engine.as_ref()).await.unwrap();
     });
     gone(&id);
 }
@@ -121,7 +121,7 @@ fn a_killed_container_is_an_error_and_leaves_nothing() {
     let id = CallId::fresh().unwrap();
     let folder = workspace();
     let killed = block_on(async {
-        let engine = std::sync::Arc::new(Docker::connect().await.unwrap());
+        let engine = engine().await;
         let (_canceller, mut cancel) = Cancel::pair();
         let work = argv(&["sh", "-c", "echo up; sleep 600"]);
         let call = order(id.clone(), plan(folder.path()), work);

@@ -9,7 +9,7 @@ use runner::call::launch::run::{Call, Streams, life, run};
 use runner::engine::plan::{
     Access, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
 };
-use runner::engine::{Docker, Engine};
+use runner::engine::{Choice, Engine};
 use runner::ids::CallId;
 use runner::ids::Identity;
 use runner::sandbox::cancel::Cancel;
@@ -17,6 +17,12 @@ use runner::sandbox::neighbours::Neighbours;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, Work};
+
+/// The engine that the environment names.
+pub async fn engine() -> Arc<dyn Engine> {
+    let variable = |name: &str| std::env::var_os(name);
+    runner::engine::open(&Choice::default(), &variable).await.expect("an engine")
+}
 
 /// An ordinary user, whoever runs the tests.
 const UID: u32 = 65534;
@@ -107,7 +113,7 @@ pub async fn call_with(
     streams: Streams,
     cancel: &mut Cancel,
 ) -> Result<Outcome, RunError> {
-    let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
+    let engine = engine().await;
     let call = order(CallId::fresh().unwrap(), plan, work);
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
     run(engine, call, streams, cancel, program).await
@@ -126,7 +132,7 @@ pub async fn call_until(
     work: Work,
     cancel: &mut Cancel,
 ) -> Result<Outcome, RunError> {
-    let engine = Arc::new(Docker::connect().await.expect("a Docker engine"));
+    let engine = engine().await;
     let call = order(id.clone(), plan, work);
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
     run(engine, call, Streams::default(), cancel, program).await
@@ -174,9 +180,9 @@ fn another_folder_behind_a_mount_fails_closed() {
 }
 
 #[test]
-fn the_daemon_is_asked_what_it_is() {
+fn the_engine_is_asked_what_it_is() {
     block_on(async {
-        let engine = Docker::connect().await.unwrap();
+        let engine = engine().await;
         let facts = engine.probe().await.unwrap();
         println!("{facts:?}");
         assert!(facts.processors > 0 && !facts.id.is_empty());

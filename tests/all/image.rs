@@ -5,8 +5,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use runner::engine::EngineError;
+use runner::engine::docker::Docker;
 use runner::engine::plan::{Image, MountRole, Runtime, SandboxPlan};
-use runner::engine::{Docker, EngineError};
 use runner::error::Failure;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner_policy::limits::Limit;
@@ -121,7 +122,7 @@ fn fake(answer: &'static str) -> (tempfile::TempDir, String) {
 }
 
 fn connect(endpoint: &str) -> EngineError {
-    block_on(Docker::connect_to(endpoint)).unwrap_err()
+    block_on(Docker::connect_to(endpoint, None)).unwrap_err()
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Guests that start their process before anybody asks for it, by hand through the engine.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use runner::call::tool::tool_order;
 use runner::engine::plan::{Runtime, SandboxPlan};
-use runner::engine::{Attached, Chunk, Docker, Engine, Labels, Purpose, SandboxId, guest};
+use runner::engine::{Attached, Chunk, Engine, Labels, Purpose, SandboxId, Spec, guest};
 use runner::ids::{CallId, Owner};
 use runner::sandbox::order::order;
 use runner::sys::now;
@@ -17,7 +18,7 @@ use runner_wire::{
 use tokio::io::AsyncWriteExt;
 
 use crate::death::gone;
-use crate::engine::{argv, block_on, plan, workspace};
+use crate::engine::{argv, block_on, engine, plan, workspace};
 use crate::image::docker;
 
 /// What a waiting tool may cost: its shim, the guest and Node together.
@@ -39,14 +40,14 @@ fn waiting(start: &Start) -> Start {
 
 /// A sandbox that was started by hand.
 struct Sandbox {
-    engine: Docker,
+    engine: Arc<dyn Engine>,
     id: SandboxId,
     call: CallId,
 }
 
 impl Sandbox {
     async fn start(plan: &SandboxPlan, wait: Duration, beforehand: Option<&Start>) -> Self {
-        let engine = Docker::connect().await.unwrap();
+        let engine = engine().await;
         let prepared = engine.prepare(&plan.image).await.unwrap();
         let call = CallId::fresh().unwrap();
         let labels = Labels {
@@ -56,14 +57,14 @@ impl Sandbox {
             purpose: Purpose::Call,
         };
         let arguments = guest::arguments(wait, beforehand).unwrap();
-        let line = engine.line().await.unwrap();
-        let id = engine.create(line, plan, &prepared, &labels, &arguments).await.unwrap();
-        engine.start(&id).await.unwrap();
+        let (prepared, labels, arguments) = (&prepared, &labels, &arguments);
+        let spec = Spec { plan, prepared, labels, arguments };
+        let id = engine.park(spec).await.unwrap();
         Self { engine, id, call }
     }
 
     async fn attach(&self) -> Talk {
-        let attached = self.engine.attach(&self.id).await.unwrap();
+        let attached = self.engine.attach(&self.call).await.unwrap().attached;
         let (decoder, encoder) = (Decoder::new(Side::Guest), Encoder::new(Side::Host));
         Talk { attached, decoder, encoder }
     }

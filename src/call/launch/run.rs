@@ -1,11 +1,12 @@
 //! From a plan to an outcome, as types that consume each other: no step can be left out or repeated.
 //!
 //! ```text
-//! Planned --create--> Created --start--> Proved --run--> Outcome
-//!    |                   |                  |
-//!    watchdog first      Hello is sent      identity of every mount was compared;
-//!                        before the start   only now the command leaves this process
-//! pool entry ---------wake----------------> Proved
+//! Planned --launch--> Launched --prove--> Proved --run--> Outcome
+//!    |                   |                   |
+//!    watchdog first      hello is sent       identity of every mount was compared;
+//!                        while the guest     only now the command leaves this process
+//!                        starts
+//! pool entry ---------wake-----------------> Proved
 //! ```
 //!
 //! Every failure on the way removes the sandbox; the watchdog and the guest's own end are behind that.
@@ -16,7 +17,6 @@ use std::time::Duration;
 
 use runner_policy::limits::{Limit, Limits};
 use runner_wire::{HostMessage, Port, Stdin, Work};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ahead::Ahead;
@@ -25,7 +25,9 @@ use super::outcome::Outcome;
 use super::wake::{Unwoken, Woken, greet, rouse};
 use super::watchdog::{Vigil, Watchdog};
 use crate::engine::plan::{Access, Image, Mount, SandboxPlan};
-use crate::engine::{Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, sweep};
+use crate::engine::{
+    Connected, Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, Spec, sweep,
+};
 use crate::ids::{CallId, Owner};
 use crate::pool::{Order, Supply};
 use crate::sandbox::cancel::Cancel;
@@ -116,7 +118,7 @@ pub async fn run(
     watchdog: &std::path::Path,
 ) -> Result<Outcome, RunError> {
     let ledger = call.plan.claim.ledger();
-    let watchdog = Watchdog::start(watchdog, engine.endpoint(), &call.id, ledger)
+    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, ledger)
         .map_err(|source| RunError::Local { operation: WATCH, source })?;
     let ahead = Ahead::new(watchdog);
     run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
@@ -198,7 +200,7 @@ async fn prove(
         async move { sweep(engine.as_ref()).await }
     });
     let planned = Planned::new(engine, call, watchdog).await?;
-    let mut proved = planned.create().await?.start().await;
+    let mut proved = planned.launch().await?.prove().await;
     if let Ok(proved) = &mut proved {
         proved.woken.discarded = discarded;
     }
@@ -231,18 +233,18 @@ impl Planned {
         let expectation = Expectation::of(&call.plan);
         if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
             return Err(RunError::Engine(EngineError::AnotherFileSystem {
-                endpoint: engine.endpoint().to_owned(),
+                endpoint: engine.address().place().to_owned(),
             }));
         }
         let prepared = engine.prepare(&call.plan.image).await?;
         Ok(Self { engine, call, watchdog, prepared, expectation, begun })
     }
 
-    /// Makes the sandbox, attaches, and says hello, which the guest reads when it starts.
+    /// Makes the sandbox, and says hello while its guest starts.
     ///
     /// # Errors
     /// See [`RunError`].
-    pub async fn create(mut self) -> Result<Created, RunError> {
+    pub async fn launch(mut self) -> Result<Launched, RunError> {
         let prepared_at = Instant::now();
         let local = |operation| move |source| RunError::Local { operation, source };
         let labels = Labels {
@@ -252,14 +254,13 @@ impl Planned {
             purpose: Purpose::Call,
         };
         let making = self.call.neighbours.making(&self.call.id, &self.call.plan).await?;
-        let line = self.engine.line().await?;
-        self.watchdog.asked(&line);
-        let id = self.engine.create(line, &self.call.plan, &self.prepared, &labels, &[]).await?;
-        self.watchdog.created();
-        let attached = match self.engine.attach(&id).await {
-            Ok(attached) => attached,
-            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error.into()).await),
+        let spec = Spec {
+            plan: &self.call.plan,
+            prepared: &self.prepared,
+            labels: &labels,
+            arguments: &[],
         };
+        let Connected { id, attached } = self.engine.launch(spec, &mut self.watchdog).await?;
         let wire = match greet(attached, self.expectation.targets()).await {
             Ok(wire) => wire,
             Err(error) => return Err(abandon(self.engine.as_ref(), &id, error).await),
@@ -269,12 +270,12 @@ impl Planned {
             create: prepared_at.elapsed(),
             ..Phases::default()
         };
-        Ok(Created { planned: self, id, wire, phases, making })
+        Ok(Launched { planned: self, id, wire, phases, making })
     }
 }
 
-/// A sandbox that does not run yet.
-pub struct Created {
+/// A sandbox whose guest starts, and has been asked.
+pub struct Launched {
     planned: Planned,
     id: SandboxId,
     wire: Wire,
@@ -283,40 +284,14 @@ pub struct Created {
     making: Option<Held>,
 }
 
-impl Created {
-    /// Starts it, and proves that it is what was planned.
+impl Launched {
+    /// Waits for the guest's answer, and proves that the sandbox is what was planned.
     ///
     /// # Errors
     /// See [`RunError`]; nothing was sent that could run.
-    pub async fn start(mut self) -> Result<Proved, RunError> {
+    pub async fn prove(mut self) -> Result<Proved, RunError> {
         let started_at = Instant::now();
-        // The guest's first word comes before the daemon's answer, so both are awaited at once.
-        let mut starting: JoinHandle<Result<(), EngineError>> = tokio::spawn({
-            let (engine, id) = (Arc::clone(&self.planned.engine), self.id.clone());
-            async move { engine.start(&id).await }
-        });
-        let first_word = async {
-            let mut answered = false;
-            loop {
-                tokio::select! {
-                    ready = self.wire.ready() => {
-                        // A guest that never ran: what the engine says about that tells more.
-                        if let (Err(RunError::GuestLost { .. }), false) = (&ready, answered)
-                            && let Ok(Ok(Err(error))) = timeout(REMOVE_WAIT, &mut starting).await
-                        {
-                            return Err(error.into());
-                        }
-                        return ready;
-                    }
-                    answer = &mut starting, if !answered => match answer {
-                        Ok(Ok(())) => answered = true,
-                        Ok(Err(error)) => return Err(error.into()),
-                        Err(_) => return Err(RunError::GuestSilent),
-                    },
-                }
-            }
-        };
-        let ready = match timeout(READY_WAIT, first_word).await {
+        let ready = match timeout(READY_WAIT, self.wire.ready()).await {
             Ok(ready) => ready,
             Err(_) => Err(RunError::GuestSilent),
         };

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::run::READY_WAIT;
 use super::watchdog::{Vigil, Watchdog};
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Attached, Engine, Labels, SandboxId};
+use crate::engine::{Attached, Connected, Engine, SandboxId};
 use crate::pool::{Claimed, Entry, Held, Order, discard};
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::{Phases, RunError};
@@ -112,20 +112,19 @@ pub(super) async fn call(
     watchdog: &mut Watchdog,
 ) -> Result<Called, Unwoken> {
     let Claimed { entry, held } = claimed;
-    // By its name, which its label makes: whatever id the file says, no container of somebody else is reached.
+    // By its label: whatever id the file says, no sandbox of another user is reached.
     let Some(label) = entry.id() else { return Err(Unwoken::Unfit) };
-    let id = SandboxId::new(Labels::name_of(&label));
     // From here on it is this call's to end. If nobody can watch it, the call finds out before it goes on.
     watchdog.took(&entry.label);
     let _ = watchdog.awake(Vigil::Patient);
     let begun = Instant::now();
     let greeted = async {
-        let attached = engine.attach(&id).await?;
+        let Connected { id, attached } = engine.attach(&label).await?;
         let attach = begun.elapsed();
-        Ok((greet(attached, entry.targets.clone()).await?, attach))
+        Ok((id, greet(attached, entry.targets.clone()).await?, attach))
     };
     match in_time(greeted).await {
-        Ok((wire, attach)) => {
+        Ok((id, wire, attach)) => {
             let phases = Phases { attach, ..Phases::default() };
             Ok(Called { entry, held, id, wire, phases, at: Instant::now() })
         }

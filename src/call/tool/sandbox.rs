@@ -24,12 +24,13 @@ use crate::call::CallError;
 use crate::call::clock::Deadline;
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Streams};
+use crate::call::open_engine::open_engine;
 use crate::call::plan::{Planned, Setting, make_plan, neighbours};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Docker, Engine, runtime};
+use crate::engine::{Choice, Engine, runtime};
 use crate::ids::CallId;
 use crate::policy_files::Places;
 use crate::pool::Supply;
@@ -138,7 +139,7 @@ struct AtHand {
 
 /// Finds the engine and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
-    let engine: Arc<dyn Engine> = Arc::new(Docker::connect().await?);
+    let engine = open_engine(&Choice::default(), &scene.policy).await?;
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;

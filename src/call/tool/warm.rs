@@ -3,9 +3,10 @@
 use super::prepare::ToolRequest;
 use super::program::Program;
 use super::sandbox::{Ready, ready, setting};
+use crate::call::open_engine::open_engine;
 use crate::call::warm::fill;
 use crate::call::{CallError, Warmed, supply};
-use crate::engine::Docker;
+use crate::engine::Choice;
 use crate::pool::Entry;
 use crate::sandbox::cancel::Cancel;
 
@@ -26,9 +27,10 @@ pub async fn warm(
         Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
     }
     let scene = &tool.scene;
-    let engine = Docker::connect().await?;
-    let Ready { plan, prestart, .. } = ready(scene, &engine).await?;
+    let engine = open_engine(&Choice::default(), &scene.policy).await?;
+    let engine = engine.as_ref();
+    let Ready { plan, prestart, .. } = ready(scene, engine).await?;
     let pool = supply::pool(scene.warmth, &scene.config);
-    let supply = supply::supply(&setting(scene), &plan, &engine, Some(&prestart), pool).await?;
-    fill(&engine, &supply, count, made).await
+    let supply = supply::supply(&setting(scene), &plan, engine, Some(&prestart), pool).await?;
+    fill(engine, &supply, count, made).await
 }

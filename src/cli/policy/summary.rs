@@ -68,7 +68,7 @@ impl Summary {
             image: policy.image().to_owned(),
             isolation: format!("{:?}", policy.isolation()).to_lowercase(),
             engines: {
-                let there = |name: &&str| crate::engine::NAMES.contains(name);
+                let there = |name: &&str| crate::engine::EngineName::named(name).is_some();
                 policy.engines().into_iter().filter(there).map(str::to_owned).collect()
             },
             limits: serde_json::to_value(policy.limits(&[])).unwrap_or_default(),

@@ -4,10 +4,9 @@
 //! that the daemon speaks; asking for more than that would be refused. A daemon with a socket of its own is asked
 //! once in a while.
 
-use std::env;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -15,9 +14,13 @@ use bollard::{API_DEFAULT_VERSION, ClientVersion};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::cache::{self, Age};
+use super::cache::{Age, Memory};
 use super::line::{Line, Stream};
+use crate::engine::address::Address;
+use crate::engine::choice::EngineName;
 use crate::engine::error::EngineError;
+use crate::engine::lifeline::REQUEST_WAIT;
+use crate::engine::open::{Variable, cache_folder};
 use crate::engine::traits::Facts;
 
 /// The oldest protocol: Docker 20.10.
@@ -29,11 +32,8 @@ const API_MIN_NUMBERS: Api = (1, 41);
 /// A version of the protocol.
 type Api = (usize, usize);
 
-/// Seconds that one request may take. Starting a container on a loaded machine takes a while.
-pub(super) const REQUEST_SECONDS: u64 = 120;
-
-/// The same as a time.
-pub const REQUEST_WAIT: Duration = Duration::from_secs(REQUEST_SECONDS);
+/// Seconds that one request may take.
+pub(super) const REQUEST_SECONDS: u64 = REQUEST_WAIT.as_secs();
 
 /// How long an operation may take, which can be several requests. The client bounds the wait for the head of each answer; this
 /// bounds what follows it too, so that an engine that stops in the middle of an answer holds nothing up for ever.
@@ -58,18 +58,20 @@ const SOCKET: &str = "/var/run/docker.sock";
 #[derive(Clone)]
 pub struct Docker {
     pub(super) client: bollard::Docker,
-    pub(super) endpoint: String,
-    pub(super) api: String,
+    pub(super) address: Address,
+    api: String,
     pub(super) version: String,
     /// What it is, once it was asked: a call wants to know more than once.
     pub(super) facts: Arc<OnceLock<Facts>>,
     /// The connection by which it was found, if nothing was asked on it.
     spare: Arc<Mutex<Option<Line>>>,
+    /// Where it is remembered what was learned from the daemon.
+    pub(super) cache: Option<PathBuf>,
 }
 
 impl fmt::Debug for Docker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Docker({}, {})", self.endpoint, self.api)
+        write!(f, "Docker({}, {})", self.address, self.api)
     }
 }
 
@@ -78,32 +80,29 @@ impl Docker {
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub async fn connect() -> Result<Self, EngineError> {
-        if let Ok(endpoint) = env::var("DOCKER_HOST")
-            && !endpoint.is_empty()
-        {
-            return Self::connect_to(&endpoint).await;
+    pub async fn connect(variable: Variable<'_>) -> Result<Self, EngineError> {
+        let text = |name| variable(name).and_then(|value| value.into_string().ok());
+        let cache = cache_folder(variable);
+        if let Some(endpoint) = text("DOCKER_HOST").filter(|endpoint| !endpoint.is_empty()) {
+            return Self::connect_to(&endpoint, cache).await;
         }
-        let system = Self::connect_to(&format!("unix://{SOCKET}")).await;
-        match system {
-            Err(EngineError::Missing { .. } | EngineError::NotPermitted { .. }) => {
-                match rootless_socket() {
-                    Some(socket) => Self::connect_to(&format!("unix://{socket}")).await,
-                    None => system,
-                }
+        let system = Self::connect_to(&format!("unix://{SOCKET}"), cache.clone()).await;
+        match (system, rootless_socket(text("XDG_RUNTIME_DIR"))) {
+            (Err(error), Some(socket)) if error.is_out_of_reach() => {
+                Self::connect_to(&format!("unix://{socket}"), cache).await
             }
-            other => other,
+            (system, _) => system,
         }
     }
 
-    /// Connects to the daemon at `unix:///path` or `tcp://host:port`.
+    /// Connects to the daemon at `unix:///path` or `tcp://host:port`. What is learned from it is kept in this folder.
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub async fn connect_to(endpoint: &str) -> Result<Self, EngineError> {
+    pub async fn connect_to(endpoint: &str, cache: Option<PathBuf>) -> Result<Self, EngineError> {
         let line = Line::open(endpoint).await?;
-        let (pong, spare) = match endpoint.strip_prefix("unix://") {
-            Some(socket) => pong_of_socket(endpoint, Path::new(socket), line).await?,
+        let (pong, spare) = match memory(endpoint, cache.as_deref()) {
+            Some(memory) => remembered_pong(endpoint, memory, line).await?,
             None => (pong(endpoint, line).await?, None),
         };
         if pong.os != "linux" {
@@ -123,11 +122,12 @@ impl Docker {
         .map_err(|error| EngineError::from_client(REACH, error))?;
         Ok(Self {
             client,
-            endpoint: endpoint.to_owned(),
+            address: Address::new(EngineName::Docker, endpoint),
             api: api.to_string(),
             version: pong.version,
             facts: Arc::default(),
             spare: Arc::new(Mutex::new(spare)),
+            cache,
         })
     }
 
@@ -136,14 +136,23 @@ impl Docker {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         match spare {
             Some(line) => Ok(line),
-            None => Line::open(&self.endpoint).await,
+            None => self.line().await,
         }
     }
 
-    /// The path of the socket, if the daemon has one.
-    pub(super) fn socket(&self) -> Option<&Path> {
-        self.endpoint.strip_prefix("unix://").map(Path::new)
+    /// A connection of its own.
+    pub(super) async fn line(&self) -> Result<Line, EngineError> {
+        Line::open(self.address.place()).await
     }
+
+    /// What is remembered of the daemon, if it has a socket.
+    pub(super) fn memory(&self) -> Option<Memory<'_>> {
+        memory(self.address.place(), self.cache.as_deref())
+    }
+}
+
+fn memory<'a>(endpoint: &'a str, cache: Option<&'a Path>) -> Option<Memory<'a>> {
+    Some(Memory { socket: Path::new(endpoint.strip_prefix("unix://")?), folder: cache? })
 }
 
 /// Bounds an operation of the engine.
@@ -155,26 +164,26 @@ pub(super) async fn in_time<T>(
 }
 
 /// The socket of a rootless daemon of this user, if there is one.
-fn rootless_socket() -> Option<String> {
+fn rootless_socket(runtime_folder: Option<String>) -> Option<String> {
     let uid = rustix::process::getuid().as_raw();
-    let runtime = env::var("XDG_RUNTIME_DIR").unwrap_or_else(|_| format!("/run/user/{uid}"));
+    let runtime = runtime_folder.unwrap_or_else(|| format!("/run/user/{uid}"));
     let socket = format!("{runtime}/docker.sock");
     Path::new(&socket).exists().then_some(socket)
 }
 
 /// What the daemon behind a socket is. That it is there is seen each time; what it speaks is remembered.
 /// Then nothing was asked on the line.
-async fn pong_of_socket(
+async fn remembered_pong(
     endpoint: &str,
-    socket: &Path,
+    memory: Memory<'_>,
     line: Line,
 ) -> Result<(Pong, Option<Line>), EngineError> {
     const WHAT: &str = "speaks";
-    match cache::get(socket, WHAT, Age::Within(REMEMBERED)) {
+    match memory.get(WHAT, Age::Within(REMEMBERED)) {
         Some(pong) => Ok((pong, Some(line))),
         None => {
             let pong = pong(endpoint, line).await?;
-            cache::put(socket, WHAT, &pong);
+            memory.put(WHAT, &pong);
             Ok((pong, None))
         }
     }

@@ -1,6 +1,8 @@
 //! The life of a container, as the engine trait has it.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::models::ContainerSummaryStateEnum;
@@ -9,25 +11,38 @@ use bollard::query_parameters::{
     RemoveContainerOptionsBuilder,
 };
 use futures_util::StreamExt;
+use tokio::time::timeout;
 
 use super::connect::in_time;
-use super::settings::{GuestDelivery, Launch, container_settings};
-use super::{Docker, Line};
+use super::line::Line;
+use super::settings::{GuestDelivery, Launch, RECIPE, container_settings};
+use super::{Docker, starting};
+use crate::engine::address::Address;
 use crate::engine::error::EngineError;
 use crate::engine::label::Labels;
+use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
-    Attached, BoxFuture, Chunk, Engine, Facts, FileSystem, Found, Prepared, SandboxId, State,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Prepared, SandboxId,
+    Spec, State,
 };
 use crate::ids::CallId;
 
+/// How long the removal of a container that failed is awaited. The watchdog and sweeps try again.
+const ABANDON_WAIT: Duration = Duration::from_secs(5);
+
+/// The name of the container with this label: whatever else a file says of it, no container of another user is reached.
+fn container_name(label: &CallId) -> String {
+    format!("runner-{label}")
+}
+
 impl Engine for Docker {
-    fn name(&self) -> &'static str {
-        "docker"
+    fn address(&self) -> &Address {
+        &self.address
     }
 
-    fn endpoint(&self) -> &str {
-        &self.endpoint
+    fn recipe(&self) -> &'static str {
+        RECIPE
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
@@ -76,56 +91,47 @@ impl Engine for Docker {
         })
     }
 
-    fn line(&self) -> BoxFuture<'_, Result<Line, EngineError>> {
-        Box::pin(Line::open(&self.endpoint))
-    }
-
-    fn create<'a>(
+    fn launch<'a>(
         &'a self,
-        line: Line,
-        plan: &'a SandboxPlan,
-        prepared: &'a Prepared,
-        labels: &'a Labels,
-        arguments: &'a [String],
-    ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
-        let created = self.create_sandbox(line, plan, prepared, labels, arguments);
-        Box::pin(in_time("make a sandbox", created))
-    }
-
-    fn attach<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Attached, EngineError>> {
-        let attached = async move {
-            let options = AttachContainerOptionsBuilder::default()
-                .stdin(true)
-                .stdout(true)
-                .stderr(true)
-                .stream(true)
-                .build();
-            let failed = |error| EngineError::from_client("attach to a sandbox", error);
-            let client = self.any_line().await?.client(&self.client).map_err(failed)?;
-            let attached =
-                client.attach_container(id.as_str(), Some(options)).await.map_err(failed)?;
-            let output = attached.output.map(|item| match item {
-                Ok(LogOutput::StdOut { message }) => Ok(Chunk::Wire(message.into())),
-                Ok(
-                    LogOutput::StdErr { message }
-                    | LogOutput::StdIn { message }
-                    | LogOutput::Console { message },
-                ) => Ok(Chunk::Noise(message.into())),
-                Err(error) => Err(EngineError::from_client("read from a sandbox", error)),
+        spec: Spec<'a>,
+        lifeline: &'a mut dyn Lifeline,
+    ) -> BoxFuture<'a, Result<Connected, EngineError>> {
+        Box::pin(async move {
+            // A connection of its own: the daemon closes it when it is done with the request, also if we are dead by then.
+            let line = self.line().await?;
+            lifeline.pending(line.as_fd());
+            let id = self.create(line, spec).await?;
+            lifeline.settled();
+            // Before the start: what a guest says early would be lost.
+            let attached = match self.attach_to(&id).await {
+                Ok(attached) => attached,
+                Err(error) => return Err(self.abandon(&id, error).await),
+            };
+            let start = tokio::spawn({
+                let (docker, id) = (self.clone(), id.clone());
+                async move { docker.start(&id).await }
             });
-            Ok(Attached { output: Box::pin(output), input: attached.input })
-        };
-        Box::pin(in_time("attach to a sandbox", attached))
+            let output = starting::output(attached.output, start);
+            Ok(Connected { id, attached: Attached { output, input: attached.input } })
+        })
     }
 
-    fn start<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
-        let started = async move {
-            self.client
-                .start_container(id.as_str(), None)
-                .await
-                .map_err(|error| EngineError::from_client("start a sandbox", error))
-        };
-        Box::pin(in_time("start a sandbox", started))
+    fn park<'a>(&'a self, spec: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
+        Box::pin(async move {
+            let id = self.create(self.line().await?, spec).await?;
+            match self.start(&id).await {
+                Ok(()) => Ok(id),
+                Err(error) => Err(self.abandon(&id, error).await),
+            }
+        })
+    }
+
+    fn attach<'a>(&'a self, label: &'a CallId) -> BoxFuture<'a, Result<Connected, EngineError>> {
+        Box::pin(async move {
+            let id = SandboxId::new(container_name(label));
+            let attached = self.attach_to(&id).await?;
+            Ok(Connected { id, attached })
+        })
     }
 
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
@@ -173,32 +179,79 @@ impl Engine for Docker {
 }
 
 impl Docker {
-    async fn create_sandbox(
+    /// Makes a container that does not run yet, asking on this line.
+    async fn create(&self, line: Line, spec: Spec<'_>) -> Result<SandboxId, EngineError> {
+        in_time("make a sandbox", self.create_container(line, spec)).await
+    }
+
+    async fn create_container(
         &self,
         line: Line,
-        plan: &SandboxPlan,
-        prepared: &Prepared,
-        labels: &Labels,
-        arguments: &[String],
+        Spec { plan, prepared, labels, arguments }: Spec<'_>,
     ) -> Result<SandboxId, EngineError> {
         let launch = Launch {
             image: prepared.image.clone(),
-            guest: prepared.guest.clone(),
+            guest: Self::delivery(&plan.image),
             arguments: arguments.to_vec(),
             labels: labels.to_map(),
             processors: self.facts().await?.processors,
         };
         let body = container_settings(plan, &launch)?;
-        let options = CreateContainerOptionsBuilder::default().name(&labels.name()).build();
+        let name = container_name(&labels.call);
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let failed = |error| EngineError::from_client("make a sandbox", error);
         let client = line.client(&self.client).map_err(failed)?;
         let created = client.create_container(Some(options), body).await.map_err(failed)?;
-        if let GuestDelivery::Volume(volume) = &prepared.guest
+        if let GuestDelivery::Volume(volume) = &launch.guest
             && !self.has_guest(&created.id).await?
         {
             self.fill_volume(volume).await?;
         }
         Ok(SandboxId::new(created.id))
+    }
+
+    /// Connects to the standard streams of a container's guest.
+    async fn attach_to(&self, id: &SandboxId) -> Result<Attached, EngineError> {
+        let attached = async {
+            let options = AttachContainerOptionsBuilder::default()
+                .stdin(true)
+                .stdout(true)
+                .stderr(true)
+                .stream(true)
+                .build();
+            let failed = |error| EngineError::from_client("attach to a sandbox", error);
+            let client = self.any_line().await?.client(&self.client).map_err(failed)?;
+            let attached =
+                client.attach_container(id.as_str(), Some(options)).await.map_err(failed)?;
+            let output = attached.output.map(|item| match item {
+                Ok(LogOutput::StdOut { message }) => Ok(Chunk::Wire(message.into())),
+                Ok(
+                    LogOutput::StdErr { message }
+                    | LogOutput::StdIn { message }
+                    | LogOutput::Console { message },
+                ) => Ok(Chunk::Noise(message.into())),
+                Err(error) => Err(EngineError::from_client("read from a sandbox", error)),
+            });
+            Ok(Attached { output: Box::pin(output), input: attached.input })
+        };
+        in_time("attach to a sandbox", attached).await
+    }
+
+    /// Starts a container.
+    async fn start(&self, id: &SandboxId) -> Result<(), EngineError> {
+        let started = async {
+            self.client
+                .start_container(id.as_str(), None)
+                .await
+                .map_err(|error| EngineError::from_client("start a sandbox", error))
+        };
+        in_time("start a sandbox", started).await
+    }
+
+    /// Removes a container that failed; the failure is what counts.
+    async fn abandon(&self, id: &SandboxId, error: EngineError) -> EngineError {
+        let _ = timeout(ABANDON_WAIT, self.remove_by_name(id.as_str())).await;
+        error
     }
 
     /// Ends and removes a container in any state; one that is gone, or going, is no error.

@@ -55,11 +55,11 @@ impl Docker {
         match image {
             Image::Host => self.host_image().await,
             Image::Reference(reference) => {
-                let mut prepared = self
+                let prepared = self
                     .inspect(reference)
                     .await?
                     .ok_or_else(|| EngineError::ImageMissing { reference: reference.clone() })?;
-                prepared.guest = GuestDelivery::Volume(self.guest_volume().await?);
+                self.make_guest_volume().await?;
                 Ok(prepared)
             }
         }
@@ -91,12 +91,7 @@ impl Docker {
             Ok(found) => {
                 let id = found.id.unwrap_or_else(|| reference.to_owned());
                 let facts = facts(found.config.unwrap_or_default());
-                Ok(Some(Prepared {
-                    digest: id.clone(),
-                    image: id,
-                    guest: GuestDelivery::InImage,
-                    facts,
-                }))
+                Ok(Some(Prepared { digest: id.clone(), image: id, facts }))
             }
             Err(error) => match EngineError::from_client("look at an image", error) {
                 error if error.is_absent() => Ok(None),
@@ -113,8 +108,8 @@ impl Docker {
         }
     }
 
-    /// The volume that holds the guest, filled if it is new.
-    async fn guest_volume(&self) -> Result<String, EngineError> {
+    /// Makes the volume that holds the guest, and fills it, if it is not there.
+    async fn make_guest_volume(&self) -> Result<(), EngineError> {
         let name = volume_name();
         let absent = match self.client.inspect_volume(&name).await {
             Ok(_) => false,
@@ -123,10 +118,7 @@ impl Docker {
                 error => return Err(error),
             },
         };
-        if absent {
-            self.fill_volume(&name).await?;
-        }
-        Ok(name)
+        if absent { self.fill_volume(&name).await } else { Ok(()) }
     }
 
     /// Puts the guest into the volume, through a container that is never started.

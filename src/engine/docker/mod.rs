@@ -9,10 +9,8 @@ mod container;
 mod image;
 mod line;
 mod probe;
-pub mod settings;
+pub(crate) mod settings;
+mod starting;
 
-pub use cache::folder as cache_folder;
-pub use connect::{API_MIN, Docker, REQUEST_WAIT};
+pub use connect::{API_MIN, Docker};
 pub use image::volume_name;
-pub use line::Line;
-pub use settings::recipe;

@@ -12,7 +12,7 @@ use bollard::query_parameters::DownloadFromContainerOptionsBuilder;
 use futures_util::StreamExt;
 
 use super::Docker;
-use super::cache::{self, Age};
+use super::cache::Age;
 use crate::engine::error::EngineError;
 use crate::engine::traits::{Facts, FileSystem, UserNamespace};
 
@@ -37,7 +37,7 @@ impl Docker {
     /// As they are remembered, else as the daemon tells them.
     async fn look_facts_up(&self) -> Result<Facts, EngineError> {
         let age = Age::Within(FACTS_AGE);
-        if let Some(facts) = self.socket().and_then(|socket| cache::get(socket, FACTS, age)) {
+        if let Some(facts) = self.memory().and_then(|memory| memory.get(FACTS, age)) {
             return Ok(facts);
         }
         self.facts_anew().await
@@ -50,8 +50,8 @@ impl Docker {
                 EngineError::from_client("ask the Docker engine what it is", error)
             })?;
         let facts = self.read(info);
-        if let Some(socket) = self.socket() {
-            cache::put(socket, FACTS, &facts);
+        if let Some(memory) = self.memory() {
+            memory.put(FACTS, &facts);
         }
         Ok(facts)
     }
@@ -81,7 +81,6 @@ impl Docker {
         Facts {
             id: info.id.unwrap_or_default(),
             version: self.version.clone(),
-            api: self.api.clone(),
             processors: info
                 .ncpu
                 .and_then(|count| u32::try_from(count).ok())
@@ -106,20 +105,20 @@ impl Docker {
     /// and reads it back through the daemon.
     pub(super) async fn prove_file_system(&self) -> Result<FileSystem, EngineError> {
         const WHAT: &str = "files";
-        if let Some(known) = self.socket().and_then(|socket| cache::get(socket, WHAT, Age::Any)) {
+        if let Some(known) = self.memory().and_then(|memory| memory.get(WHAT, Age::Any)) {
             return Ok(known);
         }
         let found = self.read_any_nonce().await?;
         // Only a proof is kept: what is in the way today may be gone tomorrow.
-        if let (Some(socket), FileSystem::Ours) = (self.socket(), found) {
-            cache::put(socket, WHAT, &found);
+        if let (Some(memory), FileSystem::Ours) = (self.memory(), found) {
+            memory.put(WHAT, &found);
         }
         Ok(found)
     }
 
     /// Tries more than one folder: a daemon or a caller may have a `/tmp` of its own.
     async fn read_any_nonce(&self) -> Result<FileSystem, EngineError> {
-        let folders = cache::folder().into_iter().chain([std::env::temp_dir()]);
+        let folders = self.cache.clone().into_iter().chain([std::env::temp_dir()]);
         let mut failure = None;
         for folder in folders {
             match self.read_nonce(&folder).await {

@@ -20,16 +20,10 @@ use runner_policy::limits::{Limit, Limits};
 
 use crate::engine::plan::{Access, SandboxPlan, Tmpfs, TmpfsExec};
 use crate::engine::runtime_kind::RuntimeKind;
+use crate::engine::seccomp;
 
-/// The system calls that a sandbox may make.
-pub const SECCOMP: &str = include_str!("../../../images/seccomp.json");
-
-/// Stands for all that makes a container from a plan and is part of this program: the guest, the runtime of tools,
-/// the system call filter and this file. A sandbox that another build has made is another sandbox.
-#[must_use]
-pub const fn recipe() -> &'static str {
-    env!("RUNNER_RECIPE")
-}
+/// The digest of all that makes a container from a plan and is part of this program; the build script makes it.
+pub(super) const RECIPE: &str = env!("RUNNER_RECIPE");
 
 /// The folder of the guest: part of the `host` image, a volume in any other.
 pub const GUEST_FOLDER: &str = "/.runner-guest";
@@ -146,7 +140,10 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
         publish_all_ports: Some(false),
         readonly_rootfs: Some(true),
         cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges".to_owned(), format!("seccomp={SECCOMP}")]),
+        security_opt: Some(vec![
+            "no-new-privileges".to_owned(),
+            format!("seccomp={}", seccomp::PROFILE),
+        ]),
         memory: Some(memory),
         // Equal to memory: no swap.
         memory_swap: Some(memory),

@@ -94,7 +94,7 @@ fn readable(value: Value) -> Value {
             Value::Object(sorted.into_iter().collect())
         }
         Value::Array(list) => Value::Array(list.into_iter().map(readable).collect()),
-        Value::String(text) if text == format!("seccomp={SECCOMP}") => {
+        Value::String(text) if text == format!("seccomp={}", seccomp::PROFILE) => {
             Value::String("seccomp=<images/seccomp.json>".to_owned())
         }
         other => other,
@@ -185,7 +185,7 @@ fn rules<'a>(profile: &'a Value, call: &str) -> Vec<&'a Value> {
 
 #[test]
 fn the_profile_admits_no_way_to_a_new_privilege() {
-    let profile: Value = serde_json::from_str(SECCOMP).unwrap();
+    let profile: Value = serde_json::from_str(seccomp::PROFILE).unwrap();
     assert_eq!(profile["defaultAction"], "SCMP_ACT_ERRNO");
     for call in [
         "mount",
@@ -251,7 +251,7 @@ fn the_profile_admits_no_way_to_a_new_privilege() {
 
 #[test]
 fn every_mode_argument_is_filtered() {
-    let profile: Value = serde_json::from_str(SECCOMP).unwrap();
+    let profile: Value = serde_json::from_str(seccomp::PROFILE).unwrap();
     for call in [
         "chmod",
         "fchmod",
@@ -282,7 +282,7 @@ fn every_mode_argument_is_filtered() {
 
 #[test]
 fn only_four_socket_families_are_admitted_and_no_32_bit_calls() {
-    let profile: Value = serde_json::from_str(SECCOMP).unwrap();
+    let profile: Value = serde_json::from_str(seccomp::PROFILE).unwrap();
     let families: Vec<u64> = rules(&profile, "socket")
         .iter()
         .map(|rule| rule["args"][0]["value"].as_u64().unwrap())

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use runner::engine::docker::settings::SECCOMP;
+use runner::engine::seccomp::PROFILE;
 use serde_json::Value;
 
 use super::harness::{On, attack, case};
@@ -135,7 +135,7 @@ fn confirm(told: &Value, on: On) {
         host["SecurityOpt"].as_array().unwrap().iter().map(|o| o.as_str().unwrap()).collect();
     assert_eq!(options.len(), 2);
     assert!(options.contains(&"no-new-privileges"));
-    assert!(options.iter().any(|option| option.strip_prefix("seccomp=") == Some(SECCOMP)));
+    assert!(options.iter().any(|option| option.strip_prefix("seccomp=") == Some(PROFILE)));
     assert!(host["MaskedPaths"].as_array().unwrap().iter().any(|path| path == "/proc/kcore"));
     assert!(host["ReadonlyPaths"].as_array().unwrap().iter().any(|path| path == "/proc/sys"));
     let limits: Vec<&str> =

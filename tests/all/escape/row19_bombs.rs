@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use runner::engine::{Docker, Engine};
 use runner::ids::CallId;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::{CancelCause, Verdict};
@@ -12,7 +11,7 @@ use runner_wire::LimitHit;
 
 use super::harness::{On, attack};
 use crate::death::gone;
-use crate::engine::{argv, block_on, call, call_as, call_until, plan, workspace};
+use crate::engine::{argv, block_on, call, call_as, call_until, engine, plan, workspace};
 
 const THREADS: &str =
     "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()";
@@ -107,8 +106,7 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
     });
     let container = loop {
         assert!(!bomb.is_finished(), "{:?}", bomb.join());
-        let found =
-            block_on(async { Docker::connect().await.unwrap().list(Some(&id)).await.unwrap() });
+        let found = block_on(async { engine().await.list(Some(&id)).await.unwrap() });
         match found.first() {
             Some(sandbox) => break sandbox.id.as_str().to_owned(),
             None => std::thread::sleep(std::time::Duration::from_millis(20)),

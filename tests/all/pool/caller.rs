@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use runner::engine::{Docker, Engine, SandboxId, State};
+use runner::engine::{SandboxId, State};
 use rustix::process::Pid;
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ pub fn sandbox(entry: &Value) -> SandboxId {
 
 pub fn state(id: &SandboxId) -> Option<State> {
     block_on(async {
-        let engine = Docker::connect().await.unwrap();
+        let engine = crate::engine::engine().await;
         let found = engine.list(None).await.unwrap();
         found.into_iter().find(|found| found.id == *id).map(|found| found.state)
     })

@@ -46,7 +46,7 @@ fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
     let text = fs::read_to_string(&entry).unwrap();
     let mut moved: Value = serde_json::from_str(&text).unwrap();
     let stays = SandboxId::new(moved["sandbox"].as_str().unwrap().to_owned());
-    moved["endpoint"] = "unix:///nowhere/docker.sock".into();
+    moved["address"] = "docker:unix:///nowhere/docker.sock".into();
     fs::write(&entry, moved.to_string()).unwrap();
     let drained = caller.0.run(["pool", "drain", "--json"]);
     let told = drained.json();

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use runner::engine::{Docker, Engine, SandboxId, State};
+use runner::engine::{SandboxId, State};
 
 use super::{Caller, files, sandbox, state, until_gone};
-use crate::engine::block_on;
+use crate::engine::{block_on, engine};
 use crate::slow_engine::SlowEngine;
 use crate::support::{Ran, needs_engine};
 
@@ -17,7 +17,7 @@ fn a_dead_and_a_foreign_sandbox_are_never_handed_out() {
     needs_engine();
     let caller = Caller::new("size: 3");
     let remove = |id: &SandboxId| {
-        block_on(async { Docker::connect().await.unwrap().remove(id).await.unwrap() });
+        block_on(async { engine().await.remove(id).await.unwrap() });
     };
     assert!(!caller.warm(&["--", "true"]));
     let dead = sandbox(&caller.settled(1)[0]);

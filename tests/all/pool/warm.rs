@@ -2,10 +2,8 @@
 
 use std::fs;
 
-use runner::engine::{Docker, Engine};
-
 use super::{Caller, processes, sandbox, until, until_gone};
-use crate::engine::block_on;
+use crate::engine::{block_on, engine};
 use crate::support::needs_engine;
 
 #[test]
@@ -132,7 +130,7 @@ fn a_result_says_what_all_of_it_took() {
     let result = |words: &[&str]| caller.exec(words).json()["metadata"].clone();
     assert_eq!(result(&["--", "true"])["discarded"], 0);
     let dead = sandbox(&caller.settled(1)[0]);
-    block_on(async { Docker::connect().await.unwrap().remove(&dead).await.unwrap() });
+    block_on(async { engine().await.remove(&dead).await.unwrap() });
     let metadata = result(&["--", "true"]);
     assert_eq!((&metadata["warm"], &metadata["discarded"]), (&false.into(), &1.into()));
     let phases = metadata["duration_ms"].as_object().unwrap();

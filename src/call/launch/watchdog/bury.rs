@@ -9,15 +9,14 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use super::watch::Heard;
-use crate::engine::docker::REQUEST_WAIT;
-use crate::engine::{Docker, EngineError, remove_labelled, sweep};
+use crate::engine::{self, Address, EngineError, REQUEST_WAIT, remove_labelled, sweep};
 use crate::ids::CallId;
 use crate::workspace::claims;
 
 /// How long a sandbox whose guest told its end may take to be gone.
 const ORDERLY: Duration = Duration::from_millis(1500);
 
-/// How long a daemon that fails is asked again: it may be restarting. What it forgot is found by the next sweep.
+/// How long an engine that fails is asked again: it may be restarting. What it forgot is found by the next sweep.
 const RESTART: Duration = Duration::from_secs(3);
 
 /// Time between two looks.
@@ -25,22 +24,22 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Removes the call's sandboxes until none is left.
 ///
-/// It ends: the daemon is done with a request, or breaks the connection; no request is awaited longer than any other of
-/// ours; and a daemon that fails, or cannot get rid of a sandbox, is given up.
+/// It ends: the engine is done with a request, or breaks the connection; no request is awaited longer than any other of
+/// ours; and an engine that fails, or cannot get rid of a sandbox, is given up.
 pub(super) fn bury(
     runtime: &tokio::runtime::Runtime,
-    endpoint: &str,
+    address: &Address,
     heard: &Heard,
     ledger: Option<&Path>,
 ) {
-    let look = || runtime.block_on(clear(endpoint, &heard.labels, heard.ended));
+    let look = || runtime.block_on(clear(address, &heard.labels, heard.ended));
     if heard.ended {
         std::thread::sleep(ORDERLY);
-    } else if let Some(line) = &heard.asked {
-        // What the call took, and what it made and nobody wrote into, has no need to wait for the daemon.
+    } else if let Some(socket) = &heard.pending {
+        // What the call took, and what it made and nobody wrote into, has no need to wait for the engine.
         let _ = look();
         let _ = ledger.map_or(Ok(()), claims::clean);
-        wait_until_done(line);
+        wait_until_closed(socket);
     }
     let begun = Instant::now();
     let mut answered = begun;
@@ -55,21 +54,21 @@ pub(super) fn bury(
     }
 }
 
-/// Waits until the daemon is done with what it was asked for on this connection: it closes it then.
-fn wait_until_done(line: &OwnedFd) {
+/// Waits until the engine is done with what it was asked for: it closes the other end then.
+fn wait_until_closed(socket: &OwnedFd) {
     // Nothing more is asked: a request that was cut off by the death is refused, and over.
-    let _ = shutdown(line, Shutdown::Write);
+    let _ = shutdown(socket, Shutdown::Write);
     let begun = Instant::now();
     let mut answer = [0; 4 << 10];
     loop {
         let left = REQUEST_WAIT.saturating_sub(begun.elapsed());
         let Ok(left) = Timespec::try_from(left) else { return };
-        match poll(&mut [PollFd::from_borrowed_fd(line.as_fd(), PollFlags::IN)], Some(&left)) {
+        match poll(&mut [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)], Some(&left)) {
             Ok(0) => return,
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return,
         }
-        match recv(line, &mut answer, RecvFlags::DONTWAIT) {
+        match recv(socket, &mut answer, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return,
             // What it says is told by what there is afterwards.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
@@ -79,14 +78,14 @@ fn wait_until_done(line: &OwnedFd) {
 }
 
 /// Removes what there is of a call; how many there were. After a death also what else that process has left.
-async fn clear(endpoint: &str, labels: &[CallId], orderly: bool) -> Result<usize, EngineError> {
-    let engine = Docker::connect_to(endpoint).await?;
+async fn clear(address: &Address, labels: &[CallId], orderly: bool) -> Result<usize, EngineError> {
+    let engine = engine::at(address, &|name| std::env::var_os(name)).await?;
     let mut count = 0;
     for label in labels {
-        count += remove_labelled(&engine, label).await?;
+        count += remove_labelled(engine.as_ref(), label).await?;
     }
     if !orderly {
-        sweep(&engine).await?;
+        sweep(engine.as_ref()).await?;
     }
     Ok(count)
 }
@@ -99,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_waits_until_the_daemon_is_done_and_no_longer() {
+    fn it_waits_until_the_engine_is_done_and_no_longer() {
         let (line, mut daemon) = UnixStream::pair().unwrap();
         // As the host left it: the event loop's descriptors never block.
         line.set_nonblocking(true).unwrap();
         let line = OwnedFd::from(line);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait_until_done(&line));
+            let waiting = scope.spawn(|| wait_until_closed(&line));
             // No more is asked.
             assert_eq!(daemon.read(&mut [0]).unwrap(), 0);
             daemon.write_all(b"HTTP/1.1 201 Created\r\n").unwrap();

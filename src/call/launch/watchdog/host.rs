@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::watch::{ARGUMENT, PATIENT, REFILL_AFTER};
 use super::words::{Word, send};
-use crate::engine::Line;
+use crate::engine::{Address, Lifeline};
 use crate::ids::CallId;
 use crate::pool::Order;
 use crate::sys;
@@ -43,7 +43,7 @@ enum State {
 #[derive(Debug)]
 struct Start {
     program: CString,
-    endpoint: CString,
+    address: CString,
     call: CString,
     ledger: Option<CString>,
 }
@@ -66,11 +66,11 @@ impl Watchdog {
     /// It cannot be started; then nothing else may be.
     pub fn start(
         program: &Path,
-        endpoint: &str,
+        address: &Address,
         call: &CallId,
         ledger: Option<&Path>,
     ) -> io::Result<Self> {
-        let mut watchdog = Self::later(program, endpoint, call, ledger)?;
+        let mut watchdog = Self::later(program, address, call, ledger)?;
         watchdog.awake(Vigil::Now)?;
         Ok(watchdog)
     }
@@ -81,13 +81,13 @@ impl Watchdog {
     /// It cannot be told what it has to know.
     pub fn later(
         program: &Path,
-        endpoint: &str,
+        address: &Address,
         call: &CallId,
         ledger: Option<&Path>,
     ) -> io::Result<Self> {
         let start = Start {
             program: text(program)?,
-            endpoint: text(endpoint)?,
+            address: text(address.to_string())?,
             call: text(call.as_str())?,
             ledger: ledger.map(text).transpose()?,
         };
@@ -120,16 +120,6 @@ impl Watchdog {
             }
         }
         Ok(())
-    }
-
-    /// Says that the engine is about to be asked for the sandbox on this line. It must be awake by then.
-    pub fn asked(&mut self, line: &Line) {
-        self.say_with(&Word::Asked, line.as_fd().try_clone_to_owned().ok());
-    }
-
-    /// Says that the engine has made the sandbox: nothing more will appear.
-    pub fn created(&mut self) {
-        self.say(&Word::Made);
     }
 
     /// Says that a sandbox that waited, with this label, is the call's now.
@@ -172,6 +162,17 @@ impl Watchdog {
     }
 }
 
+/// It must be awake before an engine is asked for anything.
+impl Lifeline for Watchdog {
+    fn pending(&mut self, until_closed: BorrowedFd<'_>) {
+        self.say_with(&Word::Pending, until_closed.try_clone_to_owned().ok());
+    }
+
+    fn settled(&mut self) {
+        self.say(&Word::Settled);
+    }
+}
+
 /// An order as a file in memory.
 fn written(order: &Order) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
@@ -210,7 +211,7 @@ impl Start {
         let mut words = vec![
             self.program.clone(),
             text(vigil.argument())?,
-            self.endpoint.clone(),
+            self.address.clone(),
             self.call.clone(),
         ];
         words.extend(self.ledger.clone());

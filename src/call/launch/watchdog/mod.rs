@@ -3,12 +3,12 @@
 //! The guest ends its sandbox when we die, but between create and start nobody is inside to do that.
 //! So this child is started first. Its standard input is a socket from us; when that closes, by any death
 //! of ours, it removes every sandbox with the label of the call, also one that was never started and
-//! one that the daemon was still making. After an orderly end it looks once whether the sandbox is
+//! one that the engine was still making. After an orderly end it looks once whether the sandbox is
 //! gone.
 //!
-//! A daemon goes on with what it was asked for after the one who asked has died, for as long as it takes. So a sandbox
-//! is asked for on a connection of its own, of which the watchdog gets a copy: the daemon closes it when it is done, and
-//! then the sandbox is there or will never be. No time has to be guessed.
+//! An engine may go on with what it was asked for after the process that asked has died, for as long as it takes. So the
+//! watchdog is the call's [lifeline](crate::engine::Lifeline): it gets a copy of a socket that the engine closes when it is
+//! done, and then the sandbox is there or will never be. No time has to be guessed.
 //!
 //! A sandbox that waited has a guest inside from the first moment on. So the watchdog of a call that takes one is patient: a
 //! bare process, which costs a tenth of a millisecond instead of some, until the call is over or goes on for
@@ -19,25 +19,25 @@
 //!
 //! ```text
 //! host                                   watchdog
-//!  | -- spawn(endpoint, call) ----------> |  waits on its standard input
-//!  | -- asked: on this connection ------> |
-//!  | -- made: the daemon has answered --> |
+//!  | -- spawn(address, call) -----------> |  waits on its standard input
+//!  | -- pending: until this is closed --> |
+//!  | -- settled: the sandbox is there --> |
 //!  | -- took: one that waited is ours --> |
 //!  | -- refill: one more like this -----> |
 //!  | -- settle: where the records are --> |
 //!  | -- ended: the guest told its end --> |
 //!  | -- close (or death) ---------------> |  ended: refills, looks a little later
-//!                                         |  asked alone: waits until the daemon is done with it
+//!                                         |  pending alone: waits until the engine is done with it
 //!                                         |  then: removes what there is, until nothing is left
 //! ```
 //!
 //! | the host dies | what there is | who ends it |
 //! | --- | --- | --- |
 //! | before it asks | nothing | |
-//! | while it asks | half a request | the daemon, which refuses it when the copy is closed for writing |
-//! | before the daemon has answered | nothing, then a sandbox | the watchdog, when the connection is closed |
+//! | while it asks | half a request | the engine, which refuses it when the copy is closed for writing |
+//! | before the engine has answered | nothing, then a sandbox | the watchdog, when the socket is closed |
 //! | before the start | a sandbox with nobody inside | the watchdog |
-//! | while the daemon starts it | a sandbox that the daemon holds | the watchdog: the daemon removes it after the start |
+//! | while the engine starts it | a sandbox that the engine holds | the watchdog: the engine removes it after the start |
 //! | later | a running guest | the guest, and the watchdog |
 
 mod bury;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::bury::bury;
 use super::words::{Next, Word, Words};
-use crate::engine::Docker;
+use crate::engine::{self, Address};
 use crate::ids::CallId;
 use crate::pool::{Order, refill};
 use crate::store::Store;
@@ -29,7 +29,7 @@ pub(super) const REFILL_AFTER: Duration = Duration::from_millis(500);
 /// The whole life of a watchdog, if these are the words of one.
 #[must_use]
 pub fn main(words: &[OsString]) -> Option<ExitCode> {
-    let ([_, argument, endpoint, call] | [_, argument, endpoint, call, _]) = words else {
+    let ([_, argument, address, call] | [_, argument, address, call, _]) = words else {
         return None;
     };
     let pause = match argument.to_str()? {
@@ -38,10 +38,11 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
         _ => return None,
     };
     let ledger = words.get(4).map(Path::new);
-    let watched = endpoint.to_str().zip(call.to_str().and_then(CallId::new));
-    let watched = watched.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|(endpoint, call)| {
+    let address = address.to_str().and_then(|address| address.parse().ok());
+    let watched = address.zip(call.to_str().and_then(CallId::new));
+    let watched = watched.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|(address, call)| {
         sys::unblock_signals()?;
-        watch(endpoint, call, ledger, pause)
+        watch(&address, call, ledger, pause)
     });
     Some(if watched.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -51,8 +52,8 @@ pub(super) struct Heard {
     /// The labels of the call's sandboxes: its own, and those of waiting ones that it took. One that did not wake may
     /// still be there beside the one that was made in its place.
     pub labels: Vec<CallId>,
-    /// The connection on which a sandbox was asked for, until the engine has answered.
-    pub asked: Option<OwnedFd>,
+    /// While the engine may still make a sandbox: the socket that it closes when it is done.
+    pub pending: Option<OwnedFd>,
     /// Whether the guest told its end.
     pub ended: bool,
     /// What shall wait for the next call, as a file, and since when.
@@ -63,13 +64,13 @@ pub(super) struct Heard {
 
 impl Heard {
     fn of(call: CallId) -> Self {
-        Self { labels: vec![call], asked: None, ended: false, order: None, records: None }
+        Self { labels: vec![call], pending: None, ended: false, order: None, records: None }
     }
 
     fn take(&mut self, word: Word, with: Option<OwnedFd>) {
         match word {
-            Word::Asked => self.asked = with,
-            Word::Made => self.asked = None,
+            Word::Pending => self.pending = with,
+            Word::Settled => self.pending = None,
             Word::Took(label) => {
                 self.labels.extend(CallId::new(&label));
             }
@@ -81,14 +82,19 @@ impl Heard {
 }
 
 /// It may start beside a call that is about to run, so it does next to nothing until the host is gone, or `pause` is over.
-fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -> io::Result<()> {
+fn watch(
+    address: &Address,
+    call: CallId,
+    ledger: Option<&Path>,
+    pause: Duration,
+) -> io::Result<()> {
     let mut words = Words::of(io::stdin());
     let mut heard = Heard::of(call);
     loop {
         let left = heard.order.as_ref().map(|(_, since)| pause.saturating_sub(since.elapsed()));
         match words.next(left) {
             Next::Word(word, with) => heard.take(word, with),
-            Next::Nothing => make(&event_loop()?, endpoint, &mut heard),
+            Next::Nothing => make(&event_loop()?, &mut heard),
             Next::Over => break,
         }
     }
@@ -99,10 +105,10 @@ fn watch(endpoint: &str, call: CallId, ledger: Option<&Path>, pause: Duration) -
         // is not one of the fast ones that meets us at the records.
         scope.spawn(|| settle(records.as_deref()));
         if heard.ended {
-            make(&runtime, endpoint, &mut heard);
+            make(&runtime, &mut heard);
         }
         // It waits for nobody who holds the records.
-        bury(&runtime, endpoint, &heard, ledger);
+        bury(&runtime, address, &heard, ledger);
     });
     ledger.map_or(Ok(()), claims::clean)
 }
@@ -120,14 +126,14 @@ fn event_loop() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Makes the sandbox that was ordered. Without one that waits, the next call makes its own.
-fn make(runtime: &tokio::runtime::Runtime, endpoint: &str, heard: &mut Heard) {
+fn make(runtime: &tokio::runtime::Runtime, heard: &mut Heard) {
     let Some((order, _)) = heard.order.take() else { return };
     let Ok(order) = serde_json::from_reader::<_, Order>(BufReader::new(File::from(order))) else {
         return;
     };
     let _ = runtime.block_on(async {
-        let engine = Docker::connect_to(endpoint).await?;
-        refill(&engine, &order).await
+        let engine = engine::at(&order.address, &|name| std::env::var_os(name)).await?;
+        refill(engine.as_ref(), &order).await
     });
 }
 
@@ -141,12 +147,12 @@ mod tests {
         let mut heard = Heard::of(call.clone());
         heard.take(Word::Took(taken.to_string()), None);
         // It did not wake: one is made for the call, with the call's own label.
-        let (line, _daemon) = std::os::unix::net::UnixStream::pair().unwrap();
-        heard.take(Word::Asked, Some(line.into()));
+        let (socket, _daemon) = std::os::unix::net::UnixStream::pair().unwrap();
+        heard.take(Word::Pending, Some(socket.into()));
         heard.take(Word::Took("no label".to_owned()), None);
         assert_eq!(heard.labels, [call, taken]);
-        assert!(heard.asked.is_some());
-        heard.take(Word::Made, None);
-        assert!(heard.asked.is_none(), "nothing more will appear");
+        assert!(heard.pending.is_some());
+        heard.take(Word::Settled, None);
+        assert!(heard.pending.is_none(), "nothing more will appear");
     }
 }

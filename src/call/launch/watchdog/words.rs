@@ -24,9 +24,10 @@ const PIECE: usize = 16 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Word {
-    /// It comes with a copy of the connection.
-    Asked,
-    Made,
+    /// It comes with a copy of a socket: a sandbox may appear until the engine closes that.
+    Pending,
+    /// The sandbox is there.
+    Settled,
     Took(String),
     /// It comes with the order, in a file.
     Refill,
@@ -115,7 +116,7 @@ impl<S: AsFd> Words<S> {
         let Ok(word) = serde_json::from_slice(line) else { return Next::Over };
         self.bytes.drain(..=end);
         let with = match word {
-            Word::Asked | Word::Refill => self.descriptors.pop_front(),
+            Word::Pending | Word::Refill => self.descriptors.pop_front(),
             _ => None,
         };
         Next::Word(word, with)
@@ -143,10 +144,10 @@ mod tests {
         let (host, watchdog) = UnixStream::pair().unwrap();
         let (connection, mut daemon) = UnixStream::pair().unwrap();
         let long = format!("{{\"took\":\"{}\"}}\n", "a".repeat(3 * PIECE));
-        send(&host, b"\"made\"\n", None).unwrap();
+        send(&host, b"\"settled\"\n", None).unwrap();
         let writer = std::thread::spawn(move || {
             send(&host, long.as_bytes(), None).unwrap();
-            send(&host, b"\"asked\"\n\"ended\"\n\"cut o", Some(connection.as_fd())).unwrap();
+            send(&host, b"\"pending\"\n\"ended\"\n\"cut o", Some(connection.as_fd())).unwrap();
         });
         let mut heard = Words::of(watchdog);
         let mut words = Vec::new();
@@ -158,9 +159,9 @@ mod tests {
             .iter()
             .map(|(word, with)| (serde_json::to_value(word).unwrap(), with.is_some()))
             .collect();
-        assert_eq!(shown[0], ("made".into(), false));
+        assert_eq!(shown[0], ("settled".into(), false));
         assert!(shown[1].0["took"].is_string() && !shown[1].1);
-        assert_eq!(shown[2..], [("asked".into(), true), ("ended".into(), false)]);
+        assert_eq!(shown[2..], [("pending".into(), true), ("ended".into(), false)]);
         // The copy is all that is left of the host's end.
         drop(words);
         assert_eq!(daemon.read(&mut [0]).unwrap(), 0);

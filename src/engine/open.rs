@@ -1,0 +1,60 @@
+//! Finds an engine. Only here implementations are named.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::address::Address;
+use super::choice::{Choice, EngineName};
+use super::docker::Docker;
+use super::error::EngineError;
+use super::traits::Engine;
+
+/// Looks up a variable of the caller's environment.
+pub type Variable<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
+
+/// The first engine of a choice that is there.
+///
+/// # Errors
+/// None of them is there, or one that is there cannot be used. What is told is about the first one.
+pub async fn open(choice: &Choice, variable: Variable<'_>) -> Result<Arc<dyn Engine>, EngineError> {
+    let mut opened = open_one(choice.first(), variable).await;
+    for name in choice.others() {
+        if !opened.as_ref().is_err_and(EngineError::is_out_of_reach) {
+            break;
+        }
+        if let Ok(engine) = open_one(name, variable).await {
+            opened = Ok(engine);
+        }
+    }
+    opened
+}
+
+async fn open_one(
+    name: EngineName,
+    variable: Variable<'_>,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    Ok(match name {
+        EngineName::Docker => Arc::new(Docker::connect(variable).await?),
+    })
+}
+
+/// The engine at an address that another process has written down.
+///
+/// # Errors
+/// It is not there any more, or cannot be used.
+pub async fn at(address: &Address, variable: Variable<'_>) -> Result<Arc<dyn Engine>, EngineError> {
+    Ok(match address.engine() {
+        EngineName::Docker => {
+            Arc::new(Docker::connect_to(address.place(), cache_folder(variable)).await?)
+        }
+    })
+}
+
+/// Where engines keep what they have learned and may lose: below `XDG_CACHE_HOME`, else below `~/.cache`.
+#[must_use]
+pub fn cache_folder(variable: Variable<'_>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("runner").join("engine"))
+}
