@@ -363,9 +363,9 @@ table! {
         Bug "bug" No "This program broke." "Report it, with the message."
     }
     Engine {
-        EngineMissing "engine_missing" No "No engine answers." "Start Docker, or set DOCKER_HOST."
+        EngineMissing "engine_missing" No "No engine answers." "Start one; the hint of the error says how."
         EngineNotPermitted "engine_not_permitted" No "This user may not use the engine." "Join its group, or use a rootless one."
-        EngineBadEndpoint "engine_bad_endpoint" No "DOCKER_HOST is of a form that is not spoken." "Use `unix://` or `tcp://`."
+        EngineBadEndpoint "engine_bad_endpoint" No "The address of the engine is of a form that is not spoken." "Use `unix://` or `tcp://`."
         EngineTooOld "engine_too_old" No "The engine is too old." "Upgrade it."
         EngineNotLinux "engine_not_linux" No "The engine does not run Linux containers." "Switch it."
         EngineOutOfDisk "engine_out_of_disk" No "The engine's disk is full." "Free some."

@@ -32,7 +32,7 @@
 //! - [`workspace`]: the caller's tree: found, walked, surveyed; protected names, git folders, links; files that get
 //!   their name when they are complete.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; its streams, and how it ended.
-//! - [`engine`]: what makes sandboxes; Docker now.
+//! - [`engine`]: what makes sandboxes: one trait, and an implementation a folder (`docker`). No other part names one.
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.

@@ -9,6 +9,7 @@ use super::quiet::quiet;
 use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Request, Variables, Warmth};
+use crate::engine;
 use crate::policy_files::Choice;
 use crate::tool::compile::{Compiler, Origin, Source};
 
@@ -58,6 +59,7 @@ pub fn decisions(place: &Place, report: &mut Report) -> Result<(), BenchError> {
         cwd: Some(place.workspace()),
         policy,
         image: None,
+        engine: engine::Choice::default(),
         tighten: Vec::new(),
         warmth: Warmth::Cold,
         variables: Variables::Told,

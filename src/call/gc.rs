@@ -18,12 +18,12 @@ pub struct Swept {
 ///
 /// # Errors
 /// The records, the pool or the engine cannot be used; what was done before stays done.
-pub async fn gc(ledger: &Ledger) -> Result<Swept, CallError> {
+pub async fn gc(ledger: &Ledger, choice: &Choice) -> Result<Swept, CallError> {
     let aborted = ledger.find_aborted()?;
     let left_over = Pool::new(ledger.store().folder()).left_over();
     let left_over = left_over
         .map_err(|error| CallError::Local("use the pool", std::io::Error::other(error)))?;
-    let engine = engine::open(&Choice::default(), &|name| std::env::var_os(name)).await?;
+    let engine = engine::open(choice, &|name| std::env::var_os(name)).await?;
     let mut removed = sweep(engine.as_ref()).await?;
     for held in left_over {
         removed += discard(held).await?;

@@ -18,6 +18,7 @@ use super::error::CallError;
 use super::line;
 use super::supply::Warmth;
 use crate::config::{self, Config};
+use crate::engine;
 use crate::policy_files::{Choice, Places, Trust, choosable, load};
 use crate::sandbox::synthetic::HOME;
 use crate::workspace::Workspace;
@@ -56,6 +57,8 @@ pub struct Request {
     pub policy: Choice,
     /// In which image, instead of the policy's.
     pub image: Option<String>,
+    /// Which engines may make the sandbox.
+    pub engine: engine::Choice,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.
@@ -297,6 +300,7 @@ mod tests {
             cwd: None,
             policy: Choice::default(),
             image: None,
+            engine: engine::Choice::default(),
             tighten: Vec::new(),
             warmth: Warmth::default(),
             variables,
@@ -317,6 +321,7 @@ mod tests {
                 cwd: None,
                 policy: Choice::default(),
                 image: None,
+                engine: engine::Choice::default(),
                 tighten: Vec::new(),
                 warmth: Warmth::default(),
                 variables: Variables::Told,

@@ -23,8 +23,8 @@ use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Keep, Streams};
 use crate::call::launch::soon::unless_soon;
+use crate::engine::Engine;
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Choice, Engine};
 use crate::ids::CallId;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
@@ -150,7 +150,7 @@ pub(super) async fn carry_out(
 /// # Errors
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    let engine = open_engine(&Choice::default(), &decided.policy).await?;
+    let engine = open_engine(&decided.request.engine, &decided.policy).await?;
     let setting = setting(decided);
     let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
@@ -275,8 +275,7 @@ struct Ready {
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready, CallError> {
     let id = starting.id().clone();
-    let choice = Choice::default();
-    let engine = open_engine(&choice, &decided.policy);
+    let engine = open_engine(&decided.request.engine, &decided.policy);
     let engine = unless_soon(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;

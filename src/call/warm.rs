@@ -6,7 +6,7 @@ use super::plan::make_plan;
 use super::request::Decided;
 use super::run::setting;
 use super::supply;
-use crate::engine::{Choice, Engine};
+use crate::engine::Engine;
 use crate::pool::{Entry, Refilled, Supply, refill};
 use crate::sandbox::mounts::Missing;
 
@@ -42,7 +42,7 @@ pub async fn warm(
         )));
     }
     let pool = supply::pool(decided.request.warmth, &decided.config);
-    let engine = open_engine(&Choice::default(), &decided.policy).await?;
+    let engine = open_engine(&decided.request.engine, &decided.policy).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
     supply::keep(&setting, pool)?;

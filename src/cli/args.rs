@@ -107,7 +107,7 @@ pub enum Command {
     /// End a call that runs
     Cancel(Later<calls::Cancel>),
     /// Remove whatever is left of calls that died
-    Gc,
+    Gc(Later<calls::Gc>),
 }
 
 impl Global {

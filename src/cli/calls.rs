@@ -10,6 +10,7 @@ use super::usage::UsageError;
 use crate::audit::Ledger;
 use crate::call::{self, Cancelled};
 use crate::cli::Error;
+use crate::engine;
 use crate::exit::Ending;
 
 /// As typed.
@@ -17,6 +18,14 @@ use crate::exit::Ending;
 pub struct Cancel {
     /// The call's id, as `runner ps` shows it, or the beginning of it
     id: String,
+}
+
+/// As typed.
+#[derive(Debug, clap::Args)]
+pub struct Gc {
+    /// The engine whose sandboxes are swept [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
+    engine: Option<engine::Choice>,
 }
 
 /// Shows calls that run.
@@ -67,9 +76,9 @@ pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Err
 }
 
 /// Sweeps whatever of ours is left: sandboxes without a process, records without an end.
-pub(super) fn gc(printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn gc(args: Gc, printer: &mut Printer) -> Result<Ending, Error> {
     let ledger = Ledger::new(open()?);
-    let swept = in_event_loop(call::gc(&ledger))??;
+    let swept = in_event_loop(call::gc(&ledger, &args.engine.unwrap_or_default()))??;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": swept.aborted,

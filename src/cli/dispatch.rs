@@ -91,7 +91,7 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
         Command::Undo(Later(args)) => undo::run(&args, printer),
         Command::Ps => calls::ps(printer),
         Command::Cancel(Later(args)) => calls::cancel(&args, printer),
-        Command::Gc => calls::gc(printer),
+        Command::Gc(Later(args)) => calls::gc(args, printer),
     }
 }
 

@@ -27,6 +27,7 @@ use crate::call::{
 };
 use crate::cli::Error;
 use crate::codes::Code;
+use crate::engine;
 use crate::exit::Ending;
 use crate::policy_files::Choice;
 use crate::sandbox::streams::Source;
@@ -47,9 +48,9 @@ pub struct Args {
     /// The image: `host`, or an OCI reference that the engine has
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// What makes the sandbox
-    #[arg(long, value_name = "ENGINE", value_parser = crate::engine::Choice::WORDS)]
-    engine: Option<String>,
+    /// What makes the sandbox [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
+    engine: Option<engine::Choice>,
     /// End the call after this time, such as 30s; can only tighten
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
@@ -136,6 +137,7 @@ impl Args {
             cwd: self.workdir,
             policy: self.policy.unwrap_or_default(),
             image: self.image,
+            engine: self.engine.unwrap_or_default(),
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
             variables: Variables::Told,

@@ -14,6 +14,7 @@ mod bug;
 mod calls;
 mod config;
 mod dispatch;
+mod engine;
 mod error;
 mod event_loop;
 mod exec;

@@ -13,6 +13,7 @@ use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::cli::Error;
 use crate::config;
+use crate::engine;
 use crate::error::Failure as _;
 use crate::exit::Ending;
 use crate::ids::ToolName;
@@ -50,6 +51,9 @@ pub struct Warm {
     /// The folder of the calls
     #[arg(long, short = 'C', visible_alias = "cwd", value_name = "DIR")]
     workdir: Option<PathBuf>,
+    /// What makes the sandboxes [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
+    engine: Option<engine::Choice>,
     /// For calls of this tool, instead of a command
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     tool: Option<ToolName>,
@@ -172,6 +176,7 @@ fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Erro
         cwd: args.workdir,
         policy: args.policy.unwrap_or_default(),
         image: None,
+        engine: args.engine.unwrap_or_default(),
         tighten: Vec::new(),
         warmth: Warmth::Pool,
         variables: Variables::Told,
@@ -188,6 +193,7 @@ fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result
         policy: args.policy.unwrap_or_default(),
         tools: args.tools,
         image: None,
+        engine: args.engine.unwrap_or_default(),
         tighten: Vec::new(),
         warmth: Warmth::Pool,
     };

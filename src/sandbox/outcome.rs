@@ -285,7 +285,7 @@ impl Failure for RunError {
                 Some("the engine or its runtime does not apply the settings it was given".to_owned())
             }
             Self::GuestLost { .. } | Self::GuestSilent => {
-                Some("look at the engine's log (journalctl -u docker)".to_owned())
+                Some("look at the engine's log".to_owned())
             }
             Self::Protocol(_) | Self::Guest(_) | Self::Local { .. } => None,
         }

@@ -27,14 +27,14 @@ pub enum UserMapping {
 pub enum UserError {
     /// The host's files belong to nobody inside.
     #[error(
-        "the Docker daemon remaps users (userns-remap), so that image `host` cannot be used; \
-         name an image with --image, or use a daemon without userns-remap"
+        "the engine maps users to others (userns-remap), so that image `host` cannot be used; \
+         name an image with --image, or use an engine without userns-remap"
     )]
     RemappedHost,
     /// What the call writes would belong to a foreign user.
     #[error(
-        "the Docker daemon remaps users (userns-remap), so that files written in the workspace \
-         would belong to a foreign user; use a daemon without userns-remap"
+        "the engine maps users to others (userns-remap), so that files written in the workspace \
+         would belong to a foreign user; use an engine without userns-remap"
     )]
     RemappedWrites,
     /// Root's workspace, and only root can read it.

@@ -65,6 +65,51 @@ fn no_engine() {
 }
 
 #[test]
+fn an_engine_that_runner_does_not_have() {
+    let home = Home::new();
+    for words in [
+        &["exec", "--engine", "embedded", "--", "true"][..],
+        &["tool", "run", "todo_finder", "--engine", "embedded"],
+        &["pool", "warm", "--engine", "embedded"],
+        &["mcp", "refresh", "--engine", "embedded"],
+        &["gc", "--engine", "embedded"],
+    ] {
+        let ran = home.run(words);
+        assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains("[possible values: auto, docker]"), "{words:?}: {}", ran.err);
+    }
+}
+
+/// The policy is asked first: an engine that it does not allow is never reached.
+#[test]
+fn an_engine_that_the_policy_does_not_allow() {
+    let home = Home::new();
+    let policy = home.path("elsewhere.yml");
+    let text =
+        "policy: 1\nname: elsewhere\nextends: [readonly]\nsandbox: { engines: [embedded] }\n";
+    std::fs::write(&policy, text).expect("a policy");
+    let missing = format!("unix://{}", home.path("nosuch.sock").display());
+    for engine in ["auto", "docker"] {
+        let options = [OsStr::new("--engine"), OsStr::new(engine)];
+        let refused = || {
+            let mut command = exec(&home, &home.path("project"), &options);
+            command.env("DOCKER_HOST", &missing).arg("--policy").arg(&policy);
+            command
+        };
+        let value = fails(&refused, "engine_not_allowed", 125, "`sandbox.engines` has docker");
+        let message = value["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("`elsewhere` allows the engines [embedded]"), "{message}");
+        // The control: with a policy that allows it, it is looked for.
+        let reached = || {
+            let mut command = exec(&home, &home.path("project"), &options);
+            command.env("DOCKER_HOST", &missing);
+            command
+        };
+        fails(&reached, "engine_missing", 125, "install Docker and start it");
+    }
+}
+
+#[test]
 fn an_engine_that_is_too_old_or_not_an_engine() {
     let home = Home::new();
     let answers = |name: &str, answer: &'static str| {

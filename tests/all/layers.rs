@@ -36,6 +36,15 @@ const BESIDE: [(&str, &str); 16] = [
     ("undo", "workspace"),
 ];
 
+/// Names of implementations of an engine, which only `engine` uses: all other code is about any engine.
+const IMPLEMENTATIONS: [&str; 2] = ["Docker", "docker::"];
+
+/// Files outside of `engine` that use such a name, and why.
+const NAMED: [(&str, &str); 2] = [
+    ("bench/ours.rs", "`docker run` is measured beside a call"),
+    ("bench/peers.rs", "`docker run` is measured beside a call"),
+];
+
 /// The crates beside the host program, in folders of `src`.
 const CRATES: [&str; 6] = ["compiler", "finding", "glob", "guest", "policy", "wire"];
 
@@ -126,6 +135,25 @@ fn only_leases_lock_files() {
 }
 
 #[test]
+fn only_the_engine_names_its_implementations() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut problems = Vec::new();
+    let mut named = BTreeSet::new();
+    for (_, file) in sources().into_iter().filter(|(part, _)| part != "engine") {
+        let code = code_in(&std::fs::read_to_string(&file).unwrap());
+        let below = file.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+        for word in IMPLEMENTATIONS.into_iter().filter(|word| code.contains(word)) {
+            match NAMED.iter().find(|(excepted, _)| *excepted == below) {
+                Some((excepted, _)) => drop(named.insert(*excepted)),
+                None => problems.push(format!("{below} says `{word}`")),
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert_eq!(named, NAMED.map(|(file, _)| file).into(), "an exception that is not needed");
+}
+
+#[test]
 fn imports_are_found_in_every_form() {
     let text = "use crate::one::A;\npub(crate) use crate::{two::{B, C as D}, three};\n\
                 // use crate::comment::X;\nfn f() -> crate::four::E { crate::five::f(\"//\") }\n\
@@ -186,10 +214,7 @@ fn sources() -> Vec<(String, PathBuf)> {
 
 /// The parts that a file names in `crate::…` paths, outside of comments and of its tests.
 fn parts_in(text: &str) -> BTreeSet<String> {
-    let program = text.split("mod tests {").next().unwrap_or(text);
-    let code: Vec<&str> =
-        program.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let code = code.join("\n");
+    let code = code_in(text);
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];
@@ -199,6 +224,13 @@ fn parts_in(text: &str) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// A file without comments and tests.
+fn code_in(text: &str) -> String {
+    let program = text.split("mod tests {").next().unwrap_or(text);
+    let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.collect::<Vec<_>>().join("\n")
 }
 
 /// The first word of each entry of a group of imports.

@@ -15,6 +15,7 @@ use crate::call::result::{CallResult, ErrorObject};
 use crate::call::run::gate;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config, Server};
+use crate::engine;
 use crate::exit::Ending;
 use crate::mcp::{Asked, Change, Remembered, changes, remember, remembered};
 use crate::policy_files::{Choice, Places, Trust, load};
@@ -102,6 +103,7 @@ impl Servers {
         &self,
         it: &Remembered,
         policy: &Choice,
+        engine: &engine::Choice,
         asking: Option<Arc<Asking>>,
         cancel: &mut Cancel,
     ) -> Result<Refresh, CallError> {
@@ -112,6 +114,7 @@ impl Servers {
             places: &self.places,
             config: &self.config,
             image: None,
+            engine: engine.clone(),
             tighten: vec![(Limit::Wall, ASKING)],
             warmth: Warmth::Pool,
         };

@@ -20,6 +20,7 @@ use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
 use crate::codes::Code;
 use crate::config::{Config, Server};
+use crate::engine;
 use crate::error::{Failure as _, Retry};
 use crate::exit::{Ending, Status};
 use crate::ids::CallId;
@@ -60,6 +61,8 @@ pub(in crate::call) struct Site<'a> {
     pub config: &'a Arc<Config>,
     /// The image, instead of the policy's.
     pub image: Option<String>,
+    /// Which engines may make the sandbox.
+    pub engine: engine::Choice,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.
@@ -72,13 +75,14 @@ pub(in crate::call) fn decide(
     policy: Arc<Effective>,
     site: Site<'_>,
 ) -> Result<Decided, CallError> {
-    let Site { root, places, config, image, mut tighten, warmth } = site;
+    let Site { root, places, config, image, engine, mut tighten, warmth } = site;
     tighten.extend(server.timeout.map(|time| (Limit::Wall, time)));
     let request = Request {
         command: Command::with_variables(server.command.clone(), &server.env),
         cwd: Some(root.clone()),
         policy: Choice::default(),
         image,
+        engine,
         tighten,
         warmth,
         variables: Variables::Hidden,

@@ -33,6 +33,7 @@ pub(super) fn authority(
             root: scene.workspace.root().to_owned(),
             places: scene.places.clone(),
             image: scene.image.clone(),
+            engine: scene.engine.clone(),
             asker,
             tighten: tighten.to_vec(),
             config: Arc::clone(&scene.config),

@@ -18,6 +18,7 @@ use crate::call::supply::Warmth;
 use crate::call::{self, CallError, CallResult};
 use crate::codes::Code;
 use crate::config::Config;
+use crate::engine;
 use crate::error::Failure as _;
 use crate::policy_files::{Choice, Places};
 use crate::sandbox::streams::Source;
@@ -36,6 +37,8 @@ pub(super) struct ToolExec {
     pub places: Places,
     /// The image, instead of the policy's.
     pub image: Option<String>,
+    /// Which engines may make the sandboxes.
+    pub engine: engine::Choice,
     /// Who is asked where the policy asks, about which tool and call.
     pub asker: Asker,
     /// Limits of the caller that are tighter than the policy's.
@@ -62,6 +65,7 @@ impl ToolExec {
             cwd: Some(cwd.clone()),
             policy: Choice::default(),
             image: self.image.clone(),
+            engine: self.engine.clone(),
             tighten: milliseconds
                 .map(|time| (Limit::Wall, time))
                 .into_iter()

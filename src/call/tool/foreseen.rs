@@ -69,6 +69,7 @@ impl Foreseen {
             cwd: None,
             policy: Choice::default(),
             image: scene.image.clone(),
+            engine: scene.engine.clone(),
             tighten: prepared.tighten.clone(),
             warmth: scene.warmth,
             variables: Variables::Told,

@@ -17,6 +17,7 @@ use crate::call::request::path_text;
 use crate::call::supply::Warmth;
 use crate::call::{About, Always, Asking, CallError, Reply, Spent};
 use crate::config;
+use crate::engine;
 use crate::ids::CallId;
 use crate::policy_files::{Choice, Places, Trust, load};
 use crate::sandbox::cancel::Cancel;
@@ -46,6 +47,7 @@ impl Looker {
             workspace: Arc::new(workspace),
             places,
             image: None,
+            engine: engine::Choice::default(),
             config,
             warmth: Warmth::Pool,
         };
@@ -110,6 +112,7 @@ impl Looker {
             workspace: Arc::clone(&own.workspace),
             places: own.places.clone(),
             image: None,
+            engine: own.engine.clone(),
             config: Arc::clone(&own.config),
             warmth: Warmth::Pool,
         };

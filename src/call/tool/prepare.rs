@@ -17,6 +17,7 @@ use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
 use crate::config::{self, Config, Figure};
+use crate::engine;
 use crate::ids::ToolName;
 use crate::policy_files::{Choice, Places, Trust, load};
 use crate::sandbox::cancel::Cancel;
@@ -39,6 +40,8 @@ pub struct ToolRequest {
     pub tools: Vec<PathBuf>,
     /// In which image, instead of the policy's.
     pub image: Option<String>,
+    /// Which engines may make the sandboxes.
+    pub engine: engine::Choice,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether sandboxes that wait may be used.
@@ -107,6 +110,7 @@ impl ToolRequest {
             workspace: Arc::new(workspace),
             places,
             image: self.image.clone(),
+            engine: self.engine.clone(),
             config: Arc::clone(&config),
             warmth: self.warmth,
         };

@@ -30,7 +30,7 @@ use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::config::Config;
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Choice, Engine, runtime};
+use crate::engine::{self, Engine, runtime};
 use crate::ids::CallId;
 use crate::policy_files::Places;
 use crate::pool::Supply;
@@ -60,6 +60,8 @@ pub(super) struct Scene {
     pub places: Places,
     /// The image, instead of the policy's.
     pub image: Option<String>,
+    /// Which engines may make the sandboxes.
+    pub engine: engine::Choice,
     /// The figures in force.
     pub limits: Limits,
     /// The configuration.
@@ -139,7 +141,7 @@ struct AtHand {
 
 /// Finds the engine and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
-    let engine = open_engine(&Choice::default(), &scene.policy).await?;
+    let engine = open_engine(&scene.engine, &scene.policy).await?;
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;

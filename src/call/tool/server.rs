@@ -94,6 +94,7 @@ async fn run(
         places: &scene.places,
         config: &scene.config,
         image: scene.image.clone(),
+        engine: scene.engine.clone(),
         tighten: tighten.collect(),
         warmth: scene.warmth,
     };

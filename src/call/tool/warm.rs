@@ -6,7 +6,6 @@ use super::sandbox::{Ready, ready, setting};
 use crate::call::open_engine::open_engine;
 use crate::call::warm::fill;
 use crate::call::{CallError, Warmed, supply};
-use crate::engine::Choice;
 use crate::pool::Entry;
 use crate::sandbox::cancel::Cancel;
 
@@ -27,7 +26,7 @@ pub async fn warm(
         Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
     }
     let scene = &tool.scene;
-    let engine = open_engine(&Choice::default(), &scene.policy).await?;
+    let engine = open_engine(&scene.engine, &scene.policy).await?;
     let engine = engine.as_ref();
     let Ready { plan, prestart, .. } = ready(scene, engine).await?;
     let pool = supply::pool(scene.warmth, &scene.config);

@@ -20,6 +20,7 @@ use crate::cli::tool::desk::Desk;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
+use crate::engine;
 use crate::exit::Ending;
 use crate::mcp::{Change, Remembered};
 use crate::policy_files::Choice;
@@ -37,6 +38,9 @@ pub struct Args {
     /// The policy that decides about servers that name none [default: readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
+    /// What makes the sandboxes of the servers [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = crate::cli::engine::choice())]
+    engine: Option<engine::Choice>,
     /// Look as if from this folder
     #[arg(long, short = 'C', visible_alias = "workdir", value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -57,6 +61,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let known = servers.known();
     let wanted = wanted(&args.names, &known)?;
     let choice = args.policy.unwrap_or_default();
+    let engine = args.engine.unwrap_or_default();
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
         approver: approver(yes, Arc::new(Desk::new())),
@@ -70,7 +75,8 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     let mut rows = Vec::new();
     cancellable(async |cancel| {
         for it in wanted {
-            let outcome = servers.refresh(it, &choice, Some(Arc::clone(&asking)), cancel).await?;
+            let outcome =
+                servers.refresh(it, &choice, &engine, Some(Arc::clone(&asking)), cancel).await?;
             let (row, ended) = match &outcome {
                 Refresh::Done(done) => (done_row(it, done), Ending::ok()),
                 Refresh::Refused(result) => (

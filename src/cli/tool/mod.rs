@@ -25,7 +25,7 @@ use crate::exit::Ending;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a tool: each of its requests is decided by the policy
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// List the tools that can be used here
     List(list::Args),
     /// Show a tool whole: what it takes, gives and asks for
@@ -56,7 +56,7 @@ impl Default for Command {
 /// Runs one of them.
 pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
-        Command::Run(args) => run::run(args, printer),
+        Command::Run(args) => run::run(*args, printer),
         Command::List(args) => list::run(args, printer),
         Command::Info(args) => info::run(args, printer),
         Command::Search(args) => search::run(args, printer),

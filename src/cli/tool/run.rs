@@ -25,6 +25,7 @@ use crate::cli::style;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_block, visible_inside};
 use crate::config;
+use crate::engine;
 use crate::exit::Ending;
 use crate::ids::ToolName;
 use crate::policy_files::Choice;
@@ -67,6 +68,9 @@ pub struct Args {
     /// The image: `host`, or an OCI reference that has node
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// What makes the sandboxes [default: auto]
+    #[arg(long, value_name = "ENGINE", value_parser = crate::cli::engine::choice())]
+    engine: Option<engine::Choice>,
     /// End the call after this time, such as 30s; can only tighten
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
@@ -171,6 +175,7 @@ impl Args {
             policy: self.policy.unwrap_or_default(),
             tools: self.tools,
             image: self.image,
+            engine: self.engine.unwrap_or_default(),
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
         })

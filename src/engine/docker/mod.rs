@@ -6,6 +6,7 @@ mod archive;
 mod cache;
 mod connect;
 mod container;
+mod error;
 mod image;
 mod line;
 mod probe;
