@@ -4,39 +4,21 @@
 //! them costs as much as what they do. Non-goals: a pool; a server's calls have a thread each while they begin.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use crate::sys::Processors;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// One that was started before anybody had something for it to do.
-static AHEAD: Mutex<Option<Helper>> = Mutex::new(None);
-
-fn ahead() -> MutexGuard<'static, Option<Helper>> {
-    AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// It ends when nobody can tell it anything any more.
 #[derive(Debug)]
 pub struct Helper(Sender<Work>);
 
 impl Helper {
-    /// Starts one for whoever wants one next. Where it runs, a processor has to be woken first, which can take longer than
-    /// what it will do: meanwhile others find out what that is.
-    pub fn start_ahead() {
-        *ahead() = Self::start_now();
-    }
-
-    /// The one that was started ahead, or a new one; `None` if there are no more threads.
+    /// Starts one; `None` if there are no more threads. Where it runs, a processor has to be woken first, which can take
+    /// longer than what it will do: a front starts one before it knows what that is ([`crate::store::Early`]).
     #[must_use]
     pub fn start() -> Option<Self> {
-        let started = ahead().take();
-        started.or_else(Self::start_now)
-    }
-
-    fn start_now() -> Option<Self> {
         let (sender, receiver) = channel::<Work>();
         let processors = Processors::several();
         let thread = move || {
@@ -91,20 +73,6 @@ impl<T> Beside<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_that_was_started_ahead_is_used_once() {
-        let thread = |helper: &Helper| {
-            let (sender, receiver) = channel();
-            helper.tell(move || sender.send(std::thread::current().id()).unwrap());
-            receiver.recv().unwrap()
-        };
-        Helper::start_ahead();
-        let first = ahead().as_ref().map(thread);
-        let [one, other] = [Helper::start(), Helper::start()].map(Option::unwrap);
-        assert_eq!(first, Some(thread(&one)));
-        assert_ne!(first, Some(thread(&other)));
-    }
 
     #[test]
     fn it_does_all_in_order_and_drops_what_it_cannot_do() {

@@ -46,6 +46,8 @@
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`json`]: strict JSON: bounded, and no key twice.
+//! - [`caller`]: on whose behalf a call runs, and which calls are one session.
+//! - [`environment`]: the variables of the caller, which the front reads once and passes on.
 //! - [`ids`]: ids and names that every part uses: of calls, tools, processes and files.
 //! - [`helper`]: a thread that does the small things of a call beside its main one.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
@@ -93,10 +95,12 @@ pub mod audit;
 pub mod bench;
 pub mod broker;
 pub mod call;
+pub mod caller;
 pub mod cli;
 pub mod codes;
 pub mod config;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod exit;
 pub mod helper;

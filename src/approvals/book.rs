@@ -9,7 +9,7 @@ use super::binding::{Asked, Binding, Bound, Covers};
 use super::error::ApprovalError;
 use super::id::ApprovalId;
 use super::recorder::{Note, Recorder};
-use super::session::session;
+use crate::caller::{Caller, Session};
 use crate::config::Approvals as Times;
 use crate::ids::CallId;
 use crate::store::{ApprovalRow, ApprovalRows};
@@ -158,15 +158,15 @@ impl Waiting {
 pub struct Book {
     recorder: Box<dyn Recorder>,
     times: Times,
-    /// The session of whoever asks or answers here; `None` if it cannot be told from another.
-    session: Option<String>,
+    /// Who asks or answers here.
+    caller: Caller,
 }
 
 impl Book {
-    /// The book in a recorder's store, under these times.
+    /// The book in a recorder's store, under these times, for who asks or answers.
     #[must_use]
-    pub fn new(recorder: impl Recorder + 'static, times: Times) -> Self {
-        Self { recorder: Box::new(recorder), times, session: session() }
+    pub fn new(recorder: impl Recorder + 'static, times: Times, caller: Caller) -> Self {
+        Self { recorder: Box::new(recorder), times, caller }
     }
 
     /// Looks for an answer that covers a call. `only` names the one that the caller means.
@@ -319,7 +319,7 @@ impl Book {
             Scope::Once => (State::Used, "approved"),
             Scope::Session | Scope::Time => (State::Granted, "approved"),
         };
-        let session = self.session_for(given.scope)?;
+        let session = self.session_for(given.scope, &binding)?;
         let row = new_row(&binding, question, call, state, given.scope, self.until(given))?;
         self.write(ApprovalRow { session, ..row }, word, call)
     }
@@ -415,16 +415,26 @@ impl Book {
 
     /// Whether an answer for a session is one for this session.
     fn is_session_of(&self, it: &Waiting) -> bool {
-        self.session.is_some() && it.row.session == self.session
+        self.session(&it.binding).is_some_and(|session| it.row.session == Some(session.id))
     }
 
-    /// The session that an answer of this scope is bound to.
-    fn session_for(&self, scope: Scope) -> Result<Option<String>, ApprovalError> {
-        match (scope, &self.session) {
+    /// The caller's session in which an answer like this holds.
+    fn session(&self, binding: &Binding) -> Option<Session> {
+        let end = now().saturating_add(millis(self.times.session));
+        Session::of(&self.caller, &binding.workspace, &binding.terms.policy, end)
+    }
+
+    /// The id of the session that an answer of this scope is bound to.
+    fn session_for(
+        &self,
+        scope: Scope,
+        binding: &Binding,
+    ) -> Result<Option<String>, ApprovalError> {
+        match (scope, self.session(binding)) {
             (Scope::Session, None) => Err(ApprovalError::BadOption(
                 "this session cannot be told from another: approve once or for a time".to_owned(),
             )),
-            (Scope::Session, Some(session)) => Ok(Some(session.clone())),
+            (Scope::Session, Some(session)) => Ok(Some(session.id)),
             (Scope::Once | Scope::Time | Scope::Never, _) => Ok(None),
         }
     }
@@ -474,7 +484,7 @@ impl Book {
         it.row.scope = it.scope.word().to_owned();
         it.row.ends = it.ends;
         it.row.binding = json!(it.binding).to_string();
-        it.row.session = self.session_for(it.scope)?;
+        it.row.session = self.session_for(it.scope, &it.binding)?;
         if !ApprovalRows::new(self.recorder.store()).replace(seen.word(), &it.row)? {
             return Err(ApprovalError::Over {
                 id: it.id.clone(),
@@ -512,6 +522,7 @@ impl Book {
             subject: row.subject.clone(),
             workspace: row.workspace.clone(),
             question: serde_json::from_str(&row.question).unwrap_or(Value::Null),
+            caller: self.caller.clone(),
         };
         self.recorder.record(call, note)
     }

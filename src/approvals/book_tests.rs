@@ -2,14 +2,18 @@
 
 use super::*;
 use crate::audit::{Filter, Kind, Ledger};
+use crate::caller::{Credential, Front};
 use crate::store::Store;
 use serde_json::json;
 
 fn book(folder: &std::path::Path) -> Book {
     let times = crate::config::Config::default().approvals();
-    let book = Book::new(ledger(folder), times);
-    // The tests' own session may have its leader outside of their process namespace.
-    Book { session: Some("this".to_owned()), ..book }
+    Book::new(ledger(folder), times, caller(Some("this")))
+}
+
+fn caller(leader: Option<&str>) -> Caller {
+    let credential = Credential::Terminal(leader.map(str::to_owned));
+    Caller { uid: 0, front: Front::CommandLine, credential, claimed: None }
 }
 
 fn ledger(folder: &std::path::Path) -> Ledger {
@@ -100,7 +104,7 @@ fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
     ApprovalRows::new(book.recorder.store()).replace("granted", &elsewhere).unwrap();
     assert_eq!(granted(&book, &it, None), None);
     // Where no session can be told from another, nothing is granted for one and nothing is covered by one.
-    let nowhere = Book { session: None, ..book };
+    let nowhere = Book { caller: caller(None), ..book };
     assert!(nowhere.answered(&it, json!([]), &call, &given(Scope::Session)).is_err());
     elsewhere.session = None;
     ApprovalRows::new(nowhere.recorder.store()).replace("granted", &elsewhere).unwrap();

@@ -24,7 +24,6 @@ mod book;
 mod error;
 mod id;
 mod recorder;
-mod session;
 
 pub(crate) use binding::first_difference;
 pub use binding::{Asked, Binding, Bound, Covers, Deed, Part, Terms, Weight};
@@ -33,4 +32,3 @@ pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::{ApprovalId, QuestionRef};
 pub use recorder::{Note, Recorder};
-pub use session::session;

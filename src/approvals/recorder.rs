@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::error::ApprovalError;
 use super::id::ApprovalId;
+use crate::caller::Caller;
 use crate::ids::CallId;
 use crate::store::Store;
 
@@ -24,6 +25,8 @@ pub struct Note {
     pub workspace: String,
     /// What was shown, line by line, without secrets.
     pub question: Value,
+    /// Who asked or answered.
+    pub caller: Caller,
 }
 
 /// Records questions and answers. The ledger implements it.

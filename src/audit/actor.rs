@@ -1,10 +1,13 @@
-//! Who called: the account and the process, as the kernel tells them.
+//! Who called, as records have it: the account and the process, as the kernel tells them; the front and the kind of
+//! credential; and what the client claims to be.
 
 use std::fs;
 use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::caller::Caller;
 
 /// Who called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,27 +20,43 @@ pub struct Actor {
     /// The process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// What turned the request into a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub front: Option<String>,
+    /// The kind of what tells the caller from others of the same user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// What the client says of itself. Nothing proves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<String>,
 }
 
 impl Actor {
-    /// This process and its user.
+    /// A caller, in this process.
     #[must_use]
-    pub fn this() -> Self {
-        static USER: OnceLock<Option<String>> = OnceLock::new();
-        let uid = rustix::process::getuid().as_raw();
-        let user =
-            USER.get_or_init(|| name_of(uid, &fs::read_to_string("/etc/passwd").ok()?)).clone();
-        Self { uid, user, pid: Some(std::process::id()) }
+    pub fn of(caller: &Caller) -> Self {
+        Self {
+            uid: caller.uid,
+            user: user(caller.uid),
+            pid: Some(std::process::id()),
+            front: Some(caller.front.word().to_owned()),
+            credential: Some(caller.credential.word().to_owned()),
+            claimed: caller.claimed.clone(),
+        }
     }
 
     /// As a record has it. Records of before have the number alone.
     pub(super) fn of_body(body: &Value) -> Self {
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
         let actor = &body["actor"];
+        let text = |name: &str| actor[name].as_str().map(str::to_owned);
         Self {
             uid: number(&actor["uid"]).or_else(|| number(&body["uid"])).unwrap_or(u32::MAX),
-            user: actor["user"].as_str().map(str::to_owned),
+            user: text("user"),
             pid: number(&actor["pid"]),
+            front: text("front"),
+            credential: text("credential"),
+            claimed: text("claimed"),
         }
     }
 
@@ -45,6 +64,17 @@ impl Actor {
     #[must_use]
     pub fn is(&self, word: &str) -> bool {
         self.user.as_deref() == Some(word) || self.uid.to_string() == word
+    }
+}
+
+/// The name of a user. That of this process's own user is kept: an account is not renamed while it runs something, and
+/// one process records many calls.
+fn user(uid: u32) -> Option<String> {
+    static OWN: OnceLock<Option<String>> = OnceLock::new();
+    let look = || name_of(uid, &fs::read_to_string("/etc/passwd").ok()?);
+    match uid == rustix::process::getuid().as_raw() {
+        true => OWN.get_or_init(look).clone(),
+        false => look(),
     }
 }
 
@@ -66,7 +96,8 @@ mod tests {
         let accounts = "root:x:0:0::/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:/bin/sh\n";
         assert_eq!(name_of(1000, accounts).as_deref(), Some("ann"));
         assert_eq!(name_of(7, accounts), None);
-        let ann = Actor { uid: 1000, user: Some("ann".to_owned()), pid: None };
+        let body = serde_json::json!({ "actor": { "uid": 1000, "user": "ann" } });
+        let ann = Actor::of_body(&body);
         assert!(ann.is("ann") && ann.is("1000") && !ann.is("an") && !ann.is("100"));
         assert_eq!(Actor::of_body(&serde_json::json!({ "uid": 1000 })).uid, 1000);
     }

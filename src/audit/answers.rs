@@ -15,8 +15,8 @@ impl Recorder for Ledger {
     }
 
     fn record(&self, call: &CallId, note: Note) -> Result<(), ApprovalError> {
-        let Note { id, answer, scope, until, subject, workspace, question } = note;
-        let actor = Actor::this();
+        let Note { id, answer, scope, until, subject, workspace, question, caller } = note;
+        let actor = Actor::of(&caller);
         let answered = Answered { id, answer, scope, until, subject, workspace, actor, question };
         let owner = Owner::this().map_err(ApprovalError::NoId)?;
         Ok(self.append(call, &[Event::Approval(&answered)], &owner)?)

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Redactor;
 use super::actor::Actor;
 
+use crate::caller::Caller;
 use crate::codes::Code;
 use crate::exit::{Ending, ExitCode, Status};
 use crate::ids::CallId;
@@ -137,6 +138,7 @@ impl Started {
         cwd: &str,
         decision: &Decision,
         parent: Option<&CallId>,
+        caller: &Caller,
     ) -> Self {
         let redactor = Redactor::new();
         // An effect may name the value of an option without the option.
@@ -149,7 +151,7 @@ impl Started {
             argv: argv.map(|argv| redactor.argv(&argv)),
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
-            actor: Actor::this(),
+            actor: Actor::of(caller),
             policy: decision.policy.clone(),
             digest: decision.digest.clone(),
             decision: decision.decision,
@@ -177,6 +179,7 @@ impl Started {
         args: Value,
         (workspace, cwd): (&str, &str),
         policy: &Effective,
+        caller: &Caller,
     ) -> Self {
         Self {
             kind: "tool",
@@ -185,7 +188,7 @@ impl Started {
             argv: None,
             workspace: workspace.to_owned(),
             cwd: cwd.to_owned(),
-            actor: Actor::this(),
+            actor: Actor::of(caller),
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
             decision: Verdict::Allow,
@@ -203,7 +206,7 @@ impl Started {
 
     /// Of an undo. Who may write the files may put back what was in them; no policy is asked.
     #[must_use]
-    pub fn of_undo(call: &str, workspace: &str) -> Self {
+    pub fn of_undo(call: &str, workspace: &str, caller: &Caller) -> Self {
         Self {
             kind: "undo",
             parent: None,
@@ -211,7 +214,7 @@ impl Started {
             argv: None,
             workspace: workspace.to_owned(),
             cwd: workspace.to_owned(),
-            actor: Actor::this(),
+            actor: Actor::of(caller),
             policy: String::new(),
             digest: String::new(),
             decision: Verdict::Allow,
@@ -340,6 +343,7 @@ pub enum Event<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Front;
     use runner_policy::{Origin, PolicySet, Query, Source, What, decide, parse};
 
     #[test]
@@ -354,8 +358,15 @@ mod tests {
         let now = "2026-06-01T00:00:00Z".parse().unwrap();
         let query = Query { workspace: "/w", cwd: "/w", now, what: What::Argv(&argv) };
         let decision = decide(&policy, &query);
-        let started =
-            Started::new(argv.join(" "), Some(argv.to_vec()), "/w", "/w", &decision, None);
+        let started = Started::new(
+            argv.join(" "),
+            Some(argv.to_vec()),
+            "/w",
+            "/w",
+            &decision,
+            None,
+            &Caller::of_process(Front::CommandLine),
+        );
         let written = serde_json::to_string(&started).unwrap();
         assert!(!written.contains("hunter2"), "{written}");
         for kept in ["mytool", "--password", "h.example/x", "src/a", "unknown_program"] {

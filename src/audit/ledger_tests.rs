@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::audit::{Ended, Event, Started, ToolRef};
+use crate::caller::{Caller, Front};
 use crate::codes::Code;
 use crate::exit::{ExitCode, Status};
 use crate::ids::{CallId, Owner};
@@ -16,7 +17,14 @@ const REFUSED: &[Outcome] = &[Outcome::Denied, Outcome::NeedsApproval];
 fn started() -> Started {
     let policy = crate::policy_files::shipped().into_iter().next().unwrap();
     let tool = ToolRef { name: "t".to_owned(), digest: "d".to_owned() };
-    Started::of_tool("run", tool, json!({}), ("/w", "/w"), &policy)
+    Started::of_tool(
+        "run",
+        tool,
+        json!({}),
+        ("/w", "/w"),
+        &policy,
+        &Caller::of_process(Front::CommandLine),
+    )
 }
 
 #[test]

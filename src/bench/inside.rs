@@ -8,7 +8,7 @@ use super::place::Place;
 use super::quiet::quiet;
 use super::report::{Report, Row};
 use super::sample::Samples;
-use crate::call::{Command, Request, Variables, Warmth};
+use crate::call::{Command, Context, Request, Variables, Warmth};
 use crate::engine;
 use crate::policy_files::Choice;
 use crate::tool::compile::{Compiler, Origin, Source};
@@ -41,7 +41,7 @@ const WORDS: &str =
     "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
 
 /// How long a policy takes to decide, about commands of several kinds and with many rules; and how long from nothing.
-pub fn decisions(place: &Place, report: &mut Report) -> Result<(), BenchError> {
+pub fn decisions(place: &Place, report: &mut Report, context: &Context) -> Result<(), BenchError> {
     let argv = |line: &str| Command::Argv(line.split(' ').map(Into::into).collect());
     let mut asked: Vec<_> = COMMANDS
         .iter()
@@ -65,7 +65,7 @@ pub fn decisions(place: &Place, report: &mut Report) -> Result<(), BenchError> {
         variables: Variables::Told,
     };
     for (name, command, policy) in asked {
-        let decided = request(command, policy).decide()?;
+        let decided = request(command, policy).decide(context)?;
         let mut samples = Samples::default();
         for _ in 0..BATCHES {
             let begun = Instant::now();
@@ -81,7 +81,7 @@ pub fn decisions(place: &Place, report: &mut Report) -> Result<(), BenchError> {
     for _ in 0..BATCHES {
         let request = request.clone();
         let begun = Instant::now();
-        std::hint::black_box(request.decide()?);
+        std::hint::black_box(request.decide(context)?);
         samples.push(begun.elapsed());
     }
     report.add(Row::times("find workspace and policies, decide once", &samples));

@@ -20,6 +20,7 @@ mod sample;
 pub use error::BenchError;
 pub use report::{Report, Row, Unit};
 
+use crate::call::Context;
 use crate::engine::Facts;
 use place::Place;
 
@@ -66,6 +67,7 @@ pub fn run(
     extent: Extent,
     engine: &str,
     facts: &Facts,
+    context: &Context,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Report, BenchError> {
     let place = Place::make()?;
@@ -80,7 +82,7 @@ pub fn run(
     ours::listing(&place, extent, &mut report, tell)?;
     tell("decisions of a policy, compiling");
     quiet::quiet();
-    inside::decisions(&place, &mut report)?;
+    inside::decisions(&place, &mut report, context)?;
     inside::compile(&place, extent, &mut report)?;
     memory::waiting(&place, &mut report, tell)?;
     ours::trees(&place, extent, &mut report, tell)?;

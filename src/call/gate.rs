@@ -143,6 +143,7 @@ pub(super) fn started(decided: &Decided, parent: Option<&CallId>) -> Result<Star
         path_text(decided.workspace.cwd())?,
         &decided.decision,
         parent,
+        &decided.context.caller,
     ))
 }
 

@@ -11,7 +11,9 @@ use super::*;
 use crate::approvals::{Asked, Book, Given, Scope, Terms};
 use crate::audit::{Ledger, Redactor};
 use crate::call::approval::{Always, Approver, Doing, Question, Reply, Spent};
+use crate::caller::{Caller, Front};
 use crate::config::Config;
+use crate::environment::Environment;
 use crate::policy_files::Places;
 use crate::store::Store;
 
@@ -29,7 +31,7 @@ fn yes() -> Reply {
 }
 
 fn places(state: &std::path::Path) -> Places {
-    Places::from_env(|name| (name == "XDG_STATE_HOME").then(|| state.into()), None)
+    Places::of(&Environment::from_iter([("XDG_STATE_HOME", state)]), None)
 }
 
 fn pending(state: &std::path::Path, approver: Arc<dyn Approver>, most: Duration) -> Pending {
@@ -42,6 +44,7 @@ fn pending(state: &std::path::Path, approver: Arc<dyn Approver>, most: Duration)
         times,
         redactor: Redactor::new(),
         spent: Spent::default(),
+        caller: Caller::of_process(Front::CommandLine),
     };
     let question = Question::Command {
         holds: None,
@@ -126,7 +129,11 @@ async fn an_answer_that_does_not_come_in_time_counts_for_nothing_when_it_comes()
         tokio::task::yield_now().await;
     }
     let store = Store::open(places(state.path()).state.as_deref()).unwrap();
-    let book = Book::new(Ledger::new(store), Config::default().approvals());
+    let book = Book::new(
+        Ledger::new(store),
+        Config::default().approvals(),
+        Caller::of_process(Front::CommandLine),
+    );
     assert!(book.list(true).unwrap().is_empty(), "nothing is kept of it");
 }
 

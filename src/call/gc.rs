@@ -3,6 +3,7 @@
 use super::error::CallError;
 use crate::audit::Ledger;
 use crate::engine::{self, Choice, sweep};
+use crate::environment::Environment;
 use crate::pool::{Pool, discard};
 
 /// What was swept.
@@ -18,12 +19,16 @@ pub struct Swept {
 ///
 /// # Errors
 /// The records, the pool or the engine cannot be used; what was done before stays done.
-pub async fn gc(ledger: &Ledger, choice: &Choice) -> Result<Swept, CallError> {
+pub async fn gc(
+    ledger: &Ledger,
+    choice: &Choice,
+    environment: &Environment,
+) -> Result<Swept, CallError> {
     let aborted = ledger.find_aborted()?;
     let left_over = Pool::new(ledger.store().folder()).left_over();
     let left_over = left_over
         .map_err(|error| CallError::Local("use the pool", std::io::Error::other(error)))?;
-    let engine = engine::open(choice, &|name| std::env::var_os(name)).await?;
+    let engine = engine::open(choice, &|name| environment.get(name)).await?;
     let mut removed = sweep(engine.as_ref()).await?;
     for held in left_over {
         removed += discard(held).await?;

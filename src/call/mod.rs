@@ -11,6 +11,7 @@
 
 mod approval;
 mod clock;
+mod context;
 mod details;
 mod error;
 mod gate;
@@ -35,6 +36,7 @@ pub mod undo;
 mod warm;
 
 pub use approval::{About, Always, Approver, Asking, Question, Reply, Spent, Unapproved};
+pub use context::Context;
 pub use details::{Details, LastWords, Source, Thrown};
 pub use error::CallError;
 pub use gc::{Swept, gc};

@@ -6,6 +6,7 @@ use runner_policy::Effective;
 
 use super::error::CallError;
 use crate::engine::{self, Choice, Engine};
+use crate::environment::Environment;
 
 /// Opens the first engine of a choice that is there, of those that the policy allows. Nothing falls back to another.
 ///
@@ -14,6 +15,7 @@ use crate::engine::{self, Choice, Engine};
 pub(super) async fn open_engine(
     choice: &Choice,
     policy: &Effective,
+    environment: &Environment,
 ) -> Result<Arc<dyn Engine>, CallError> {
     let allowed = policy.engines();
     let Some(choice) = choice.among(&allowed) else {
@@ -23,5 +25,5 @@ pub(super) async fn open_engine(
             choice: choice.clone(),
         });
     };
-    Ok(engine::open(&choice, &|name| std::env::var_os(name)).await?)
+    Ok(engine::open(&choice, &|name| environment.get(name)).await?)
 }

@@ -17,6 +17,7 @@ use crate::engine::plan::ImageFacts;
 use crate::engine::plan::{Image, Runtime, SandboxPlan};
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::{Engine, UserNamespace};
+use crate::environment::Environment;
 use crate::helper::Helper;
 use crate::policy_files::Places;
 use crate::sandbox::mounts::Missing;
@@ -48,6 +49,8 @@ pub(super) struct Setting {
     pub writes: Writes,
     /// Whether it may run what is not known beforehand.
     pub code: Code,
+    /// The program that is started as its watchdog.
+    pub watchdog: PathBuf,
 }
 
 impl Setting {
@@ -137,8 +140,9 @@ struct Known {
 fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan, CallError> {
     let policy = setting.policy.as_ref();
     let lists = Lists::new(policy);
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let variable = |name: &str| std::env::var_os(name);
+    let environment = &setting.places.environment;
+    let home = environment.home();
+    let variable = |name: &str| environment.get(name);
     let materials = materials(&setting.places)?;
     let memory = setting.places.state.as_ref().map(|state| state.join("walks"));
     let request = PlanRequest {
@@ -150,7 +154,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         runtime: known.runtime,
         isolation: policy.isolation(),
         limits: setting.limits,
-        env: environment(policy),
+        env: passed_on(policy, environment),
         mapping: known.mapping,
         caller: Owner {
             uid: rustix::process::geteuid().as_raw(),
@@ -197,11 +201,11 @@ fn strong(known: &[String]) -> Option<Runtime> {
 }
 
 /// The policy's variables: passed ones as the caller has them, set ones as written.
-fn environment(policy: &Effective) -> BTreeMap<OsString, OsString> {
+fn passed_on(policy: &Effective, environment: &Environment) -> BTreeMap<OsString, OsString> {
     let passed = policy
         .env_pass()
         .into_iter()
-        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)));
+        .filter_map(|name| environment.get(name).map(|value| (OsString::from(name), value)));
     let set = policy
         .env_set()
         .into_iter()

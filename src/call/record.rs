@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::context::Context;
 use super::error::CallError;
 use crate::audit::{Ended, Event, Ledger, Requested, Started};
 use crate::codes::Code;
@@ -21,7 +22,7 @@ use crate::exit::Ending;
 use crate::helper::Helper;
 use crate::ids::{CallId, Owner};
 use crate::policy_files::Places;
-use crate::store::{Opening, Store, StoreError};
+use crate::store::{Early, Opening, Store, StoreError};
 
 /// The records of a call that has started.
 pub(crate) struct Record {
@@ -40,6 +41,7 @@ pub(crate) struct Opened {
 pub(crate) struct Unrecorded {
     id: CallId,
     state: Option<PathBuf>,
+    early: Early,
 }
 
 /// A call whose start is to be written: in a moment when something else is waited for, as soon as another thread has
@@ -85,9 +87,9 @@ impl End {
 
 impl Unrecorded {
     /// A new call.
-    pub fn new(places: &Places) -> Result<Self, CallError> {
+    pub fn new(places: &Places, context: &Context) -> Result<Self, CallError> {
         let id = CallId::fresh().map_err(|error| CallError::Local("make an id", error))?;
-        Ok(Self { id, state: places.state.clone() })
+        Ok(Self { id, state: places.state.clone(), early: context.early.clone() })
     }
 
     /// The call's id.
@@ -97,7 +99,7 @@ impl Unrecorded {
 
     /// Opens its records. What died earlier is found on the way.
     pub fn open(self) -> Result<Opened, CallError> {
-        let opened = Store::open(self.state.as_deref());
+        let opened = Store::open_early(self.state.as_deref(), &self.early);
         self.open_in(opened)
     }
 
@@ -111,7 +113,7 @@ impl Unrecorded {
 
     /// It starts now, unless that cannot be recorded.
     pub fn start(self, started: Started) -> Starting {
-        let (opening, helper) = Store::open_beside(self.state.as_deref());
+        let (opening, helper) = Store::open_beside(self.state.as_deref(), &self.early);
         let id = self.id.clone();
         let (begun, unwritten) = (Instant::now(), Some((self, started, opening)));
         Starting { id, begun, unwritten, helper, written: Ok(None) }

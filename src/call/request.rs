@@ -14,6 +14,7 @@ use runner_policy::word::quoted;
 use runner_wire::Work;
 use serde_json::{Value, json};
 
+use super::context::Context;
 use super::error::CallError;
 use super::line;
 use super::supply::Warmth;
@@ -104,6 +105,8 @@ pub struct Decided {
     pub decision: Decision,
     /// Whether somebody approved it.
     pub approval: Approval,
+    /// On whose behalf.
+    pub context: Context,
 }
 
 impl Request {
@@ -111,14 +114,12 @@ impl Request {
     ///
     /// # Errors
     /// There is no workspace, or no policy that can decide.
-    pub fn decide(self) -> Result<Decided, CallError> {
-        let variable = |name: &str| std::env::var_os(name);
-        let home = variable("HOME").map(PathBuf::from);
-        let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
-        let places = Places::from_env(variable, Some(workspace.root()));
+    pub fn decide(self, context: &Context) -> Result<Decided, CallError> {
+        let workspace = Workspace::find(self.cwd.as_deref(), &context.environment)?;
+        let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        self.decide_under(Arc::new(policy), workspace, places, config)
+        self.decide_under(Arc::new(policy), workspace, places, config, context.clone())
     }
 
     /// Decides the call under a policy that is already known, in a workspace that is already found.
@@ -131,6 +132,7 @@ impl Request {
         workspace: Workspace,
         places: Places,
         config: Arc<Config>,
+        context: Context,
     ) -> Result<Decided, CallError> {
         let decision = {
             let words = self.words();
@@ -139,7 +141,16 @@ impl Request {
         };
         let approval = Approval::None;
         let workspace = Arc::new(workspace);
-        Ok(Decided { request: self, workspace, places, config, policy, decision, approval })
+        Ok(Decided {
+            request: self,
+            workspace,
+            places,
+            config,
+            policy,
+            decision,
+            approval,
+            context,
+        })
     }
 
     /// The words of a command, which need not be text.

@@ -80,7 +80,7 @@ pub(super) async fn gate(
     asking: Option<Arc<Asking>>,
     cancel: &mut Cancel,
 ) -> Result<Gate, CallError> {
-    let call = Unrecorded::new(&decided.places)?;
+    let call = Unrecorded::new(&decided.places, &decided.context)?;
     let consent = match asking.filter(|_| decided.asks()) {
         Some(asking) => {
             let inquiry = inquiry(decided, fed, call.id().clone())?;
@@ -150,7 +150,8 @@ pub(super) async fn carry_out(
 /// # Errors
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    let engine = open_engine(&decided.request.engine, &decided.policy).await?;
+    let engine =
+        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment).await?;
     let setting = setting(decided);
     let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
@@ -178,6 +179,7 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         view: View::Workspace,
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+        watchdog: decided.context.watchdog.clone(),
     }
 }
 
@@ -243,7 +245,8 @@ async fn in_sandbox(
     metadata.quarantined = appeared;
     let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
     metadata.note(&shortfall);
-    let error = shortfall::error(&plan, &outcome.verdict, parent);
+    let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
+    let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
     let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
     let mut result = CallResult {
         call: id.to_string(),
@@ -275,7 +278,8 @@ struct Ready {
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready, CallError> {
     let id = starting.id().clone();
-    let engine = open_engine(&decided.request.engine, &decided.policy);
+    let engine =
+        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment);
     let engine = unless_soon(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;

@@ -15,7 +15,6 @@ use super::request::{Command, Decided};
 use super::result::ErrorObject;
 use crate::audit::Redactor;
 use crate::engine::plan::{Image, Note, SandboxPlan};
-use crate::ids::CallId;
 use crate::sandbox::outcome::{CancelCause, Verdict};
 
 /// What a sandbox with the host's programs shows, and the ways to show it more.
@@ -56,17 +55,16 @@ pub(super) fn notes(decided: &Decided, plan: &SandboxPlan, verdict: &Verdict) ->
 }
 
 /// The error of a verdict. Of a program that is not found it says where it is, if that is outside the sandbox. What is
-/// on the caller's `PATH` is not for a tool to know: `parent` is the call of the tool that asked.
+/// on the caller's `PATH` (`path`) is not for a tool to know: it is `None` for a tool's command.
 pub(super) fn error(
     plan: &SandboxPlan,
     verdict: &Verdict,
-    parent: Option<&CallId>,
+    path: Option<&OsStr>,
 ) -> Option<ErrorObject> {
     let mut error = ErrorObject::of_verdict(verdict, &plan.limits)?;
     if let Verdict::NotFound { program } = verdict {
-        let path = parent.is_none().then(|| std::env::var_os("PATH")).flatten();
         let program = program.as_os().to_string_lossy();
-        if let Some(found) = missing(plan, &program, path.as_deref()) {
+        if let Some(found) = missing(plan, &program, path) {
             error.message = format!("{}; {} is outside it", error.message, shown(&found));
             error.suggestion = Some(REMEDY.to_owned());
         }

@@ -52,10 +52,11 @@ pub(super) fn ahead(
     pool: Option<Bounds>,
 ) -> Result<Ahead, CallError> {
     let ledger = keep(setting, pool)?;
-    let program = run::this_program();
     let local = |error| CallError::Local("start the watchdog", error);
+    let environment = &setting.places.environment;
     let mut watchdog =
-        Watchdog::later(&program, engine.address(), id, Some(&ledger)).map_err(local)?;
+        Watchdog::later(&setting.watchdog, engine.address(), id, Some(&ledger), environment)
+            .map_err(local)?;
     if let Some(state) = &setting.places.state {
         watchdog.settle(state);
     }
@@ -91,8 +92,8 @@ fn guess(setting: &Setting, engine: &dyn Engine) -> Option<Guess> {
         image: setting.image(),
         runtime: setting.policy.runtime(),
         limits: &setting.limits,
-        home: std::env::var_os("HOME"),
-        path: std::env::var_os("PATH"),
+        home: setting.places.environment.get("HOME"),
+        path: setting.places.environment.get("PATH"),
     })
 }
 

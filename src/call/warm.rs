@@ -42,7 +42,8 @@ pub async fn warm(
         )));
     }
     let pool = supply::pool(decided.request.warmth, &decided.config);
-    let engine = open_engine(&decided.request.engine, &decided.policy).await?;
+    let engine =
+        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
     supply::keep(&setting, pool)?;

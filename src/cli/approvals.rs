@@ -18,6 +18,7 @@ use super::visible::visible;
 use crate::approvals::{ApprovalError, ApprovalId, Book, Given, Scope, State, Waiting};
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::config::{self, Config, Flag};
 use crate::exit::Ending;
@@ -65,8 +66,8 @@ pub struct Deny {
 }
 
 /// Shows what waits and what holds.
-pub(super) fn list(args: &List, printer: &mut Printer) -> Result<Ending, Error> {
-    let (book, _) = open()?;
+pub(super) fn list(args: &List, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let (book, _) = open(context)?;
     let rows = book.list(args.all)?;
     match printer.format() {
         Format::Json => printer.json(&json!({ "approvals": rows }))?,
@@ -84,8 +85,12 @@ pub(super) fn list(args: &List, printer: &mut Printer) -> Result<Ending, Error> 
 }
 
 /// Answers yes.
-pub(super) fn approve(args: Approve, printer: &mut Printer) -> Result<Ending, Error> {
-    let (book, config) = open()?;
+pub(super) fn approve(
+    args: Approve,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
+    let (book, config) = open(context)?;
     let it = book.find(&args.id)?;
     let patterns = args.patterns.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
     let time = args.time.as_deref().map(time).transpose()?;
@@ -108,8 +113,8 @@ pub(super) fn approve(args: Approve, printer: &mut Printer) -> Result<Ending, Er
 }
 
 /// Answers no.
-pub(super) fn deny(args: &Deny, printer: &mut Printer) -> Result<Ending, Error> {
-    let (book, config) = open()?;
+pub(super) fn deny(args: &Deny, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let (book, config) = open(context)?;
     let it = book.find(&args.id)?;
     let it = if args.never {
         show(&it, printer);
@@ -123,11 +128,12 @@ pub(super) fn deny(args: &Deny, printer: &mut Printer) -> Result<Ending, Error> 
 }
 
 /// The book of this caller, and the configuration that it goes by.
-fn open() -> Result<(Book, Config), Error> {
-    let places = place::Args { policy: None, cwd: None }.resolve()?.places;
+fn open(context: &Context) -> Result<(Book, Config), Error> {
+    let places = place::Args { policy: None, cwd: None }.resolve(context)?.places;
     let config = config::load(&places)?;
     let store = Store::open(places.state.as_deref()).map_err(CallError::from)?;
-    Ok((Book::new(Ledger::new(store), config.approvals()), config))
+    let book = Book::new(Ledger::new(store), config.approvals(), context.caller.clone());
+    Ok((book, config))
 }
 
 /// The question as it was put.

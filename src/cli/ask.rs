@@ -13,8 +13,9 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use super::tool::desk::Desk;
 use super::visible::visible;
-use crate::approvals::{ApprovalError, Given, Scope, session};
+use crate::approvals::{ApprovalError, Given, Scope};
 use crate::call::{Always, Approver, Question, Reply};
+use crate::caller::Caller;
 use crate::cli::Error;
 use crate::config::{Config, Flag};
 
@@ -62,10 +63,10 @@ pub(super) fn is_terminal() -> bool {
 }
 
 /// Who answers: `--yes` for everything, else a person at a terminal, else nobody.
-pub(super) fn approver(yes: Yes, desk: Arc<Desk>) -> Arc<dyn Approver> {
+pub(super) fn approver(yes: Yes, desk: Arc<Desk>, caller: &Caller) -> Arc<dyn Approver> {
     match (yes, is_terminal()) {
         (Yes::Typed, _) => Arc::new(Always(Reply::Option)),
-        (Yes::NotTyped, true) => Arc::new(Person(desk)),
+        (Yes::NotTyped, true) => Arc::new(Person { desk, here: Here::of(caller) }),
         (Yes::NotTyped, false) => Arc::new(Always(Reply::Nobody)),
     }
 }
@@ -92,12 +93,15 @@ pub(super) fn answer<T>(question: &str, read: impl Fn(&str) -> Option<T>) -> Opt
     None
 }
 
-struct Person(Arc<Desk>);
+struct Person {
+    desk: Arc<Desk>,
+    here: Here,
+}
 
 impl Approver for Person {
     fn ask(&self, question: &Question) -> Reply {
         let lines = question.lines();
-        let _held = self.0.hold();
+        let _held = self.desk.hold();
         let mut err = io::stderr().lock();
         if lines.len() > LINES_SHOWN || !question.fits() {
             let _ = writeln!(
@@ -112,14 +116,14 @@ impl Approver for Person {
             .iter()
             .map(|(name, value)| format!("  {name:<10} {}\n", visible(value)))
             .collect();
-        let (here, session) = match session() {
-            Some(_) => (Here::Session, "[s] this session, "),
-            None => (Here::NoSession, ""),
+        let session = match self.here {
+            Here::Session => "[s] this session, ",
+            Here::NoSession => "",
         };
         let choices = format!("Run it? [y] once, {session}a time such as 1h, [n] no, [never]: ");
         let shown = write!(err, "{text}").is_ok();
         drop(err);
-        let answered = if shown { answer(&choices, |typed| reply(typed, here)) } else { None };
+        let answered = if shown { answer(&choices, |typed| reply(typed, self.here)) } else { None };
         answered.unwrap_or(Reply::No)
     }
 }
@@ -129,6 +133,15 @@ impl Approver for Person {
 enum Here {
     Session,
     NoSession,
+}
+
+impl Here {
+    fn of(caller: &Caller) -> Self {
+        match caller.credential.id() {
+            Some(_) => Self::Session,
+            None => Self::NoSession,
+        }
+    }
 }
 
 /// What an answer means; anything else is none.

@@ -6,6 +6,7 @@ use super::event_loop::in_event_loop;
 use super::printer::{Format, Printer};
 use super::style;
 use crate::bench::{self, BenchError, Extent, Report, Row, Unit};
+use crate::call::Context;
 use crate::cli::Error;
 use crate::engine::{self, Choice, EngineError};
 use crate::exit::Ending;
@@ -22,15 +23,16 @@ pub struct Args {
 }
 
 /// Runs it.
-pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let extent = if args.quick { Extent::Quick } else { Extent::Full };
     let (name, facts) = in_event_loop(async {
-        let engine = engine::open(&Choice::default(), &|name| std::env::var_os(name)).await?;
+        let engine =
+            engine::open(&Choice::default(), &|name| context.environment.get(name)).await?;
         Ok::<_, EngineError>((engine.name(), engine.probe().await?))
     })?
     .map_err(BenchError::from)?;
     let mut tell = |step: &str| printer.talk(format_args!("measuring: {step}"));
-    let report = bench::run(extent, name, &facts, &mut tell)?;
+    let report = bench::run(extent, name, &facts, context, &mut tell)?;
     match printer.format() {
         Format::Json => printer.json(&report)?,
         Format::Text => printer.data(View(&report))?,

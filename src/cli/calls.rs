@@ -8,6 +8,7 @@ use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
 use crate::audit::Ledger;
+use crate::call::Context;
 use crate::call::{self, Cancelled};
 use crate::cli::Error;
 use crate::engine;
@@ -29,8 +30,8 @@ pub struct Gc {
 }
 
 /// Shows calls that run.
-pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
-    let calls = call::running(&Ledger::new(open()?))?;
+pub(super) fn ps(context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let calls = call::running(&Ledger::new(open(context)?))?;
     match printer.format() {
         Format::Json => {
             let rows: Vec<_> = calls
@@ -55,9 +56,13 @@ pub(super) fn ps(printer: &mut Printer) -> Result<Ending, Error> {
 }
 
 /// Ends a call: its process is asked to, and ends its sandbox.
-pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn cancel(
+    args: &Cancel,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     let wrong = |why: String| UsageError::Option { option: "ID".to_owned(), why };
-    let id = match call::cancel(&Ledger::new(open()?), &args.id)? {
+    let id = match call::cancel(&Ledger::new(open(context)?), &args.id)? {
         Cancelled::Asked(id) => id,
         Cancelled::Unknown => {
             let why = format!("no running call `{}`; `runner ps` shows those there are", args.id);
@@ -76,9 +81,10 @@ pub(super) fn cancel(args: &Cancel, printer: &mut Printer) -> Result<Ending, Err
 }
 
 /// Sweeps whatever of ours is left: sandboxes without a process, records without an end.
-pub(super) fn gc(args: Gc, printer: &mut Printer) -> Result<Ending, Error> {
-    let ledger = Ledger::new(open()?);
-    let swept = in_event_loop(call::gc(&ledger, &args.engine.unwrap_or_default()))??;
+pub(super) fn gc(args: Gc, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let ledger = Ledger::new(open(context)?);
+    let choice = args.engine.unwrap_or_default();
+    let swept = in_event_loop(call::gc(&ledger, &choice, &context.environment))??;
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": swept.aborted,

@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::exit::{Ending, ExitCode};
-use crate::helper::Helper;
 use crate::policy_files::Places;
-use crate::store::Store;
+use crate::store::Early;
 
 use super::args::{Cli, Command, Global};
 use super::bug;
+use super::front;
 use super::later::Later;
 use super::printer::Printer;
 use super::status::StatusSink;
@@ -23,20 +24,18 @@ use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, too
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
     let (promised, descriptor) = (promise_a_call(words), name_a_descriptor(words));
-    let open_records =
-        || Store::open_ahead(Places::from_env(|name| std::env::var_os(name), None).state);
-    if promised {
-        Helper::start_ahead();
-        if !descriptor {
-            open_records();
-        }
+    let early = if promised { Early::start() } else { Early::default() };
+    let context = Context { early, ..front::context() };
+    let open_records = || context.early.open_store(Places::of(&context.environment, None).state);
+    if promised && !descriptor {
+        open_records();
     }
     match Cli::try_parse_from(words) {
         Ok(Cli { global, command }) => in_context(&global, |printer| {
             if promised && descriptor {
                 open_records();
             }
-            dispatch(command, printer)
+            dispatch(command, &context, printer)
         }),
         Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -71,27 +70,27 @@ pub fn report_and_end(error: impl Into<Error>, words: &[OsString]) -> ExitCode {
     in_context(&Global::glimpse(words), |_| Err(error))
 }
 
-fn dispatch(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+fn dispatch(command: Command, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     match command {
-        Command::Exec(Later(args)) => exec::run(args, printer),
+        Command::Exec(Later(args)) => exec::run(args, context, printer),
         Command::Tool { command } => {
-            tool::run(command.map_or_else(Default::default, |Later(it)| it), printer)
+            tool::run(command.map_or_else(Default::default, |Later(it)| it), context, printer)
         }
-        Command::Mcp(Later(command)) => mcp::run(command, printer),
-        Command::Policy(Later(command)) => policy::run(command, printer),
-        Command::Config(Later(command)) => config::run(command, printer),
+        Command::Mcp(Later(command)) => mcp::run(command, context, printer),
+        Command::Policy(Later(command)) => policy::run(command, context, printer),
+        Command::Config(Later(command)) => config::run(command, context, printer),
         Command::Audit { command } => {
-            audit::run(command.map_or_else(Default::default, |Later(it)| it), printer)
+            audit::run(command.map_or_else(Default::default, |Later(it)| it), context, printer)
         }
-        Command::Approvals(Later(args)) => approvals::list(&args, printer),
-        Command::Approve(Later(args)) => approvals::approve(args, printer),
-        Command::Deny(Later(args)) => approvals::deny(&args, printer),
-        Command::Pool(Later(command)) => pool::run(command, printer),
-        Command::Bench(Later(args)) => bench::run(&args, printer),
-        Command::Undo(Later(args)) => undo::run(&args, printer),
-        Command::Ps => calls::ps(printer),
-        Command::Cancel(Later(args)) => calls::cancel(&args, printer),
-        Command::Gc(Later(args)) => calls::gc(args, printer),
+        Command::Approvals(Later(args)) => approvals::list(&args, context, printer),
+        Command::Approve(Later(args)) => approvals::approve(args, context, printer),
+        Command::Deny(Later(args)) => approvals::deny(&args, context, printer),
+        Command::Pool(Later(command)) => pool::run(command, context, printer),
+        Command::Bench(Later(args)) => bench::run(&args, context, printer),
+        Command::Undo(Later(args)) => undo::run(&args, context, printer),
+        Command::Ps => calls::ps(context, printer),
+        Command::Cancel(Later(args)) => calls::cancel(&args, context, printer),
+        Command::Gc(Later(args)) => calls::gc(args, context, printer),
     }
 }
 

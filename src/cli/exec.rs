@@ -20,6 +20,7 @@ use super::usage::UsageError;
 use super::visible::visible;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::Context;
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::{
     self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Spent, Variables,
@@ -78,10 +79,10 @@ pub struct Args {
 }
 
 /// Runs it.
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let dry_run = args.dry_run;
     let named = args.approve.clone();
-    let mut decided = args.resolve()?.decide()?;
+    let mut decided = args.resolve()?.decide(context)?;
     if dry_run {
         return plan(&decided, printer);
     }
@@ -106,12 +107,13 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
 /// Who is asked, if the policy asks.
 fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
     Ok(Asking {
-        approver: approver(Yes::NotTyped, Arc::new(Desk::new())),
+        approver: approver(Yes::NotTyped, Arc::new(Desk::new()), &decided.context.caller),
         named,
         times: decided.config.approvals(),
         places: decided.places.clone(),
         redactor: Redactor::new(),
         spent: Spent::default(),
+        caller: decided.context.caller.clone(),
     })
 }
 

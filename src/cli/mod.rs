@@ -19,6 +19,7 @@ mod error;
 mod event_loop;
 mod exec;
 mod findings;
+mod front;
 mod later;
 mod mcp;
 mod plan_view;

@@ -9,6 +9,7 @@ use super::event_loop::{cancellable, in_event_loop};
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
+use crate::call::Context;
 use crate::call::tool::{Given, ToolRequest};
 use crate::call::{self, CallError, Request, Variables, Warmed, Warmth};
 use crate::cli::Error;
@@ -66,28 +67,30 @@ pub struct Warm {
 }
 
 /// Does it.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     match command {
-        Command::Status => status(printer),
-        Command::Warm(args) => warm(args, printer),
-        Command::Drain => drain(printer),
+        Command::Status => status(context, printer),
+        Command::Warm(args) => warm(args, context, printer),
+        Command::Drain => drain(context, printer),
     }
 }
 
 /// Where our files are; a folder that is no workspace will do.
-fn places() -> Places {
-    let variable = |name: &str| std::env::var_os(name);
-    let home = variable("HOME").map(PathBuf::from);
-    let workspace = Workspace::find(None, home.as_deref()).ok();
-    Places::from_env(variable, workspace.as_ref().map(Workspace::root))
+fn places(context: &Context) -> Places {
+    let workspace = Workspace::find(None, &context.environment).ok();
+    Places::of(&context.environment, workspace.as_ref().map(Workspace::root))
 }
 
 fn state(places: &Places) -> Result<&Path, CallError> {
     Ok(places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?)
 }
 
-fn status(printer: &mut Printer) -> Result<Ending, Error> {
-    let places = places();
+fn status(context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places(context);
     let bounds = config::load(&places).map_err(CallError::from)?.pool();
     let pool = Pool::new(state(&places)?);
     let Status { waiting, being_made } = pool.status().map_err(local)?;
@@ -130,7 +133,7 @@ fn status(printer: &mut Printer) -> Result<Ending, Error> {
     Ok(Ending::ok())
 }
 
-fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
+fn warm(mut args: Warm, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let count = args.count;
     let text = printer.format() == Format::Text;
     let mut told = |entry: &Entry| {
@@ -139,8 +142,8 @@ fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
         }
     };
     let warmed = match args.tool.take() {
-        Some(name) => warm_tool(name, args, &mut told),
-        None => warm_command(args, &mut told),
+        Some(name) => warm_tool(name, args, context, &mut told),
+        None => warm_command(args, context, &mut told),
     }?;
     let (made, note) = match &warmed {
         Warmed::Made(entries) if entries.len() < count => {
@@ -169,7 +172,11 @@ fn warm(mut args: Warm, printer: &mut Printer) -> Result<Ending, Error> {
     Ok(Ending::ok())
 }
 
-fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
+fn warm_command(
+    args: Warm,
+    context: &Context,
+    told: &mut dyn FnMut(&Entry),
+) -> Result<Warmed, Error> {
     let command = if args.command.is_empty() { vec!["true".into()] } else { args.command };
     let request = Request {
         command: call::Command::Argv(command),
@@ -181,11 +188,16 @@ fn warm_command(args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Erro
         warmth: Warmth::Pool,
         variables: Variables::Told,
     };
-    let decided = request.decide()?;
+    let decided = request.decide(context)?;
     Ok(in_event_loop(call::warm(&decided, args.count, told))??)
 }
 
-fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result<Warmed, Error> {
+fn warm_tool(
+    name: ToolName,
+    args: Warm,
+    context: &Context,
+    told: &mut dyn FnMut(&Entry),
+) -> Result<Warmed, Error> {
     let request = ToolRequest {
         name,
         given: Given::default(),
@@ -197,7 +209,9 @@ fn warm_tool(name: ToolName, args: Warm, told: &mut dyn FnMut(&Entry)) -> Result
         tighten: Vec::new(),
         warmth: Warmth::Pool,
     };
-    cancellable(async |cancel| Ok(call::tool::warm(request, args.count, told, cancel).await?))
+    cancellable(async |cancel| {
+        Ok(call::tool::warm(request, args.count, told, context, cancel).await?)
+    })
 }
 
 /// A tool whose calls take no sandbox with Node.
@@ -206,8 +220,8 @@ fn no_sandbox(why: String) -> Error {
     UsageError::Option { option: "--tool".to_owned(), why }.into()
 }
 
-fn drain(printer: &mut Printer) -> Result<Ending, Error> {
-    let places = places();
+fn drain(context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places(context);
     let state = state(&places)?;
     let Drained { ended, left } = in_event_loop(pool::drain(state))?.map_err(local)?;
     match printer.format() {

@@ -10,6 +10,7 @@ use super::usage::UsageError;
 use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::call::Context;
 use crate::call::undo::{self, Doing, UndoError, Undone};
 use crate::cli::Error;
 use crate::config;
@@ -38,11 +39,11 @@ const CHANGES: usize = 2;
 const BYTES: usize = 3;
 
 /// Runs it.
-pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     // An undo has no project: what is kept is a matter of the user's and the managed file.
-    let places = Places::from_env(|name| std::env::var_os(name), None);
+    let places = Places::of(&context.environment, None);
     let bounds = config::load(&places)?.undo();
-    let ledger = Ledger::new(open()?);
+    let ledger = Ledger::new(open(context)?);
     ledger.find_aborted().map_err(CallError::from)?;
     match &args.call {
         None if args.list => list(&ledger, bounds, printer),
@@ -52,7 +53,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
         }
         Some(call) => {
             let doing = if args.dry_run { Doing::Look } else { Doing::Restore };
-            let undone = undo::run(&ledger, (&places, bounds), &one(&ledger, call)?, doing)?;
+            let call = one(&ledger, call)?;
+            let undone = undo::run(&ledger, (&places, bounds), &call, doing, context)?;
             tell(&undone, printer)
         }
     }

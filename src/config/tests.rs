@@ -29,6 +29,7 @@ impl Fixture {
             user: Some(at("config")),
             workspace: Some(at("project")),
             state: None,
+            environment: crate::environment::Environment::default(),
         };
         Self { dir, places }
     }

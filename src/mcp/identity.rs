@@ -4,6 +4,7 @@
 //! at where the server is defined and where it runs (the workspace), without starting anything. Non-goal: everything that a
 //! program may read when it runs; a call asks the server again what its tool is, and compares.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -32,6 +33,8 @@ pub struct Identity {
     pub digest: String,
     /// Each.
     pub inputs: Vec<Input>,
+    /// The caller's `PATH`, by which its program was found.
+    path: Option<OsString>,
 }
 
 /// Something that is not what it was.
@@ -42,9 +45,16 @@ pub struct Moved {
 }
 
 impl Identity {
-    /// Of a server that runs in `root`. `policy` is the digest of the policy that it names, if that can be used.
+    /// Of a server that runs in `root`. `policy` is the digest of the policy that it names, if that can be used; `path` is
+    /// the caller's `PATH`.
     #[must_use]
-    pub fn of(name: &ServerName, server: &Server, root: &Path, policy: Option<&str>) -> Self {
+    pub fn of(
+        name: &ServerName,
+        server: &Server,
+        root: &Path,
+        policy: Option<&str>,
+        path: Option<OsString>,
+    ) -> Self {
         let mut inputs = vec![Input { path: format!("mcp.servers.{name}"), digest: said(server) }];
         if let Some(named) = &server.policy {
             let digest = policy.unwrap_or("unusable").to_owned();
@@ -52,11 +62,11 @@ impl Identity {
         }
         let mut words = server.command.iter();
         if let Some(program) = words.next() {
-            let found = find(program, root);
-            let path =
+            let found = find(program, root, path.as_deref());
+            let shown =
                 found.as_ref().map_or_else(|| program.clone(), |it| it.display().to_string());
             let digest = found.and_then(|path| looked(&path)).unwrap_or_else(absent);
-            inputs.push(Input { path, digest });
+            inputs.push(Input { path: shown, digest });
         }
         for word in words {
             let path = root.join(word);
@@ -72,7 +82,7 @@ impl Identity {
             hasher.update(input.digest.as_bytes());
             hasher.update(&[0]);
         }
-        Self { digest: hasher.finalize().to_hex().to_string(), inputs }
+        Self { digest: hasher.finalize().to_hex().to_string(), inputs, path }
     }
 
     /// The same server, looked at again. The policy is the one that was loaded: it does not change while a call runs.
@@ -80,7 +90,8 @@ impl Identity {
     pub fn again(&self, name: &ServerName, server: &Server, root: &Path) -> Self {
         let path = server.policy.as_deref().map(policy_path);
         let policy = self.inputs.iter().find(|input| Some(&input.path) == path.as_ref());
-        Self::of(name, server, root, policy.map(|input| input.digest.as_str()))
+        let policy = policy.map(|input| input.digest.as_str());
+        Self::of(name, server, root, policy, self.path.clone())
     }
 
     /// Whether it is still the same, and what is not.
@@ -115,16 +126,15 @@ fn said(server: &Server) -> String {
 }
 
 /// Where a program is, by the caller's own `PATH`; a path is taken from the workspace.
-fn find(program: &str, root: &Path) -> Option<PathBuf> {
+fn find(program: &str, root: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(root.join(program));
     }
-    let folders = std::env::var_os("PATH")?;
     let runs = |path: &PathBuf| {
         let meta = path.metadata();
         meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(&folders)
+    std::env::split_paths(path?)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(program))
         .find(runs)

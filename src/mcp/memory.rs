@@ -114,7 +114,7 @@ fn identity(
         .policy
         .as_ref()
         .and_then(|named| policies.entry(named.clone()).or_insert_with_key(digest).clone());
-    Identity::of(name, server, &root, policy.as_deref())
+    Identity::of(name, server, &root, policy.as_deref(), places.environment.get("PATH"))
 }
 
 /// What cannot be read was not remembered.

@@ -190,6 +190,7 @@ fn a_server_is_remembered_by_what_it_is_made_from() {
         user: Some(at("config")),
         workspace: Some(dir.path().to_owned()),
         state: Some(at("state")),
+        environment: crate::environment::Environment::from_iter([("PATH", "/usr/bin:/bin")]),
     };
     let configure = |more: &str| {
         let text = format!("mcp: {{ servers: {{ s: {{ command: [sh, server.js]{more} }} }} }}");

@@ -207,6 +207,7 @@ mod tests {
             user: Some(at("config")),
             workspace: Some(at("project")),
             state: None,
+            environment: crate::environment::Environment::default(),
         };
         for folder in ["config/runner/policies", "project/.runner/policies"] {
             fs::create_dir_all(at(folder)).unwrap();

@@ -1,9 +1,10 @@
 //! The layers and their folders.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::environment::Environment;
 
 /// Where a policy comes from. The order is the order of trust, most trusted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -35,7 +36,7 @@ impl Layer {
     }
 }
 
-/// The folders of one process.
+/// Where a call finds things on this machine: our folders, and the environment that names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// The folder that holds `runner/policies` of the managed layer. Not taken from the environment:
@@ -47,23 +48,21 @@ pub struct Places {
     pub workspace: Option<PathBuf>,
     /// The folder for our own state.
     pub state: Option<PathBuf>,
+    /// The caller's variables.
+    pub environment: Environment,
 }
 
 impl Places {
-    /// From an environment, for a workspace.
+    /// Of an environment, for a workspace.
     #[must_use]
-    pub fn from_env(var: impl Fn(&str) -> Option<OsString>, workspace: Option<&Path>) -> Self {
-        // The base directory specification: relative values are invalid and ignored.
-        let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = absolute("HOME");
-        let base = |name: &str, below_home: &str| {
-            absolute(name).or_else(|| home.as_ref().map(|home| home.join(below_home)))
-        };
+    pub fn of(environment: &Environment, workspace: Option<&Path>) -> Self {
+        let base = |name, below_home| environment.base_folder(name, below_home);
         Self {
             managed: PathBuf::from("/etc"),
             user: base("XDG_CONFIG_HOME", ".config"),
             workspace: workspace.map(Path::to_owned),
             state: base("XDG_STATE_HOME", ".local/state").map(|state| state.join("runner")),
+            environment: environment.clone(),
         }
     }
 
@@ -84,9 +83,7 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Places {
-        let find =
-            |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
-        Places::from_env(find, None)
+        Places::of(&pairs.iter().copied().collect(), None)
     }
 
     #[test]

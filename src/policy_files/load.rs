@@ -255,8 +255,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("runner/policies");
         std::fs::create_dir_all(&folder).unwrap();
-        let places =
-            Places { managed: dir.path().to_owned(), user: None, workspace: None, state: None };
+        let places = Places {
+            managed: dir.path().to_owned(),
+            user: None,
+            workspace: None,
+            state: None,
+            environment: crate::environment::Environment::default(),
+        };
         let allowing = |line: &str| -> Vec<String> {
             let now = Timestamp::now();
             let query = Query { workspace: "/w", cwd: "/w", now, what: What::Line(line) };

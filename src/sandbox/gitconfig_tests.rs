@@ -43,7 +43,8 @@ fn workspace(files: &[(&str, &str)]) -> (tempfile::TempDir, Workspace) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let workspace = Workspace::open_at(&root, &root, None).unwrap();
+    let workspace =
+        Workspace::open_at(&root, &root, &crate::environment::Environment::default()).unwrap();
     (dir, workspace)
 }
 

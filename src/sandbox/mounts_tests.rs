@@ -26,7 +26,8 @@ fn case(files: &[&str]) -> Case {
         }
     }
     Case {
-        workspace: Workspace::find(Some(&root), None).unwrap(),
+        workspace: Workspace::find(Some(&root), &crate::environment::Environment::default())
+            .unwrap(),
         claims: tempfile::tempdir().unwrap(),
         points: MountPoints::read(),
         _dir: dir,
@@ -342,7 +343,9 @@ fn what_was_made_is_removed_if_the_plan_fails() {
 fn a_hidden_start_is_told() {
     let case = case(&["secret/x"]);
     let root = case.workspace.root();
-    let workspace = Workspace::open_at(root, &root.join("secret"), None).unwrap();
+    let workspace =
+        Workspace::open_at(root, &root.join("secret"), &crate::environment::Environment::default())
+            .unwrap();
     let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["secret/**"]));
     let grants = FileGrants {
         policy: [0; 32],

@@ -23,8 +23,11 @@ fn case(write: &[&str]) -> Case {
     std::fs::write(top.join("home/project/.env"), "canary").unwrap();
     std::fs::write(top.join("home/.cargo/credentials.toml"), "canary").unwrap();
     std::fs::write(top.join("home/.gitconfig"), "[user]\nname = Ann\n").unwrap();
-    let workspace =
-        Workspace::find(Some(&top.join("home/project")), Some(&top.join("home"))).unwrap();
+    let workspace = Workspace::find(
+        Some(&top.join("home/project")),
+        &crate::environment::Environment::from_iter([("HOME", top.join("home"))]),
+    )
+    .unwrap();
     Case {
         workspace,
         dir,

@@ -122,7 +122,9 @@ mod tests {
         fs::create_dir_all(project.join("a/b")).unwrap();
         fs::create_dir_all(home.join(".rustup")).unwrap();
         let of = |cwd: &Path| {
-            let workspace = Workspace::open_at(&project, cwd, None).unwrap();
+            let workspace =
+                Workspace::open_at(&project, cwd, &crate::environment::Environment::default())
+                    .unwrap();
             toolchain(&workspace, Some(&home), None)
         };
         assert_eq!(of(&project), NONE);

@@ -4,18 +4,18 @@
 //! it. Many short-lived processes write at once: WAL, a busy timeout, short transactions. Trust
 //! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
 
-mod ahead;
 mod approvals;
 mod changes;
 mod descriptions;
+mod early;
 mod log;
 mod offers;
 mod open;
 mod tool_calls;
 
-pub use ahead::Opening;
 pub use approvals::{ApprovalRow, ApprovalRows};
 pub use descriptions::Descriptions;
+pub use early::{Early, Opening};
 pub use offers::Offers;
 pub use open::{Store, StoreError};
 pub use tool_calls::{BreakerRow, ToolCalls};

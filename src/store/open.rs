@@ -91,10 +91,6 @@ impl Store {
     /// See [`StoreError`].
     pub fn open(folder: Option<&Path>) -> Result<Self, StoreError> {
         let folder = folder.ok_or(StoreError::NoFolder)?;
-        Self::taken(folder).unwrap_or_else(|| Self::open_now(folder))
-    }
-
-    pub(super) fn open_now(folder: &Path) -> Result<Self, StoreError> {
         let (mut connection, path) = Self::connect(folder)?;
         migrate(&mut connection, &path)?;
         Ok(Self { connection, path })

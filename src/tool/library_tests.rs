@@ -19,6 +19,7 @@ fn fixture() -> Fixture {
         user: Some(at("config")),
         workspace: Some(at("project")),
         state: None,
+        environment: crate::environment::Environment::default(),
     };
     for folder in ["config/runner/tools", "project/.runner/tools", "given"] {
         fs::create_dir_all(at(folder)).unwrap();

@@ -203,7 +203,7 @@ mod tests {
             timeout: None,
         };
         let name: ServerName = "s".parse().unwrap();
-        let identity = Identity::of(&name, &server, std::path::Path::new("/nowhere"), None);
+        let identity = Identity::of(&name, &server, std::path::Path::new("/nowhere"), None, None);
         let said = said.as_object().unwrap().clone();
         let offered = Offered { name: tool.to_owned(), said };
         Arc::new(FromServer { name, server, identity, offered })

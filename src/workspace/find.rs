@@ -17,6 +17,7 @@ use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
 use super::own_folders::{OwnFolder, overlap, own_folders};
+use crate::environment::Environment;
 use crate::ids::Identity;
 
 /// The names that make a folder a workspace.
@@ -154,21 +155,22 @@ pub enum OthersMay {
 impl Workspace {
     /// The workspace of a call that starts in `start` (absolute), or in the current directory.
     ///
-    /// The nearest parent with a marker, below `home`, else `start` itself. A home directory is never a
+    /// The nearest parent with a marker, below `HOME`, else `start` itself. A home directory is never a
     /// workspace, so a marker there (say, of a repository of dot files) does not count.
     ///
     /// # Errors
     /// See [`WorkspaceError`].
-    pub fn find(start: Option<&Path>, home: Option<&Path>) -> Result<Self, WorkspaceError> {
+    pub fn find(start: Option<&Path>, environment: &Environment) -> Result<Self, WorkspaceError> {
         let cwd = match start {
             Some(path) => without_dots(&absolute(path)?),
             None => current_dir()?,
         };
         let handle = open_folder(&cwd)?;
-        refuse_shared(&cwd, home)?;
+        let home = environment.home();
+        refuse_shared(&cwd, home.as_deref())?;
         let mut root = cwd.clone();
         for parent in cwd.ancestors() {
-            if refuse_shared(parent, home).is_err() {
+            if refuse_shared(parent, home.as_deref()).is_err() {
                 break;
             }
             if MARKERS.iter().any(|name| parent.join(name).symlink_metadata().is_ok()) {
@@ -177,30 +179,39 @@ impl Workspace {
             }
         }
         let handle = if root == cwd { handle } else { open_folder(&root)? };
-        Self::from_parts(root, cwd, handle)
+        Self::from_parts(root, cwd, handle, environment)
     }
 
     /// A workspace that is named, with the place in it where the command starts.
     ///
     /// # Errors
     /// See [`WorkspaceError`].
-    pub fn open_at(root: &Path, cwd: &Path, home: Option<&Path>) -> Result<Self, WorkspaceError> {
+    pub fn open_at(
+        root: &Path,
+        cwd: &Path,
+        environment: &Environment,
+    ) -> Result<Self, WorkspaceError> {
         let root = without_dots(&absolute(root)?);
         let cwd = without_dots(&absolute(cwd)?);
         if !cwd.starts_with(&root) {
             return Err(WorkspaceError::Outside { path: cwd, workspace: root });
         }
-        refuse_shared(&root, home)?;
+        refuse_shared(&root, environment.home().as_deref())?;
         let handle = open_folder(&root)?;
         open_folder(&cwd)?;
-        Self::from_parts(root, cwd, handle)
+        Self::from_parts(root, cwd, handle, environment)
     }
 
-    fn from_parts(root: PathBuf, cwd: PathBuf, handle: OwnedFd) -> Result<Self, WorkspaceError> {
+    fn from_parts(
+        root: PathBuf,
+        cwd: PathBuf,
+        handle: OwnedFd,
+        environment: &Environment,
+    ) -> Result<Self, WorkspaceError> {
         let stat =
             fstat(&handle).map_err(|error| WorkspaceError::Open(root.clone(), error.into()))?;
         let identity = identity_of(&stat);
-        if let Some(own) = overlap(&root, identity, own_folders()) {
+        if let Some(own) = overlap(&root, identity, own_folders(environment)) {
             return Err(WorkspaceError::Ours { workspace: root, cwd, own });
         }
         let open = stat.st_mode & 0o005 == 0o005;
@@ -435,7 +446,8 @@ mod tests {
         std::fs::create_dir_all(top.join("a/b/c")).unwrap();
         std::fs::create_dir_all(top.join("x/y")).unwrap();
         let found = |start: &str| {
-            let workspace = Workspace::find(Some(&top.join(start)), None).unwrap();
+            let workspace =
+                Workspace::find(Some(&top.join(start)), &Environment::default()).unwrap();
             assert_eq!(workspace.cwd(), top.join(start));
             workspace.root().strip_prefix(&top).unwrap().to_owned()
         };
@@ -447,22 +459,20 @@ mod tests {
     #[test]
     fn a_home_directory_is_no_workspace_and_its_marker_does_not_count() {
         let (_dir, home) = folder();
+        let at_home = Environment::from_iter([("HOME", &home)]);
         std::fs::create_dir_all(home.join(".git")).unwrap();
         std::fs::create_dir_all(home.join("notes/old")).unwrap();
-        let workspace = Workspace::find(Some(&home.join("notes/old")), Some(&home)).unwrap();
+        let workspace = Workspace::find(Some(&home.join("notes/old")), &at_home).unwrap();
         assert_eq!(workspace.root(), home.join("notes/old"));
         for path in [home.as_path(), home.parent().unwrap(), Path::new("/")] {
-            assert!(matches!(
-                Workspace::find(Some(path), Some(&home)),
-                Err(WorkspaceError::Home(_))
-            ));
+            assert!(matches!(Workspace::find(Some(path), &at_home), Err(WorkspaceError::Home(_))));
         }
         assert!(matches!(
-            Workspace::find(Some(Path::new("/etc")), None),
+            Workspace::find(Some(Path::new("/etc")), &Environment::default()),
             Err(WorkspaceError::System(_))
         ));
         assert!(matches!(
-            Workspace::find(Some(Path::new("/proc/self")), None),
+            Workspace::find(Some(Path::new("/proc/self")), &Environment::default()),
             Err(WorkspaceError::ThroughLink { .. })
         ));
     }
@@ -474,7 +484,9 @@ mod tests {
         std::fs::create_dir(top.join("real")).unwrap();
         std::fs::create_dir(top.join("real/in")).unwrap();
         symlink("real", top.join("link")).unwrap();
-        let find = |name: &str| Workspace::find(Some(&top.join(name)), None).unwrap_err();
+        let find = |name: &str| {
+            Workspace::find(Some(&top.join(name)), &Environment::default()).unwrap_err()
+        };
         assert!(matches!(find("nothing"), WorkspaceError::Missing(_)));
         assert!(matches!(find("file"), WorkspaceError::NotADirectory(_)));
         assert!(matches!(find("file/below"), WorkspaceError::Missing(_)));
@@ -490,10 +502,13 @@ mod tests {
         let (_dir, top) = folder();
         std::fs::create_dir_all(top.join("dir")).unwrap();
         std::fs::create_dir_all(top.join("dir2")).unwrap();
-        let outside = Workspace::open_at(&top.join("dir"), &top.join("dir2"), None).unwrap_err();
+        let outside =
+            Workspace::open_at(&top.join("dir"), &top.join("dir2"), &Environment::default())
+                .unwrap_err();
         assert!(matches!(outside, WorkspaceError::Outside { .. }));
         let sneaky =
-            Workspace::open_at(&top.join("dir"), &top.join("dir/../dir2"), None).unwrap_err();
+            Workspace::open_at(&top.join("dir"), &top.join("dir/../dir2"), &Environment::default())
+                .unwrap_err();
         assert!(matches!(sneaky, WorkspaceError::Outside { .. }));
     }
 
@@ -503,7 +518,7 @@ mod tests {
         for name in [&b"a b"[..], b"a:b,c", b"q'\"q", b"new\nline", b"\xff\xfe"] {
             let path = top.join(OsStr::from_bytes(name));
             std::fs::create_dir(&path).unwrap();
-            assert_eq!(Workspace::find(Some(&path), None).unwrap().root(), path);
+            assert_eq!(Workspace::find(Some(&path), &Environment::default()).unwrap().root(), path);
         }
     }
 
@@ -527,7 +542,7 @@ mod tests {
         std::fs::write(top.join("secret"), "").unwrap();
         symlink("../secret", top.join("ws/out")).unwrap();
         symlink("sub", top.join("ws/in")).unwrap();
-        let workspace = Workspace::find(Some(&top.join("ws")), None).unwrap();
+        let workspace = Workspace::find(Some(&top.join("ws")), &Environment::default()).unwrap();
         assert_eq!(workspace.open(Path::new("")).unwrap().identity, workspace.identity());
         assert_eq!(workspace.open(Path::new("sub")).unwrap().kind, FileType::Directory);
         for link in ["out", "in"] {

@@ -234,7 +234,8 @@ mod tests {
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let workspace = Workspace::find(Some(&root), None).unwrap();
+        let workspace =
+            Workspace::find(Some(&root), &crate::environment::Environment::default()).unwrap();
         (dir, workspace)
     }
 

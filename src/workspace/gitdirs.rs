@@ -251,7 +251,11 @@ mod tests {
     }
 
     fn look(case: &Case, name: &str, access: Access) -> (Vec<String>, GitDirs) {
-        let workspace = Workspace::find(Some(&case.top.join(name)), None).unwrap();
+        let workspace = Workspace::find(
+            Some(&case.top.join(name)),
+            &crate::environment::Environment::default(),
+        )
+        .unwrap();
         assert_eq!(workspace.root(), case.top.join(name));
         let found = find(&workspace, access);
         let shown = found

@@ -29,7 +29,8 @@ fn case(trees: &[&str]) -> Case {
     let write: Vec<String> = trees.iter().map(|tree| format!("{tree}/**")).collect();
     let write: Vec<&str> = write.iter().map(String::as_str).collect();
     Case {
-        workspace: Workspace::find(Some(&root), None).unwrap(),
+        workspace: Workspace::find(Some(&root), &crate::environment::Environment::default())
+            .unwrap(),
         dir,
         lists: [
             globs(&["**"]),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::engine::cache_folder;
+use crate::environment::Environment;
 use crate::ids::Identity;
 use crate::policy_files::Places;
 
@@ -25,19 +25,15 @@ pub struct OwnFolder {
     pub variable: Option<&'static str>,
 }
 
-/// The folders of this process.
-pub(super) fn own_folders() -> Vec<OwnFolder> {
-    let variable = |name: &str| std::env::var_os(name);
-    let places = Places::from_env(variable, None);
+/// The folders of the caller with this environment.
+pub(super) fn own_folders(environment: &Environment) -> Vec<OwnFolder> {
+    let places = Places::of(environment, None);
     let below = |base: PathBuf| base.join("runner");
     [
         (Some(below(places.managed)), None),
         (places.user.map(below), Some("XDG_CONFIG_HOME")),
         (places.state, Some("XDG_STATE_HOME")),
-        (
-            cache_folder(&variable).and_then(|folder| Some(folder.parent()?.into())),
-            Some("XDG_CACHE_HOME"),
-        ),
+        (environment.base_folder("XDG_CACHE_HOME", ".cache").map(below), Some("XDG_CACHE_HOME")),
     ]
     .into_iter()
     .filter_map(|(path, variable)| Some(OwnFolder { path: path?, variable }))

@@ -119,11 +119,15 @@ const LOOKS: usize = 3;
 pub fn survey(looking: &Looking<'_>) -> Result<Survey, WalkError> {
     let open = |folder| Memory::open(folder, looking.workspace, binding::of(looking));
     let mut survey = survey_with(looking, looking.memory.and_then(open))?;
-    keeping().extend(survey.keeping.take());
+    let mut keeping = keeping();
+    keeping.retain(|thread| !thread.is_finished());
+    keeping.extend(survey.keeping.take());
+    drop(keeping);
     Ok(survey)
 }
 
-/// What is being written down by surveys of this process.
+/// Threads that write down what surveys of this process found, so that the end of the process can wait for them. A call never
+/// reads this list.
 static KEEPING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 fn keeping() -> MutexGuard<'static, Vec<JoinHandle<()>>> {

@@ -24,7 +24,11 @@ fn case(files: &[&str]) -> Case {
             std::fs::write(path, "x").unwrap();
         }
     }
-    Case { workspace: Workspace::find(Some(&root), None).unwrap(), _dir: dir }
+    Case {
+        workspace: Workspace::find(Some(&root), &crate::environment::Environment::default())
+            .unwrap(),
+        _dir: dir,
+    }
 }
 
 fn looking<'a>(case: &'a Case, grants: &'a FileGrants<'a>, trees: &'a [PathBuf]) -> Looking<'a> {

@@ -27,7 +27,9 @@ fn helper() {
         let work = argv(&["sh", "-c", "sleep 1"]);
         let call = order(id, plan(folder.path()), work);
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
-        run(engine, call, Streams::default(), &mut cancel, program).await.unwrap();
+        run(engine, call, Streams::default(), &mut cancel, program, &std::env::vars_os().collect())
+            .await
+            .unwrap();
     });
 }
 
@@ -134,7 +136,8 @@ fn a_killed_container_is_an_error_and_leaves_nothing() {
                 engine.remove(&found.id).await.unwrap();
             }
         };
-        let running = run(engine.clone(), call, streams, &mut cancel, program);
+        let environment = std::env::vars_os().collect();
+        let running = run(engine.clone(), call, streams, &mut cancel, program, &environment);
         tokio::join!(running, killer).0
     });
     assert!(matches!(killed, Err(runner::sandbox::outcome::RunError::GuestLost { .. })));

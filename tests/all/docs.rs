@@ -177,7 +177,7 @@ fn the_policy_in_the_readme_loads_and_passes_its_tests() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("project.yml");
     std::fs::write(&path, text).unwrap();
-    let places = Places::from_env(|_| None, None);
+    let places = Places::of(&runner::environment::Environment::default(), None);
     let loaded =
         load(&Choice::File(path), &places, Trust::Required).map_err(|error| error.to_string());
     assert_eq!(loaded.unwrap().policy.name(), "project");

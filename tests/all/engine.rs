@@ -116,7 +116,7 @@ pub async fn call_with(
     let engine = engine().await;
     let call = order(CallId::fresh().unwrap(), plan, work);
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
-    run(engine, call, streams, cancel, program).await
+    run(engine, call, streams, cancel, program, &std::env::vars_os().collect()).await
 }
 
 /// The same under a name, by which what is left can be found.
@@ -135,7 +135,7 @@ pub async fn call_until(
     let engine = engine().await;
     let call = order(id.clone(), plan, work);
     let program = Path::new(env!("CARGO_BIN_EXE_runner"));
-    run(engine, call, Streams::default(), cancel, program).await
+    run(engine, call, Streams::default(), cancel, program, &std::env::vars_os().collect()).await
 }
 
 pub fn call(plan: SandboxPlan, work: Work) -> Result<Outcome, RunError> {

@@ -13,13 +13,14 @@ const LAYERS: [&[&str]; 6] = [
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
     &["approvals", "config", "sandbox", "undo", "workspace"],
     &["engine", "policy_files", "store"],
-    &["codes", "error", "exit", "helper", "ids", "json", "sys", "text"],
+    &["caller", "codes", "environment", "error", "exit", "helper", "ids", "json", "sys", "text"],
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 16] = [
+const BESIDE: [(&str, &str); 17] = [
     ("approvals", "config"),
     ("broker", "audit"),
+    ("caller", "ids"),
     ("cli", "bench"),
     ("error", "codes"),
     ("error", "exit"),
@@ -132,6 +133,30 @@ fn only_leases_lock_files() {
     let found: Vec<PathBuf> = sources().into_iter().filter(holds).map(|(_, file)| file).collect();
     let lease = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sys/lease.rs");
     assert_eq!(found, [lease]);
+}
+
+/// The only files that ask the process for its environment: the fronts, each for its own; the watchdog, which is a program
+/// of its own; and what ends a sandbox of the pool, for the folder in which the engine remembers what it has learned.
+const READS_ENVIRONMENT: [&str; 5] = [
+    "bench/peers.rs",
+    "call/launch/watchdog/bury.rs",
+    "call/launch/watchdog/watch.rs",
+    "cli/front.rs",
+    "pool/discard.rs",
+];
+
+#[test]
+fn only_the_front_reads_the_environment() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let reads = |(_, file): &(String, PathBuf)| {
+        let text = std::fs::read_to_string(file).unwrap();
+        text.split("#[cfg(test)]").next().unwrap().contains("env::var")
+    };
+    let found = sources().into_iter().filter(reads);
+    let mut found: Vec<_> =
+        found.map(|(_, file)| file.strip_prefix(&src).unwrap().display().to_string()).collect();
+    found.sort();
+    assert_eq!(found, READS_ENVIRONMENT);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The steps of a fetch, in order; after a redirection from the decision on.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +27,7 @@ use super::{dial, limits};
 use crate::audit::Redactor;
 use crate::broker::{Body, Boxed, FetchRequest, Fetched, Net, Redirect, Refusal};
 use crate::codes::Code;
+use crate::environment::Environment;
 
 /// A request that a rule wants to be asked about.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ pub struct Fetcher {
     at_once: Arc<Semaphore>,
     pub(super) resolver: Box<dyn Resolve>,
     pub(super) roots: Roots,
-    pub(super) env: fn(&str) -> Option<OsString>,
+    pub(super) environment: Environment,
 }
 
 impl fmt::Debug for Fetcher {
@@ -108,7 +108,12 @@ impl Fetcher {
     /// For one call: counts are the call's own. `policy` is already within the tool's permissions. The redactor
     /// learns every secret before it is sent; whoever logs or records for this call uses a clone of it.
     #[must_use]
-    pub fn new(policy: Arc<Effective>, redactor: Redactor, approval: Arc<dyn NetApproval>) -> Self {
+    pub fn new(
+        policy: Arc<Effective>,
+        redactor: Redactor,
+        approval: Arc<dyn NetApproval>,
+        environment: Environment,
+    ) -> Self {
         Self {
             policy,
             redactor,
@@ -117,7 +122,7 @@ impl Fetcher {
             at_once: Arc::new(Semaphore::new(limits::AT_ONCE)),
             resolver: Box::new(System),
             roots: Roots::System,
-            env: |name| std::env::var_os(name),
+            environment,
         }
     }
 }
@@ -269,7 +274,8 @@ impl Fetcher {
         let target = way.url.target(&way.method).ok_or_else(odd)?;
         let checked =
             dial::check(&self.policy, self.resolver.as_ref(), &way.url, &target, terms).await?;
-        let added = Secrets::new(self.redactor.clone(), self.env).headers(&terms.send).await?;
+        let secrets = Secrets::new(self.redactor.clone(), self.environment.clone());
+        let added = secrets.headers(&terms.send).await?;
         let stream = checked.connect(&way.url).await?;
         let outgoing = Outgoing {
             method: &way.method,

@@ -1,6 +1,5 @@
 //! Values of secrets: read on the host when a rule sends one, learned by the redactor before anything is sent.
 
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,6 +11,7 @@ use runner_policy::net::{Part, Secret, SecretSource, Send};
 use crate::audit::{Redactor, SHORTEST};
 use crate::broker::Refusal;
 use crate::codes::Code;
+use crate::environment::Environment;
 
 /// Longest value: headers are not longer, and the redactor must be able to hold it.
 const LONGEST: u64 = 8 << 10;
@@ -19,13 +19,13 @@ const LONGEST: u64 = 8 << 10;
 /// Reads values.
 pub(super) struct Secrets {
     redactor: Redactor,
-    env: fn(&str) -> Option<OsString>,
+    environment: Environment,
 }
 
 impl Secrets {
     /// With this environment.
-    pub(super) fn new(redactor: Redactor, env: fn(&str) -> Option<OsString>) -> Self {
-        Self { redactor, env }
+    pub(super) fn new(redactor: Redactor, environment: Environment) -> Self {
+        Self { redactor, environment }
     }
 
     /// The headers that a rule sends, with their values. From here on the redactor knows the values. Files may
@@ -73,7 +73,9 @@ impl Secrets {
     fn value(&self, secret: &Secret) -> Result<String, Refusal> {
         let refused = |why: &str| unusable(&secret.name, why);
         let raw = match &secret.source {
-            SecretSource::Env(name) => (self.env)(name)
+            SecretSource::Env(name) => self
+                .environment
+                .get(name)
                 .ok_or_else(|| refused(&format!("the variable {name} is not set")))?
                 .into_string()
                 .map_err(|_| refused("it is no text"))?,
@@ -120,14 +122,13 @@ mod tests {
     use super::*;
     use runner_policy::net::Template;
 
-    fn env(name: &str) -> Option<OsString> {
-        match name {
-            "GOOD" => Some("canary-canary".into()),
-            "SHORT" => Some("abc".into()),
-            "LINES" => Some("canary\r\nHost: evil.example".into()),
-            "SPACE" => Some(" canary-canary".into()),
-            _ => None,
-        }
+    fn environment() -> Environment {
+        Environment::from_iter([
+            ("GOOD", "canary-canary"),
+            ("SHORT", "abc"),
+            ("LINES", "canary\r\nHost: evil.example"),
+            ("SPACE", " canary-canary"),
+        ])
     }
 
     fn render(template: &str, source: SecretSource) -> Result<String, Refusal> {
@@ -137,7 +138,7 @@ mod tests {
             secrets: vec![Secret { name: "A".to_owned(), source }],
         };
         let redactor = Redactor::new();
-        let made = Secrets::new(redactor.clone(), env).render(&[send])?;
+        let made = Secrets::new(redactor.clone(), environment()).render(&[send])?;
         assert!(redactor.has_learned());
         Ok(made[0].1.to_str().unwrap().to_owned())
     }

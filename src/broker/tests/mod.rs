@@ -60,7 +60,8 @@ impl Case {
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("file"), CANARY).unwrap();
         std::fs::write(root.join("file"), "inside").unwrap();
-        let workspace = Workspace::open_at(&root, &root, None).unwrap();
+        let workspace =
+            Workspace::open_at(&root, &root, &crate::environment::Environment::default()).unwrap();
         let authority = Authority {
             workspace: Arc::new(workspace),
             policy: Arc::new(policy(text)),

@@ -143,7 +143,8 @@ mod tests {
         fs::write(root.join("../outside"), "secret").unwrap();
         symlink("Makefile", root.join("link")).unwrap();
         symlink("../outside", root.join("out")).unwrap();
-        let workspace = Workspace::open_at(&root, &root, None).unwrap();
+        let workspace =
+            Workspace::open_at(&root, &root, &crate::environment::Environment::default()).unwrap();
         let of = |path: &str| digest(&workspace, path);
         assert_eq!(of("Makefile"), Some(blake3::hash(b"all:\n").to_hex().to_string()));
         assert_eq!(of("link"), of("Makefile"));

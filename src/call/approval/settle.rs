@@ -16,6 +16,7 @@ use crate::approvals::{
 use crate::audit::{Ledger, Redactor};
 use crate::call::details::Details;
 use crate::call::result::ErrorObject;
+use crate::caller::Caller;
 use crate::codes::Code;
 use crate::config::Approvals as Times;
 use crate::exit::{Ending, Kind};
@@ -67,6 +68,8 @@ pub struct Asking {
     pub redactor: Redactor,
     /// The answers that this call has used.
     pub spent: Spent,
+    /// Who asks, and for whose session an answer may hold.
+    pub caller: Caller,
 }
 
 /// The answers that a call has used.
@@ -135,9 +138,14 @@ pub(in crate::call) async fn put(
 }
 
 impl Asking {
+    fn book(&self) -> Result<Book, ApprovalError> {
+        let store = Store::open(self.places.state.as_deref())?;
+        Ok(Book::new(Ledger::new(store), self.times, self.caller.clone()))
+    }
+
     fn settle(&self, inquiry: &Inquiry, late: &AtomicBool) -> Result<Answer, ApprovalError> {
         let Inquiry { question, asked, call, doing } = inquiry;
-        let book = Book::new(Ledger::new(Store::open(self.places.state.as_deref())?), self.times);
+        let book = self.book()?;
         match book.look(asked, self.named(&book, asked)?, call)? {
             Found::Granted(id) => {
                 self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
@@ -202,7 +210,7 @@ impl Asking {
         if spent.is_empty() {
             return Ok(());
         }
-        let book = Book::new(Ledger::new(Store::open(self.places.state.as_deref())?), self.times);
+        let book = self.book()?;
         spent.iter().try_for_each(|id| book.give_back(id, call))
     }
 }

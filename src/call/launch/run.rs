@@ -28,6 +28,7 @@ use crate::engine::plan::{Access, Image, Mount, SandboxPlan};
 use crate::engine::{
     Connected, Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, Spec, sweep,
 };
+use crate::environment::Environment;
 use crate::ids::{CallId, Owner};
 use crate::pool::{Order, Supply};
 use crate::sandbox::cancel::Cancel;
@@ -106,7 +107,7 @@ pub enum Keep {
 
 /// Runs a call from its plan to its outcome, in a sandbox that is made for it.
 ///
-/// `watchdog` is this program, which is started again as the call's watchdog.
+/// `watchdog` is this program, which is started again as the call's watchdog, with what it needs of `environment`.
 ///
 /// # Errors
 /// See [`RunError`]; whatever ran was ended.
@@ -116,9 +117,10 @@ pub async fn run(
     streams: Streams,
     cancel: &mut Cancel,
     watchdog: &std::path::Path,
+    environment: &Environment,
 ) -> Result<Outcome, RunError> {
     let ledger = call.plan.claim.ledger();
-    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, ledger)
+    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, ledger, environment)
         .map_err(|source| RunError::Local { operation: WATCH, source })?;
     let ahead = Ahead::new(watchdog);
     run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await

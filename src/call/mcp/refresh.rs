@@ -8,12 +8,12 @@ use runner_policy::limits::Limit;
 
 use super::talk::{Site, Spoken, Talker, broke, converse, decide};
 use crate::audit::Redactor;
-use crate::call::CallError;
 use crate::call::approval::{Asking, Fed};
 use crate::call::gate::Gate;
 use crate::call::result::{CallResult, ErrorObject};
 use crate::call::run::gate;
 use crate::call::supply::Warmth;
+use crate::call::{CallError, Context};
 use crate::config::{self, Config, Server};
 use crate::engine;
 use crate::exit::Ending;
@@ -31,6 +31,7 @@ pub struct Servers {
     root: PathBuf,
     places: Places,
     config: Arc<Config>,
+    context: Context,
 }
 
 /// What a server said, and what is different.
@@ -68,13 +69,11 @@ impl Servers {
     ///
     /// # Errors
     /// There is no workspace, or the configuration cannot be used.
-    pub fn find(cwd: Option<&Path>) -> Result<Self, CallError> {
-        let variable = |name: &str| std::env::var_os(name);
-        let home = variable("HOME").map(PathBuf::from);
-        let workspace = Workspace::find(cwd, home.as_deref())?;
-        let places = Places::from_env(variable, Some(workspace.root()));
+    pub fn find(cwd: Option<&Path>, context: &Context) -> Result<Self, CallError> {
+        let workspace = Workspace::find(cwd, &context.environment)?;
+        let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
-        Ok(Self { root: workspace.root().to_owned(), places, config })
+        Ok(Self { root: workspace.root().to_owned(), places, config, context: context.clone() })
     }
 
     /// What is known of each, without asking.
@@ -117,6 +116,7 @@ impl Servers {
             engine: engine.clone(),
             tighten: vec![(Limit::Wall, ASKING)],
             warmth: Warmth::Pool,
+            context: &self.context,
         };
         let mut decided = decide(&it.server, policy, site)?;
         let call = match gate(&mut decided, Fed::Input, asking, cancel).await? {

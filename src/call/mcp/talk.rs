@@ -10,7 +10,6 @@ use runner_policy::limits::Limit;
 use tokio::io::DuplexStream;
 use tokio::time::timeout;
 
-use crate::call::CallError;
 use crate::call::details::{Details, LastWords};
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::record::Unrecorded;
@@ -18,6 +17,7 @@ use crate::call::request::{Command, Decided, Request, Variables};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
+use crate::call::{CallError, Context};
 use crate::codes::Code;
 use crate::config::{Config, Server};
 use crate::engine;
@@ -67,6 +67,8 @@ pub(in crate::call) struct Site<'a> {
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.
     pub warmth: Warmth,
+    /// On whose behalf.
+    pub context: &'a Context,
 }
 
 /// Puts a server's command to a policy. It runs at the workspace's root, wherever the caller stands.
@@ -75,7 +77,7 @@ pub(in crate::call) fn decide(
     policy: Arc<Effective>,
     site: Site<'_>,
 ) -> Result<Decided, CallError> {
-    let Site { root, places, config, image, engine, mut tighten, warmth } = site;
+    let Site { root, places, config, image, engine, mut tighten, warmth, context } = site;
     tighten.extend(server.timeout.map(|time| (Limit::Wall, time)));
     let request = Request {
         command: Command::with_variables(server.command.clone(), &server.env),
@@ -87,9 +89,9 @@ pub(in crate::call) fn decide(
         warmth,
         variables: Variables::Hidden,
     };
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let workspace = Workspace::open_at(&root, &root, home.as_deref())?;
-    request.decide_under(policy, workspace, places.clone(), Arc::clone(config))
+    let workspace = Workspace::open_at(&root, &root, &context.environment)?;
+    let (places, config) = (places.clone(), Arc::clone(config));
+    request.decide_under(policy, workspace, places, config, context.clone())
 }
 
 /// Runs a server that may run, and talks with it. When the talk is over, so is the sandbox.

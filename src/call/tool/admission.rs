@@ -21,7 +21,7 @@ use crate::tool::shown_cost;
 
 /// What a tool needs to have, and has not.
 pub(super) fn missing_credentials(prepared: &Prepared) -> Option<Judged> {
-    let auth = lacks(&prepared.definition)?;
+    let auth = lacks(&prepared.definition, &prepared.scene.context.environment)?;
     let key = &auth.config_key;
     let suggestion = match &auth.setup_url {
         Some(url) => format!("set {key}; get it at {url}"),

@@ -25,7 +25,12 @@ pub(super) fn authority(
         Removal::Asked => Arc::new(asker.clone()),
     };
     Authority {
-        net: Arc::new(Fetcher::new(Arc::clone(&scene.policy), redactor, Arc::new(asker.clone()))),
+        net: Arc::new(Fetcher::new(
+            Arc::clone(&scene.policy),
+            redactor,
+            Arc::new(asker.clone()),
+            scene.places.environment.clone(),
+        )),
         keep: Arc::new(scene.journal(&asker.call)),
         removals,
         exec: Arc::new(ToolExec {
@@ -38,6 +43,7 @@ pub(super) fn authority(
             tighten: tighten.to_vec(),
             config: Arc::clone(&scene.config),
             warmth: scene.warmth,
+            context: scene.context.clone(),
         }),
         limits: BrokerLimits::from_limits(&scene.limits),
         ..nothing(scene)

@@ -76,7 +76,7 @@ pub(super) async fn ask(
     powers: impl FnOnce(&CallId) -> Authority,
     cancel: &mut Cancel,
 ) -> Result<Value, CallError> {
-    let call = Unrecorded::new(&scene.places)?;
+    let call = Unrecorded::new(&scene.places, &scene.context)?;
     let id = call.id().clone();
     let started = Started::of_tool(
         if mode == Mode::Check { "check" } else { "describe" },
@@ -84,6 +84,7 @@ pub(super) async fn ask(
         Value::Null,
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
         &scene.policy,
+        &scene.context.caller,
     );
     let record = call.open()?.start(&started)?;
     let job = Job {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::environment::Environment;
 use crate::tool::{Auth, Definition, Library, Switch, Tool};
 
 /// Whether a tool can be used.
@@ -53,6 +54,7 @@ pub struct Entry<'l> {
     /// Whether it can be used.
     pub state: State,
     held: Held<'l>,
+    environment: Environment,
 }
 
 impl Entry<'_> {
@@ -69,13 +71,14 @@ impl Entry<'_> {
     /// The credentials that it lacks.
     #[must_use]
     pub fn lacks(&self) -> Option<&Auth> {
-        lacks(self.definition()?)
+        lacks(self.definition()?, &self.environment)
     }
 }
 
 /// Every tool that was found, in the order of names. `ask` gives what a module says, if it can be known.
 pub fn entries<'l>(
     library: &'l Library,
+    environment: &Environment,
     mut ask: impl FnMut(&'l Tool) -> Option<Definition>,
 ) -> Vec<Entry<'l>> {
     library.read_all();
@@ -85,7 +88,7 @@ pub fn entries<'l>(
             Ok(None) => ask(tool).map_or(Held::Unknown, |it| Held::Own(Box::new(it))),
             Err(_) => Held::Unknown,
         };
-        let mut entry = Entry { tool, state: State::Ready, held };
+        let mut entry = Entry { tool, state: State::Ready, held, environment: environment.clone() };
         entry.state = state(library, &entry);
         entry
     };
@@ -109,9 +112,9 @@ fn state(library: &Library, entry: &Entry<'_>) -> State {
     }
 }
 
-/// The credentials that a tool lacks in this process's environment.
+/// The credentials that a tool lacks in an environment.
 #[must_use]
-pub fn lacks(definition: &Definition) -> Option<&Auth> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+pub fn lacks<'d>(definition: &'d Definition, environment: &Environment) -> Option<&'d Auth> {
+    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     definition.metadata.lacks(is_set)
 }

@@ -15,7 +15,7 @@ use crate::call::record::Unrecorded;
 use crate::call::request::{Decided, Request, Variables};
 use crate::call::run::{Output, carry_out};
 use crate::call::supply::Warmth;
-use crate::call::{self, CallError, CallResult};
+use crate::call::{self, CallError, CallResult, Context};
 use crate::codes::Code;
 use crate::config::Config;
 use crate::engine;
@@ -47,6 +47,8 @@ pub(super) struct ToolExec {
     pub config: Arc<Config>,
     /// Whether sandboxes that wait may be used.
     pub warmth: Warmth,
+    /// On whose behalf.
+    pub context: Context,
 }
 
 impl Exec for ToolExec {
@@ -74,12 +76,12 @@ impl ToolExec {
             warmth: self.warmth,
             variables: Variables::Told,
         };
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let workspace = Workspace::open_at(&self.root, &cwd, home.as_deref())
+        let workspace = Workspace::open_at(&self.root, &cwd, &self.context.environment)
             .map_err(|error| Refusal::new(Code::InvalidArgument, error.to_string()))?;
         let policy = Arc::clone(&self.policy);
+        let (places, config) = (self.places.clone(), Arc::clone(&self.config));
         let mut decided = asked
-            .decide_under(policy, workspace, self.places.clone(), Arc::clone(&self.config))
+            .decide_under(policy, workspace, places, config, self.context.clone())
             .map_err(broken)?;
         let given = tokio::select! {
             source = input(stdin) => source?,
@@ -95,7 +97,8 @@ impl ToolExec {
         } else {
             Consent::NotAsked
         };
-        let (call, parent) = (Unrecorded::new(&self.places).map_err(broken)?, &self.asker.call);
+        let call = Unrecorded::new(&self.places, &self.context).map_err(broken)?;
+        let parent = &self.asker.call;
         let call = match pass(call, &mut decided, consent, Some(parent)).map_err(broken)? {
             Gate::Open(call) => call,
             Gate::Shut(shut) => return Err(shut_out(shut, &decided)),

@@ -1,7 +1,6 @@
 //! What a call will do, known before it starts: judged by the policy first, so that nobody is asked about what is denied
 //! in any case, and shown to who is asked.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -58,9 +57,9 @@ impl Foreseen {
     ) -> Result<Option<Refusal>, CallError> {
         let scene = &prepared.scene;
         let root = scene.workspace.root();
-        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let environment = &scene.context.environment;
         // What cannot be told now is told by the call itself.
-        let Ok(workspace) = Workspace::open_at(root, &root.join(cwd), home.as_deref()) else {
+        let Ok(workspace) = Workspace::open_at(root, &root.join(cwd), environment) else {
             return Ok(None);
         };
         let Ok(command) = with_variables(command, env) else { return Ok(None) };
@@ -75,7 +74,8 @@ impl Foreseen {
             variables: Variables::Told,
         };
         let (policy, config) = (Arc::clone(&scene.policy), Arc::clone(&scene.config));
-        let decided = request.decide_under(policy, workspace, scene.places.clone(), config)?;
+        let (places, context) = (scene.places.clone(), scene.context.clone());
+        let decided = request.decide_under(policy, workspace, places, config, context)?;
         if !decided.is_allowed() && !decided.asks() {
             let mut refusal = Refusal::of_decision(Code::AccessDenied, &decided.decision);
             refusal.suggestion = ErrorObject::of_decision(&decided.explain()?).suggestion;

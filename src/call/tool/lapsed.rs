@@ -32,7 +32,7 @@ pub(super) fn judged(
     error: CallError,
 ) -> CallError {
     let Some(file) = file_of(&error) else { return error };
-    let call = match Unrecorded::new(&scene.places) {
+    let call = match Unrecorded::new(&scene.places, &scene.context) {
         Ok(call) => call,
         Err(broken) => return broken,
     };
@@ -80,7 +80,8 @@ impl Lapsed<'_> {
         let tool = ToolRef { name: self.name.to_string(), digest: String::new() };
         let workspace = &self.scene.workspace;
         let place = (path_text(workspace.root())?, path_text(workspace.cwd())?);
-        let started = Started::of_tool("run", tool, Value::Null, place, &self.scene.policy);
+        let (policy, caller) = (&self.scene.policy, &self.scene.context.caller);
+        let started = Started::of_tool("run", tool, Value::Null, place, policy, caller);
         let refused = started.refused(Verdict::Deny, error.code(), error.to_string());
         self.call.open()?.refuse(refused, &Ending::of_kind(error.kind(), error.code()))?;
         Ok(error)
@@ -90,7 +91,11 @@ impl Lapsed<'_> {
     fn void(&self) -> Result<Option<ApprovalError>, CallError> {
         let state = self.scene.places.state.as_deref();
         let Some(store) = Store::existing(state)? else { return Ok(None) };
-        let book = Book::new(Ledger::new(store), self.scene.config.approvals());
+        let book = Book::new(
+            Ledger::new(store),
+            self.scene.config.approvals(),
+            self.scene.context.caller.clone(),
+        );
         let subject = format!("tool:{}", self.name);
         let workspace = path_text(self.scene.workspace.root())?;
         let voided = book.void(&subject, workspace, self.call.id())?;

@@ -1,6 +1,6 @@
 //! What a tool is, without calling it: compiled, and a module asked for its description.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::audit::Redactor;
 use crate::broker::Mode;
 use crate::call::request::path_text;
 use crate::call::supply::Warmth;
-use crate::call::{About, Always, Asking, CallError, Reply, Spent};
+use crate::call::{About, Always, Asking, CallError, Context, Reply, Spent};
 use crate::config;
 use crate::engine;
 use crate::ids::CallId;
@@ -34,11 +34,9 @@ impl Looker {
     ///
     /// # Errors
     /// There is no workspace, or no such policy.
-    pub fn new(cwd: Option<&Path>, policy: &Choice) -> Result<Self, CallError> {
-        let variable = |name: &str| std::env::var_os(name);
-        let home = variable("HOME").map(PathBuf::from);
-        let workspace = Workspace::find(cwd, home.as_deref())?;
-        let places = Places::from_env(variable, Some(workspace.root()));
+    pub fn new(cwd: Option<&Path>, policy: &Choice, context: &Context) -> Result<Self, CallError> {
+        let workspace = Workspace::find(cwd, &context.environment)?;
+        let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(policy, &places, Trust::Required)?.policy;
         let scene = Scene {
@@ -50,6 +48,7 @@ impl Looker {
             engine: engine::Choice::default(),
             config,
             warmth: Warmth::Pool,
+            context: context.clone(),
         };
         Ok(Self { scene })
     }
@@ -115,6 +114,7 @@ impl Looker {
             engine: own.engine.clone(),
             config: Arc::clone(&own.config),
             warmth: Warmth::Pool,
+            context: own.context.clone(),
         };
         let asker = Asker {
             // What nobody asked for now is no question that should wait for anybody.
@@ -125,6 +125,7 @@ impl Looker {
                 times: own.config.approvals(),
                 redactor: Redactor::new(),
                 spent: Spent::default(),
+                caller: own.context.caller.clone(),
             }),
             about: About {
                 tool: tool.name.to_string(),

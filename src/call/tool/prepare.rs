@@ -11,11 +11,11 @@ use super::error::ToolCallError;
 use super::lapsed;
 use super::program::Program;
 use super::sandbox::Scene;
-use crate::call::CallError;
 use crate::call::clock::Clock;
 use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
 use crate::call::supply::Warmth;
+use crate::call::{CallError, Context};
 use crate::config::{self, Config, Figure};
 use crate::engine;
 use crate::ids::ToolName;
@@ -85,9 +85,13 @@ impl ToolRequest {
     ///
     /// # Errors
     /// Nothing was run but that question.
-    pub async fn prepare(self, cancel: &mut Cancel) -> Result<Prepared, CallError> {
+    pub async fn prepare(
+        self,
+        context: &Context,
+        cancel: &mut Cancel,
+    ) -> Result<Prepared, CallError> {
         let given = self.given.clone();
-        let mut prepared = self.find(cancel).await?;
+        let mut prepared = self.find(context, cancel).await?;
         let Definition { schema, name, .. } = &prepared.definition;
         prepared.args = arguments::read(schema, given.json.as_deref(), &given.pairs)
             .map_err(|violations| ToolError::Arguments { name: name.clone(), violations })
@@ -96,11 +100,13 @@ impl ToolRequest {
     }
 
     /// All of it but the arguments, which are nothing yet.
-    pub(super) async fn find(self, cancel: &mut Cancel) -> Result<Prepared, CallError> {
-        let variable = |name: &str| std::env::var_os(name);
-        let home = variable("HOME").map(PathBuf::from);
-        let workspace = Workspace::find(self.cwd.as_deref(), home.as_deref())?;
-        let places = Places::from_env(variable, Some(workspace.root()));
+    pub(super) async fn find(
+        self,
+        context: &Context,
+        cancel: &mut Cancel,
+    ) -> Result<Prepared, CallError> {
+        let workspace = Workspace::find(self.cwd.as_deref(), &context.environment)?;
+        let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
         let policy = load(&self.policy, &places, Trust::Required)?.policy;
         let library = Library::find_for(&places, &self.tools, &config, &self.name);
@@ -113,6 +119,7 @@ impl ToolRequest {
             engine: self.engine.clone(),
             config: Arc::clone(&config),
             warmth: self.warmth,
+            context: context.clone(),
         };
         let name = &self.name;
         let mut folder = None;
@@ -174,7 +181,7 @@ impl Prepared {
         let request = self.request.clone().ok_or_else(|| {
             CallError::Local("call another tool", std::io::ErrorKind::Unsupported.into())
         })?;
-        ToolRequest { name, ..request }.prepare(cancel).await
+        ToolRequest { name, ..request }.prepare(&self.scene.context, cancel).await
     }
 
     /// The configuration.

@@ -111,7 +111,7 @@ async fn run_one(
     let scene = &prepared.scene;
     let begun = Instant::now();
     let limits = scene.config.limits(&prepared.definition.name);
-    let opened = Unrecorded::new(&scene.places)?.open()?;
+    let opened = Unrecorded::new(&scene.places, &scene.context)?.open()?;
     let id = opened.id().clone();
     let started = started(prepared, &front.redactor)?;
     let refuse = |opened: Opened, code, judged: Judged| {
@@ -260,6 +260,7 @@ fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallErro
         redactor.json(&prepared.args),
         (path_text(scene.workspace.root())?, path_text(scene.workspace.cwd())?),
         &scene.policy,
+        &scene.context.caller,
     ))
 }
 

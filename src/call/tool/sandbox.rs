@@ -20,7 +20,6 @@ use super::variables;
 use super::within::{Ran, Within};
 use crate::approvals::Terms;
 use crate::broker::{self, Authority, BrokerUsage, Events, Job, ServeError, Served};
-use crate::call::CallError;
 use crate::call::clock::Deadline;
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Streams};
@@ -28,6 +27,7 @@ use crate::call::open_engine::open_engine;
 use crate::call::plan::{Planned, Setting, make_plan, neighbours};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
+use crate::call::{CallError, Context};
 use crate::config::Config;
 use crate::engine::plan::SandboxPlan;
 use crate::engine::{self, Engine, runtime};
@@ -68,6 +68,8 @@ pub(super) struct Scene {
     pub config: Arc<Config>,
     /// Whether sandboxes that wait may be used.
     pub warmth: Warmth,
+    /// On whose behalf.
+    pub context: Context,
 }
 
 impl Scene {
@@ -141,7 +143,7 @@ struct AtHand {
 
 /// Finds the engine and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
-    let engine = open_engine(&scene.engine, &scene.policy).await?;
+    let engine = open_engine(&scene.engine, &scene.policy, &scene.context.environment).await?;
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
@@ -193,5 +195,6 @@ pub(super) fn setting(scene: &Scene) -> Setting {
         view: View::Program(NODE),
         writes: Writes::None,
         code: Code::Granted,
+        watchdog: scene.context.watchdog.clone(),
     }
 }

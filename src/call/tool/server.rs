@@ -97,6 +97,7 @@ async fn run(
         engine: scene.engine.clone(),
         tighten: tighten.collect(),
         warmth: scene.warmth,
+        context: &scene.context,
     };
     let mut decided = decide(&from.server, Arc::clone(policy), site)?;
     let consent = if decided.asks() {
@@ -108,7 +109,12 @@ async fn run(
     } else {
         Consent::NotAsked
     };
-    let call = match pass(Unrecorded::new(&scene.places)?, &mut decided, consent, Some(id))? {
+    let call = match pass(
+        Unrecorded::new(&scene.places, &scene.context)?,
+        &mut decided,
+        consent,
+        Some(id),
+    )? {
         Gate::Open(call) => call,
         Gate::Shut(shut) => return Ok((refused(shut, &decided, from)?, place)),
     };

@@ -5,7 +5,7 @@ use super::program::Program;
 use super::sandbox::{Ready, ready, setting};
 use crate::call::open_engine::open_engine;
 use crate::call::warm::fill;
-use crate::call::{CallError, Warmed, supply};
+use crate::call::{CallError, Context, Warmed, supply};
 use crate::pool::Entry;
 use crate::sandbox::cancel::Cancel;
 
@@ -17,16 +17,17 @@ pub async fn warm(
     request: ToolRequest,
     count: usize,
     made: &mut dyn FnMut(&Entry),
+    context: &Context,
     cancel: &mut Cancel,
 ) -> Result<Warmed, CallError> {
-    let tool = request.find(cancel).await?;
+    let tool = request.find(context, cancel).await?;
     match &tool.program {
         Program::Module { .. } => {}
         Program::BuiltIn(_) => return Ok(Warmed::Ourselves),
         Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
     }
     let scene = &tool.scene;
-    let engine = open_engine(&scene.engine, &scene.policy).await?;
+    let engine = open_engine(&scene.engine, &scene.policy, &scene.context.environment).await?;
     let engine = engine.as_ref();
     let Ready { plan, prestart, .. } = ready(scene, engine).await?;
     let pool = supply::pool(scene.warmth, &scene.config);

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::error::UndoError;
 use crate::audit::{Event, Ledger, Requested, Started};
-use crate::call::CallError;
 use crate::call::record::{End, Record, Unrecorded};
+use crate::call::{CallError, Context};
 use crate::codes::Code;
 use crate::config::Undo;
 use crate::exit::{Ending, Kind};
@@ -39,7 +39,7 @@ pub enum Doing {
     Look,
 }
 
-/// Takes back what a call changed through the broker.
+/// Takes back what a call changed through the broker. It blocks: a host that has an event loop gives it a thread.
 ///
 /// # Errors
 /// See [`UndoError`].
@@ -48,6 +48,7 @@ pub fn run(
     (places, bounds): (&Places, Undo),
     call: &str,
     doing: Doing,
+    context: &Context,
 ) -> Result<Undone, UndoError> {
     let store = ledger.store();
     let Changes { workspace, undone, all: changes } = changes(store, call)?;
@@ -57,8 +58,7 @@ pub fn run(
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps: Vec::new() });
     }
     let root = PathBuf::from(&workspace);
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let opened = Workspace::open_at(&root, &root, home.as_deref())
+    let opened = Workspace::open_at(&root, &root, &context.environment)
         .map_err(|error| UndoError::Workspace(root.clone(), error))?;
     let backups = Backups::open(store.folder())
         .map_err(|error| CallError::Local("open the backups", error))?;
@@ -68,7 +68,8 @@ pub fn run(
         let steps = planned.map_err(|found| UndoError::Conflict(call.to_owned(), found))?;
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps });
     }
-    let record = Unrecorded::new(places)?.open()?.start(&Started::of_undo(call, &workspace))?;
+    let started = Started::of_undo(call, &workspace, &context.caller);
+    let record = Unrecorded::new(places, context)?.open()?.start(&started)?;
     let own = record.id().to_string();
     let done =
         planned.map_err(|found| UndoError::Conflict(call.to_owned(), found)).and_then(|steps| {

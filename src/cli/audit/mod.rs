@@ -13,6 +13,7 @@ mod which;
 use super::printer::Printer;
 use crate::audit::Ledger;
 use crate::call::CallError;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::exit::Ending;
 use crate::policy_files::Places;
@@ -64,8 +65,12 @@ impl Default for Command {
 }
 
 /// Runs it.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
-    let ledger = Ledger::new(open()?);
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
+    let ledger = Ledger::new(open(context)?);
     ledger.find_aborted().map_err(CallError::from)?;
     match command {
         Command::List(args) => list::run(&args, &ledger, printer),
@@ -78,7 +83,7 @@ pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Err
 }
 
 /// The caller's own store.
-pub(super) fn open() -> Result<Store, Error> {
-    let places = Places::from_env(|name| std::env::var_os(name), None);
+pub(super) fn open(context: &Context) -> Result<Store, Error> {
+    let places = Places::of(&context.environment, None);
     Ok(Store::open(places.state.as_deref()).map_err(CallError::from)?)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::places;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
@@ -34,8 +35,8 @@ fn layer(word: &str) -> Result<Layer, String> {
     Layer::by_word(word).ok_or_else(|| "one of: managed, user, project".to_owned())
 }
 
-pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let places = places()?;
+pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places(context)?;
     let files: Vec<(PathBuf, Layer)> = match &args.file {
         Some(file) => {
             let layer = args.layer.unwrap_or_else(|| layer_of(file, &places));

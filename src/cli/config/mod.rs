@@ -7,6 +7,7 @@ mod show;
 
 use clap::Subcommand;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::policy::place;
 use crate::cli::printer::Printer;
@@ -27,16 +28,20 @@ pub enum Command {
 }
 
 /// Runs one of them.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     match command {
-        Command::Show(args) => show::run(&args, printer),
-        Command::Check(args) => check::run(&args, printer),
+        Command::Show(args) => show::run(&args, context, printer),
+        Command::Check(args) => check::run(&args, context, printer),
         Command::Schema(args) => schema::run(&args, printer),
-        Command::Path(args) => path::run(&args, printer),
+        Command::Path(args) => path::run(&args, context, printer),
     }
 }
 
 /// The places of whoever asks, where they stand.
-fn places() -> Result<Places, Error> {
-    Ok(place::Args { policy: None, cwd: None }.resolve()?.places)
+fn places(context: &Context) -> Result<Places, Error> {
+    Ok(place::Args { policy: None, cwd: None }.resolve(context)?.places)
 }

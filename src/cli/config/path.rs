@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::places;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
@@ -16,8 +17,8 @@ use crate::exit::Ending;
 )]
 pub struct Args {}
 
-pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let places = places()?;
+pub(super) fn run(_: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let places = places(context)?;
     let files = Layer::FILES
         .into_iter()
         .filter_map(|layer| Some((layer, config::path(layer, &places)?)))

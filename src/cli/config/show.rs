@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::places;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
@@ -26,8 +27,8 @@ struct Row {
     source: Source,
 }
 
-pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let config = config::load(&places()?)?;
+pub(super) fn run(_: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let config = config::load(&places(context)?)?;
     let rows = rows(&config);
     match printer.format() {
         Format::Json => printer.json(&json!({ "settings": rows }))?,

@@ -6,6 +6,7 @@ use runner_policy::word::quoted;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::call::Context;
 use crate::call::mcp::Servers;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
@@ -66,8 +67,8 @@ struct Row {
     source: Source,
 }
 
-pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let servers = Servers::find(args.cwd.as_deref())?;
+pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let servers = Servers::find(args.cwd.as_deref(), context)?;
     let known = servers.known();
     let mut rows: Vec<Row> = known.iter().map(row).collect();
     rows.extend(off(&servers, &known));

@@ -5,6 +5,7 @@ mod refresh;
 
 use clap::Subcommand;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::exit::Ending;
@@ -19,9 +20,13 @@ pub enum Command {
 }
 
 /// Runs one of them.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     match command {
-        Command::List(args) => list::run(&args, printer),
-        Command::Refresh(args) => refresh::run(args, printer),
+        Command::List(args) => list::run(&args, context, printer),
+        Command::Refresh(args) => refresh::run(args, context, printer),
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::Context;
 use crate::call::Details;
 use crate::call::mcp::{Failed, Refresh, Refreshed, Servers};
 use crate::call::{Asking, Spent};
@@ -56,20 +57,21 @@ fn name(word: &str) -> Result<ServerName, ServerNameError> {
     word.parse()
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let servers = Servers::find(args.cwd.as_deref())?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let servers = Servers::find(args.cwd.as_deref(), context)?;
     let known = servers.known();
     let wanted = wanted(&args.names, &known)?;
     let choice = args.policy.unwrap_or_default();
     let engine = args.engine.unwrap_or_default();
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
-        approver: approver(yes, Arc::new(Desk::new())),
+        approver: approver(yes, Arc::new(Desk::new()), &context.caller),
         named: args.approve,
         times: servers.config().approvals(),
         places: servers.places().clone(),
         redactor: Redactor::new(),
         spent: Spent::default(),
+        caller: context.caller.clone(),
     });
     let mut ending = Ending::ok();
     let mut rows = Vec::new();

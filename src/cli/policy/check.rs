@@ -8,6 +8,7 @@ use runner_policy::model::Policy;
 use serde::Serialize;
 
 use super::place;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::findings::Shown;
 use crate::cli::printer::{Format, Printer};
@@ -44,8 +45,8 @@ struct Row {
     notes: Vec<String>,
 }
 
-pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = place::Args { policy: None, cwd: None }.resolve()?;
+pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { policy: None, cwd: None }.resolve(context)?;
     let library = if args.paths.is_empty() {
         load_all(&place.places)
     } else {

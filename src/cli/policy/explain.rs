@@ -9,6 +9,7 @@ use runner_policy::word::quoted;
 
 use super::place::{self, Place};
 use super::view::{self, View};
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::usage::UsageError;
@@ -54,8 +55,8 @@ enum Question {
     Env(String),
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let (place, question) = args.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let (place, question) = args.resolve(context)?;
     let policy = load(&place.choice, &place.places, Trust::Required)?.policy;
     let (workspace, cwd) = (path_text(&place.workspace)?, path_text(&place.cwd)?);
     let query = Query { workspace, cwd, now: jiff::Timestamp::now(), what: question.what() };
@@ -73,7 +74,7 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
 }
 
 impl Args {
-    fn resolve(self) -> Result<(Place, Question), Error> {
+    fn resolve(self, context: &Context) -> Result<(Place, Question), Error> {
         let Self { place, shell, read, write, net, env, command } = self;
         let one = |word: Option<OsString>, question: fn(String) -> Question| {
             word.map(|word| text(word).map(question)).transpose()
@@ -87,7 +88,7 @@ impl Args {
             Some(question) => question,
             None => Question::Argv(command.into_iter().map(text).collect::<Result<_, _>>()?),
         };
-        Ok((place.resolve()?, question))
+        Ok((place.resolve(context)?, question))
     }
 }
 

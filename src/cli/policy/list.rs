@@ -6,6 +6,7 @@ use runner_policy::finding::Finding;
 use serde::Serialize;
 
 use super::place;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
@@ -36,8 +37,8 @@ enum State {
     Broken,
 }
 
-pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = place::Args { policy: None, cwd: None }.resolve()?;
+pub(super) fn run(_: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { policy: None, cwd: None }.resolve(context)?;
     let mut library = load_all(&place.places);
     // What is broken is shown as broken; it must not hide the rest of the list.
     let findings = std::mem::take(&mut library.findings);

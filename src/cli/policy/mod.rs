@@ -16,6 +16,7 @@ pub use trust::TrustRefused;
 
 use clap::Subcommand;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::exit::Ending;
@@ -40,13 +41,17 @@ pub enum Command {
 }
 
 /// Runs one of them.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     match command {
-        Command::Explain(args) => explain::run(args, printer),
-        Command::Check(args) => check::run(&args, printer),
-        Command::List(args) => list::run(&args, printer),
-        Command::Show(args) => show::run(args, printer),
-        Command::Trust(args) => trust::run(args, printer),
+        Command::Explain(args) => explain::run(args, context, printer),
+        Command::Check(args) => check::run(&args, context, printer),
+        Command::List(args) => list::run(&args, context, printer),
+        Command::Show(args) => show::run(args, context, printer),
+        Command::Trust(args) => trust::run(args, context, printer),
         Command::Catalog(args) => catalog::run(&args, printer),
         Command::Limits(args) => limits::run(&args, printer),
     }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::call::Context;
 use crate::cli::Error;
+use crate::environment::Environment;
 use crate::policy_files::{Choice, Places};
 use crate::workspace::{Workspace, WorkspaceError};
 
@@ -33,23 +35,25 @@ pub struct Place {
 
 impl Args {
     /// Finds the workspace.
-    pub fn resolve(self) -> Result<Place, Error> {
-        let var = |name: &str| std::env::var_os(name);
-        let home = var("HOME").map(PathBuf::from);
-        let (cwd, workspace) = find(self.cwd.as_deref(), home.as_deref())?;
-        let places = Places::from_env(var, Some(&workspace));
+    pub fn resolve(self, context: &Context) -> Result<Place, Error> {
+        let environment = &context.environment;
+        let (cwd, workspace) = find(self.cwd.as_deref(), environment)?;
+        let places = Places::of(environment, Some(&workspace));
         Ok(Place { choice: self.policy.unwrap_or_default(), cwd, workspace, places })
     }
 }
 
 /// The folder and its workspace.
-fn find(start: Option<&Path>, home: Option<&Path>) -> Result<(PathBuf, PathBuf), WorkspaceError> {
-    match Workspace::find(start, home) {
+fn find(
+    start: Option<&Path>,
+    environment: &Environment,
+) -> Result<(PathBuf, PathBuf), WorkspaceError> {
+    match Workspace::find(start, environment) {
         Ok(found) => Ok((found.cwd().to_owned(), found.root().to_owned())),
         // Nothing runs here, so a question may be asked anywhere.
         Err(WorkspaceError::Home(path) | WorkspaceError::System(path)) => Ok((path.clone(), path)),
         Err(WorkspaceError::Ours { workspace, cwd, .. }) => Ok((cwd, workspace)),
-        Err(WorkspaceError::ThroughLink { real, .. }) => find(Some(&real), home),
+        Err(WorkspaceError::ThroughLink { real, .. }) => find(Some(&real), environment),
         Err(error) => Err(error),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::place;
 use super::summary::Summary;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::exit::Ending;
@@ -16,8 +17,8 @@ pub struct Args {
     name: Choice,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = place::Args { policy: Some(args.name), cwd: None }.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { policy: Some(args.name), cwd: None }.resolve(context)?;
     let loaded = load(&place.choice, &place.places, Trust::ToLook)?;
     let summary = Summary::of(&loaded);
     match printer.format() {

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 
 use super::place;
 use super::summary::Summary;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::cli::visible::visible;
@@ -37,8 +38,8 @@ pub enum TrustRefused {
     NotNeeded(String, Layer),
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = place::Args { policy: Some(args.name), cwd: None }.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { policy: Some(args.name), cwd: None }.resolve(context)?;
     let loaded = load(&place.choice, &place.places, Trust::ToLook)?;
     let name = loaded.policy.name().to_owned();
     if loaded.layer != Layer::Project {

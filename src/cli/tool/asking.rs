@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::call::CallError;
+use crate::call::Context;
 use crate::call::tool::Looker;
 use crate::cli::Error;
 use crate::cli::event_loop::cancellable;
@@ -59,6 +60,7 @@ impl Asking {
     pub fn ask_all<'l>(
         &mut self,
         library: &'l Library,
+        context: &Context,
         wanted: impl Fn(&Tool) -> bool,
     ) -> Result<Said<'l>, Error> {
         library.read_all();
@@ -70,7 +72,8 @@ impl Asking {
         if modules.is_empty() {
             return Ok(Said(Vec::new()));
         }
-        let looker = Looker::new(self.cwd.as_deref(), &self.policy).map_err(|it| it.to_string());
+        let looker =
+            Looker::new(self.cwd.as_deref(), &self.policy, context).map_err(|it| it.to_string());
         cancellable(async |cancel| {
             let mut said = Vec::new();
             for tool in modules {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::place::{self, Place};
 use crate::call::CallError;
+use crate::call::Context;
 use crate::call::tool::{Health, Looker};
 use crate::cli::Error;
 use crate::cli::event_loop::cancellable;
@@ -69,12 +70,12 @@ struct Row {
     health: Option<Health>,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let choice = args.policy.unwrap_or_default();
     let cwd = args.place.cwd.clone();
-    let place = args.place.resolve()?;
+    let place = args.place.resolve(context)?;
     let policy = load(&choice, &place.places, Trust::Required)?.policy;
-    let looker = Looker::new(cwd.as_deref(), &choice)?;
+    let looker = Looker::new(cwd.as_deref(), &choice, context)?;
     let checker = Checker {
         looker,
         policy: &policy,

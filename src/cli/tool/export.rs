@@ -2,6 +2,7 @@
 
 use super::asking::{Asking, Under};
 use super::place;
+use crate::call::Context;
 use crate::call::tool::{State, entries};
 use crate::cli::Error;
 use crate::cli::printer::{Format, OutputError, Printer};
@@ -27,16 +28,16 @@ pub struct Args {
     place: place::Args,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
-    let place = args.place.resolve()?;
+    let place = args.place.resolve(context)?;
     for name in &args.names {
         place.library.tool(name)?;
     }
     let mut asking = Asking::new(cwd, args.under.policy());
     let named = |name: &ToolName| args.names.contains(name);
-    let mut said = asking.ask_all(&place.library, |tool| named(&tool.name))?;
-    let entries = entries(&place.library, |tool| said.take(tool));
+    let mut said = asking.ask_all(&place.library, context, |tool| named(&tool.name))?;
+    let entries = entries(&place.library, &context.environment, |tool| said.take(tool));
     let wanted = entries.iter().filter(|entry| match args.names.is_empty() {
         true => entry.state == State::Ready,
         false => named(&entry.tool.name),

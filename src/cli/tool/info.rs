@@ -4,10 +4,12 @@ use super::asking::Under;
 use super::place;
 use super::view::View;
 use crate::call::CallError;
+use crate::call::Context;
 use crate::call::tool::{Looker, lacks};
 use crate::cli::Error;
 use crate::cli::event_loop::cancellable;
 use crate::cli::printer::{Format, Printer};
+use crate::environment::Environment;
 use crate::exit::Ending;
 use crate::ids::ToolName;
 use crate::queue::{Gate, Standing};
@@ -29,19 +31,19 @@ pub struct Args {
     place: place::Args,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
-    let place = args.place.resolve()?;
+    let place = args.place.resolve(context)?;
     let tool = place.library.tool(&args.name)?;
     let counts = Counts::remembered(place.places.state.as_deref());
     let circuit = circuit(&place, &args.name)?;
     if let Some(definition) = tool.definition()? {
-        show(tool, definition, &counts, circuit, printer)?;
+        show(tool, definition, &counts, circuit, &context.environment, printer)?;
     } else {
-        let looker = Looker::new(cwd.as_deref(), &args.under.policy())?;
+        let looker = Looker::new(cwd.as_deref(), &args.under.policy(), context)?;
         if let Some(definition) = cancellable(async |cancel| Ok(looker.look(tool, cancel).await?))?
         {
-            show(tool, &definition, &counts, circuit, printer)?;
+            show(tool, &definition, &counts, circuit, &context.environment, printer)?;
         }
     }
     Ok(Ending::ok())
@@ -62,10 +64,11 @@ fn show(
     definition: &Definition,
     counts: &Counts,
     circuit: Option<Standing>,
+    environment: &Environment,
     printer: &mut Printer,
 ) -> Result<(), Error> {
     let tokens = counts.known(definition);
-    let lacks = lacks(definition);
+    let lacks = lacks(definition, environment);
     match printer.format() {
         Format::Json => {
             let mut record = definition.record();

@@ -4,6 +4,7 @@ use runner_policy::finding::Finding;
 use serde::Serialize;
 
 use super::place::{self, Place};
+use crate::call::Context;
 use crate::call::tool::{Entry, Memory, State, entries};
 use crate::cli::Error;
 use crate::cli::findings::Shown;
@@ -62,10 +63,10 @@ pub(super) struct Row<'l> {
     findings: &'l [Finding],
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = args.place.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = args.place.resolve(context)?;
     let memory = Memory::open(&place.places);
-    let entries = entries(&place.library, |tool| memory.remembered(tool));
+    let entries = entries(&place.library, &context.environment, |tool| memory.remembered(tool));
     let counts = Counts::remembered(place.places.state.as_deref());
     let mut rows: Vec<Row<'_>> = entries.iter().map(|entry| row(entry, &counts)).collect();
     rows.extend(place.library.broken.iter().map(broken));

@@ -17,6 +17,7 @@ mod view;
 
 use clap::Subcommand;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::Printer;
 use crate::exit::Ending;
@@ -54,17 +55,21 @@ impl Default for Command {
 }
 
 /// Runs one of them.
-pub(super) fn run(command: Command, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(
+    command: Command,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     match command {
-        Command::Run(args) => run::run(*args, printer),
-        Command::List(args) => list::run(args, printer),
-        Command::Info(args) => info::run(args, printer),
-        Command::Search(args) => search::run(args, printer),
-        Command::Enable(args) => switch::enable(args, printer),
-        Command::Disable(args) => switch::disable(args, printer),
-        Command::Tokens(args) => tokens::run(args, printer),
-        Command::Export(args) => export::run(args, printer),
-        Command::New(args) => new::run(args, printer),
-        Command::Check(args) => check::run(args, printer),
+        Command::Run(args) => run::run(*args, context, printer),
+        Command::List(args) => list::run(args, context, printer),
+        Command::Info(args) => info::run(args, context, printer),
+        Command::Search(args) => search::run(args, context, printer),
+        Command::Enable(args) => switch::enable(args, context, printer),
+        Command::Disable(args) => switch::disable(args, context, printer),
+        Command::Tokens(args) => tokens::run(args, context, printer),
+        Command::Export(args) => export::run(args, context, printer),
+        Command::New(args) => new::run(args, context, printer),
+        Command::Check(args) => check::run(args, context, printer),
     }
 }

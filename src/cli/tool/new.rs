@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::place;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::visible::visible;
@@ -46,8 +47,8 @@ enum FormArg {
     Module,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = place::Args { tools: Vec::new(), cwd: args.cwd }.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = place::Args { tools: Vec::new(), cwd: args.cwd }.resolve(context)?;
     let template = match args.form {
         FormArg::Yaml => Template::Yaml,
         FormArg::Module => Template::Module,

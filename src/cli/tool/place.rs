@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::policy::place;
 use crate::config::{self, Config};
@@ -35,8 +36,8 @@ pub struct Place {
 
 impl Args {
     /// Finds the workspace and the tools; a folder that was named must be there.
-    pub fn resolve(self) -> Result<Place, Error> {
-        let place = place::Args { policy: None, cwd: self.cwd }.resolve()?;
+    pub fn resolve(self, context: &Context) -> Result<Place, Error> {
+        let place = place::Args { policy: None, cwd: self.cwd }.resolve(context)?;
         let config = config::load(&place.places)?;
         let library = Library::find(&place.places, &self.tools, &config);
         library.whole()?;

@@ -12,6 +12,7 @@ use super::desk::{Desk, Shown};
 use super::live::Live;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
+use crate::call::Context;
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::tool::{self, Front, Given, ToolRequest};
 use crate::call::{Asking, CallResult, Spent, Warmth};
@@ -89,7 +90,7 @@ pub struct Args {
 }
 
 /// Runs it.
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     // A tool of ours has no schema that must be looked at.
     if builtin::find(args.name.as_str()).is_none() {
         Schema::get_ready();
@@ -97,14 +98,14 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
     // Before anything runs: preparing may ask a module what it is.
     let yes = Yes::typed(args.yes, || {
         let here = place::Args { policy: None, cwd: args.workdir.clone() };
-        Ok(config::load(&here.resolve()?.places)?)
+        Ok(config::load(&here.resolve(context)?.places)?)
     })?;
     let named = args.approve.clone();
     let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
     let request = args.resolve()?;
     let (result, front, desk) = cancellable(async |cancel| {
-        let prepared = request.prepare(cancel).await?;
+        let prepared = request.prepare(context, cancel).await?;
         if prepared.replaces_shipped {
             printer.talk(format_args!(
                 "note: {} stands in for the tool of that name that comes with runner",
@@ -123,12 +124,13 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
         };
         let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
         let asking = Asking {
-            approver: approver(yes, Arc::clone(&desk)),
+            approver: approver(yes, Arc::clone(&desk), &context.caller),
             named,
             times: prepared.config().approvals(),
             places: prepared.places().clone(),
             redactor: redactor.clone(),
             spent: Spent::default(),
+            caller: context.caller.clone(),
         };
         let front = Front {
             events: Arc::new(events),

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::list::{row, table};
 use super::place;
+use crate::call::Context;
 use crate::call::tool::{Entry, Memory, entries};
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
@@ -24,10 +25,10 @@ pub struct Args {
     place: place::Args,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
-    let place = args.place.resolve()?;
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
+    let place = args.place.resolve(context)?;
     let memory = Memory::open(&place.places);
-    let entries = entries(&place.library, |tool| memory.remembered(tool));
+    let entries = entries(&place.library, &context.environment, |tool| memory.remembered(tool));
     let question = Question::new(&args.text.join(" "));
     let score = |entry: &Entry<'_>| {
         let tool = entry.tool;

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::place;
+use crate::call::Context;
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -45,13 +46,21 @@ pub struct Disable {
     place: place::Args,
 }
 
-pub(super) fn enable(args: Enable, printer: &mut Printer) -> Result<Ending, Error> {
-    switch(&args.names, true, Layer::User, args.place, printer)
+pub(super) fn enable(
+    args: Enable,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
+    switch(&args.names, true, Layer::User, args.place, context, printer)
 }
 
-pub(super) fn disable(args: Disable, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn disable(
+    args: Disable,
+    context: &Context,
+    printer: &mut Printer,
+) -> Result<Ending, Error> {
     let layer = if args.project { Layer::Project } else { Layer::User };
-    switch(&args.names, false, layer, args.place, printer)
+    switch(&args.names, false, layer, args.place, context, printer)
 }
 
 fn switch(
@@ -59,9 +68,10 @@ fn switch(
     on: bool,
     layer: Layer,
     place: place::Args,
+    context: &Context,
     printer: &mut Printer,
 ) -> Result<Ending, Error> {
-    let place = place.resolve()?;
+    let place = place.resolve(context)?;
     let path = config::path(layer, &place.places).ok_or(ConfigError::NoFolder)?;
     let file = path.display().to_string();
     let unreadable = |error| ConfigError::NotWritten { file: file.clone(), error };

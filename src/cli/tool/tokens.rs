@@ -6,6 +6,7 @@ use serde_json::json;
 use super::asking::{Asking, Under};
 use super::list::share;
 use super::place;
+use crate::call::Context;
 use crate::call::tool::{State, entries};
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
@@ -42,14 +43,14 @@ struct Row {
     share: String,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Result<Ending, Error> {
+pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let cwd = args.place.cwd.clone();
-    let place = args.place.resolve()?;
+    let place = args.place.resolve(context)?;
     let window = place.config.figure(Figure::ContextWindow).value;
     let mut asking = Asking::new(cwd, args.under.policy());
     let shown = |state: State| args.all || matches!(state, State::Ready | State::Unavailable);
-    let mut said = asking.ask_all(&place.library, |_| args.all)?;
-    let entries = entries(&place.library, |tool| said.take(tool));
+    let mut said = asking.ask_all(&place.library, context, |_| args.all)?;
+    let entries = entries(&place.library, &context.environment, |tool| said.take(tool));
     let mut counts = Counts::remembered(place.places.state.as_deref());
     let mut rows = Vec::new();
     for entry in entries.iter().filter(|entry| shown(entry.state)) {

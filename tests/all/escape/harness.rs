@@ -144,7 +144,8 @@ impl Case {
     }
 
     pub fn plan_at(&self, start: &Path, rules: Rules<'_>) -> Result<SandboxPlan, PlanError> {
-        let workspace = Workspace::find(Some(start), None).unwrap();
+        let workspace =
+            Workspace::find(Some(start), &runner::environment::Environment::default()).unwrap();
         let (read, write) = (globs(&["**"]), globs(rules.write));
         let (readonly, deny) = (globs(rules.readonly), globs(rules.deny));
         let mut limits = Limits::preset(Isolation::Basic);

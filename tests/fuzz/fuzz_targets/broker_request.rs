@@ -7,6 +7,9 @@
 mod approvals;
 #[path = "../host/broker.rs"]
 mod broker;
+#[allow(dead_code, reason = "not every variable is used here")]
+#[path = "../../../src/environment.rs"]
+mod environment;
 #[allow(dead_code, reason = "not every fault is used here")]
 #[path = "../../../src/error.rs"]
 mod error;
@@ -89,7 +92,7 @@ fuzz_target!(|data: &[u8]| {
     prepare(top);
     let root = top.join("dir").canonicalize().expect("just made");
     let (frames, count) = if mode % 4 == 0 { (rest.to_vec(), None) } else { requests(rest, &root) };
-    let workspace = Workspace::open_at(&root, &root, None).expect("just made");
+    let workspace = Workspace::open_at(&root, &root, &environment::Environment::default()).expect("just made");
     let authority = Authority {
         workspace: Arc::new(workspace),
         policy: Arc::clone(policy),

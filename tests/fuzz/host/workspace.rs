@@ -25,7 +25,7 @@ mod own_folders {
         pub variable: Option<&'static str>,
     }
 
-    pub(super) fn own_folders() -> Vec<OwnFolder> {
+    pub(super) fn own_folders(_: &crate::environment::Environment) -> Vec<OwnFolder> {
         Vec::new()
     }
 

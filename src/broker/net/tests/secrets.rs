@@ -11,6 +11,7 @@ use super::server::{Act, Seen, Server, answer, leads_to, ok};
 use super::support::{CANARY, Names, code, fetch, get, header, request, with};
 use crate::audit::{MASK, Redactor};
 use crate::codes::Code;
+use crate::environment::Environment;
 
 fn rules(port: u16) -> String {
     format!(
@@ -143,15 +144,15 @@ async fn a_tool_neither_sets_nor_splits_what_the_policy_sends() {
 async fn a_secret_that_is_not_there_is_not_guessed() {
     let server = Server::start(|_| ok("x")).await;
     let mut fetcher = sending(server.port(), Redactor::new());
-    fetcher.env = |_| None;
+    fetcher.environment = Environment::default();
     let url = format!("http://localhost:{}/x", server.port());
     let refusal = get(&fetcher, &url).await.unwrap_err();
     assert_eq!(refusal.code, Code::AccessDenied);
     assert!(refusal.message.contains("`CANARY`"), "{refusal}");
-    fetcher.env = |_| Some("short".into());
+    fetcher.environment = Environment::from_iter([("CANARY", "short")]);
     assert_eq!(code(&fetcher, &url).await, Code::AccessDenied);
     assert!(server.seen().is_empty());
-    fetcher.env = super::support::env;
+    fetcher.environment = super::support::environment();
     assert_eq!(get(&fetcher, &url).await.unwrap().text(), "x");
 }
 

@@ -1,7 +1,6 @@
 //! Fetchers with policies, names and secrets of their own.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -13,12 +12,13 @@ use super::super::resolve::Resolve;
 use crate::audit::Redactor;
 use crate::broker::{Body, Boxed, FetchRequest, Fetched, Net, Redirect, Refusal};
 use crate::codes::Code;
+use crate::environment::Environment;
 
 /// The secret of these tests.
 pub const CANARY: &str = "c4n4ry/v+lue-0123456789";
 
-pub fn env(name: &str) -> Option<OsString> {
-    (name == "CANARY").then(|| CANARY.into())
+pub fn environment() -> Environment {
+    Environment::from_iter([("CANARY", CANARY)])
 }
 
 /// Names and what each question about one is answered with; the last answer stays.
@@ -79,9 +79,8 @@ pub fn with(
     approval: Arc<dyn NetApproval>,
     redactor: Redactor,
 ) -> Fetcher {
-    let mut fetcher = Fetcher::new(policy(rules), redactor, approval);
+    let mut fetcher = Fetcher::new(policy(rules), redactor, approval, environment());
     fetcher.resolver = Box::new(names);
-    fetcher.env = env;
     fetcher
 }
 

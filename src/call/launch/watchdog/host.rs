@@ -14,11 +14,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::watch::{ARGUMENT, PATIENT, REFILL_AFTER};
 use super::words::{Word, send};
 use crate::engine::{Address, Lifeline};
+use crate::environment::Environment;
 use crate::ids::CallId;
 use crate::pool::Order;
 use crate::sys;
 
-/// Variables that a watchdog inherits: they lead to what is known about the engine.
+/// The caller's variables that a watchdog is given: they lead to what is known about the engine.
 const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
 
 /// Our end of a watchdog.
@@ -46,6 +47,7 @@ struct Start {
     address: CString,
     call: CString,
     ledger: Option<CString>,
+    variables: Vec<CString>,
 }
 
 /// When a watchdog begins to work.
@@ -69,8 +71,9 @@ impl Watchdog {
         address: &Address,
         call: &CallId,
         ledger: Option<&Path>,
+        environment: &Environment,
     ) -> io::Result<Self> {
-        let mut watchdog = Self::later(program, address, call, ledger)?;
+        let mut watchdog = Self::later(program, address, call, ledger, environment)?;
         watchdog.awake(Vigil::Now)?;
         Ok(watchdog)
     }
@@ -84,12 +87,18 @@ impl Watchdog {
         address: &Address,
         call: &CallId,
         ledger: Option<&Path>,
+        environment: &Environment,
     ) -> io::Result<Self> {
+        let variables = KEPT.iter().filter_map(|name| {
+            let value = environment.get(name)?;
+            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+        });
         let start = Start {
             program: text(program)?,
             address: text(address.to_string())?,
             call: text(call.as_str())?,
             ledger: ledger.map(text).transpose()?,
+            variables: variables.collect(),
         };
         Ok(Self { state: State::Asleep(Box::new(start), Vec::new()), needed: false })
     }
@@ -215,11 +224,8 @@ impl Start {
             self.call.clone(),
         ];
         words.extend(self.ledger.clone());
-        let variables = KEPT.iter().filter_map(|name| {
-            let value = std::env::var_os(name)?;
-            CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
-        });
-        Ok(sys::Program { path: self.program.clone(), words, variables: variables.collect() })
+        let variables = self.variables.clone();
+        Ok(sys::Program { path: self.program.clone(), words, variables })
     }
 }
 

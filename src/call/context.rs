@@ -1,0 +1,29 @@
+//! What a front passes to each of its calls.
+
+use std::path::PathBuf;
+
+use super::launch::run::this_program;
+use crate::caller::Caller;
+use crate::environment::Environment;
+use crate::store::Early;
+
+/// On whose behalf calls run, with which environment, and what was begun for them. A clone is the same caller.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// On whose behalf.
+    pub caller: Caller,
+    /// The caller's variables.
+    pub environment: Environment,
+    /// What the front began before it knew the call.
+    pub early: Early,
+    /// The program that is started as a call's watchdog: `runner` itself, whatever process hosts the call.
+    pub watchdog: PathBuf,
+}
+
+impl Context {
+    /// For a process that is `runner`, and has begun nothing.
+    #[must_use]
+    pub fn new(caller: Caller, environment: Environment) -> Self {
+        Self { caller, environment, early: Early::default(), watchdog: this_program() }
+    }
+}
