@@ -24,6 +24,7 @@ mod errors;
 mod escape;
 mod everyday;
 mod gates;
+mod hosted;
 mod image;
 mod layers;
 mod ledger;
