@@ -9,24 +9,32 @@ use crate::approvals::QuestionRef;
 use crate::codes::Code;
 use crate::ids::PERMISSIONS;
 
-/// What was decided about a request that ended so: a request that was allowed can fail too.
+/// What was decided about a request that ended so: a request that was allowed can fail too. A code that no request ends with
+/// counts as denied: the records never say of it that something was allowed.
 #[must_use]
 pub fn verdict(code: Code) -> Verdict {
     match code {
         Code::ApprovalNeeded | Code::ApprovalOver => Verdict::Ask,
-        Code::AccessDenied
-        | Code::ApprovalDenied
-        | Code::ApprovalDiffers
-        | Code::ApprovalUnknown
-        | Code::ApprovalFailed
-        | Code::ToolDigestMismatch
-        | Code::PathEscape
-        | Code::ProtectedPath
-        | Code::SpecialFile
-        | Code::NetDenied
-        | Code::NetAddress
-        | Code::NetRedirect => Verdict::Deny,
-        _ => Verdict::Allow,
+        Code::NotFound
+        | Code::AlreadyExists
+        | Code::NotADirectory
+        | Code::IsADirectory
+        | Code::NotEmpty
+        | Code::TooLarge
+        | Code::LimitReached
+        | Code::Busy
+        | Code::InvalidArgument
+        | Code::NoSpace
+        | Code::IoError
+        | Code::Timeout
+        | Code::Cancelled
+        | Code::ProgramNotFound
+        | Code::EngineError
+        | Code::NetDns
+        | Code::NetConnect
+        | Code::NetTls
+        | Code::NetProtocol => Verdict::Allow,
+        _ => Verdict::Deny,
     }
 }
 
