@@ -135,15 +135,10 @@ fn only_leases_lock_files() {
     assert_eq!(found, [lease]);
 }
 
-/// The only files that ask the process for its environment: the fronts, each for its own; the watchdog, which is a program
-/// of its own; and what ends a sandbox of the pool, for the folder in which the engine remembers what it has learned.
-const READS_ENVIRONMENT: [&str; 5] = [
-    "bench/peers.rs",
-    "call/launch/watchdog/bury.rs",
-    "call/launch/watchdog/watch.rs",
-    "cli/front.rs",
-    "pool/discard.rs",
-];
+/// The only files that ask the process for its environment: the fronts, each for its own, and the watchdog, which is a
+/// program of its own.
+const READS_ENVIRONMENT: [&str; 3] =
+    ["bench/peers.rs", "call/launch/watchdog/watch.rs", "cli/front.rs"];
 
 #[test]
 fn only_the_front_reads_the_environment() {

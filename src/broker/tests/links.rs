@@ -1,5 +1,7 @@
 //! Rows 1 and 30: links out of the workspace, other names of outside files, and the kernel's own paths.
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use super::*;
 
 /// Row 1. Reading and writing through a link that leads out changes and shows nothing.
@@ -97,8 +99,10 @@ async fn links_made_during_the_call_are_no_better() {
     let id = peer.begin("file.write", &json!({"path": "d/new"}), true).await;
     peer.send(Kind::Chunk, id, b"half").await;
     assert_eq!(peer.ask("file.stat", json!({"path": "d"})).await.code(), "ok");
-    std::fs::rename(case.root.join("d"), case.root.join("d-old")).unwrap();
-    case.link(&case.outside, "d");
+    // In one step: at no moment is there nothing of that name.
+    case.link(&case.outside, "d-old");
+    let [folder, link] = ["d", "d-old"].map(|name| case.root.join(name));
+    renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
     peer.send(Kind::End, id, b"").await;
     let code = peer.answer(id).await.code().to_owned();
     assert!(["ok", "path_escape"].contains(&code.as_str()), "{code}");

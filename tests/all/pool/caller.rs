@@ -48,15 +48,20 @@ impl Caller {
 
     /// Waits until this many sandboxes wait and none is being made.
     pub fn settled(&self, count: usize) -> Vec<Value> {
+        self.until(|waiting| waiting == count)
+    }
+
+    /// Waits until none is being made, and as many wait as are expected.
+    pub fn until(&self, expected: impl Fn(usize) -> bool) -> Vec<Value> {
         for _ in 0..600 {
             let status = self.status();
             let waiting = status["waiting"].as_array().unwrap();
-            if waiting.len() == count && status["being_made"] == 0 {
+            if expected(waiting.len()) && status["being_made"] == 0 {
                 return waiting.clone();
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("{count} should wait: {:#}", self.status());
+        panic!("other numbers should wait: {:#}", self.status());
     }
 
     /// A policy beside the project, by its path.

@@ -79,7 +79,7 @@ fn wait_until_closed(socket: &OwnedFd) {
 
 /// Removes what there is of a call; how many there were. After a death also what else that process has left.
 async fn clear(address: &Address, labels: &[CallId], orderly: bool) -> Result<usize, EngineError> {
-    let engine = engine::at(address, &|name| std::env::var_os(name)).await?;
+    let engine = engine::at(address, None).await?;
     let mut count = 0;
     for label in labels {
         count += remove_labelled(engine.as_ref(), label).await?;

@@ -132,7 +132,8 @@ fn make(runtime: &tokio::runtime::Runtime, heard: &mut Heard) {
         return;
     };
     let _ = runtime.block_on(async {
-        let engine = engine::at(&order.address, &|name| std::env::var_os(name)).await?;
+        let cache = engine::cache_folder(&|name| std::env::var_os(name));
+        let engine = engine::at(&order.address, cache).await?;
         refill(engine.as_ref(), &order).await
     });
 }
