@@ -49,7 +49,7 @@
 //! - [`caller`]: on whose behalf a call runs, and which calls are one session.
 //! - [`environment`]: the variables of the caller, which the front reads once and passes on.
 //! - [`ids`]: ids and names that every part uses: of calls, tools, processes and files.
-//! - [`helper`]: a thread that does the small things of a call beside its main one.
+//! - [`latency`]: what makes a call start sooner, with the measured gain of each measure.
 //! - [`text`]: which characters deceive, and how they are carried harmlessly.
 //! - [`sys`]: the only unsafe code and raw system calls.
 //!
@@ -103,9 +103,9 @@ pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod exit;
-pub mod helper;
 pub mod ids;
 pub mod json;
+pub mod latency;
 pub mod mcp;
 pub mod policy_files;
 pub mod pool;

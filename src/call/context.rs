@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::launch::run::this_program;
 use crate::caller::Caller;
 use crate::environment::Environment;
-use crate::store::Early;
+use crate::latency::Early;
 
 /// On whose behalf calls run, with which environment, and what was begun for them. A clone is the same caller.
 #[derive(Debug, Clone)]

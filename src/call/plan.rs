@@ -18,7 +18,7 @@ use crate::engine::plan::{Image, Runtime, SandboxPlan};
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::{Engine, UserNamespace};
 use crate::environment::Environment;
-use crate::helper::Helper;
+use crate::latency::Helper;
 use crate::policy_files::Places;
 use crate::sandbox::mounts::Missing;
 use crate::sandbox::neighbours::Neighbours;

@@ -19,10 +19,10 @@ use crate::audit::{Ended, Event, Ledger, Requested, Started};
 use crate::codes::Code;
 use crate::error::Failure;
 use crate::exit::Ending;
-use crate::helper::Helper;
 use crate::ids::{CallId, Owner};
+use crate::latency::{Early, Helper, Opening};
 use crate::policy_files::Places;
-use crate::store::{Early, Opening, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// The records of a call that has started.
 pub(crate) struct Record {

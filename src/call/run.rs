@@ -22,10 +22,10 @@ use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Keep, Streams};
-use crate::call::launch::soon::unless_soon;
 use crate::engine::Engine;
 use crate::engine::plan::SandboxPlan;
 use crate::ids::CallId;
+use crate::latency::run_if_slow;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::mounts::Missing;
@@ -193,7 +193,7 @@ async fn in_turn(
 ) -> Result<CallResult, CallError> {
     // Who has to wait for long is in the records meanwhile, as all are that have started.
     let place = place_of_command(decided, &mut output, cancel);
-    let place = unless_soon(place, || starting.write()).await?;
+    let place = run_if_slow(place, || starting.write()).await?;
     let mut result = in_sandbox(starting, decided, output, cancel, parent).await?;
     if let Some(metadata) = &mut result.metadata {
         metadata.queued(place.queued());
@@ -280,7 +280,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     let id = starting.id().clone();
     let engine =
         open_engine(&decided.request.engine, &decided.policy, &decided.context.environment);
-    let engine = unless_soon(engine, || starting.write()).await?;
+    let engine = run_if_slow(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
     let helper = starting.take_helper();

@@ -8,8 +8,8 @@ use clap::error::ErrorKind;
 use crate::call::Context;
 use crate::cli::Error;
 use crate::exit::{Ending, ExitCode};
+use crate::latency::Early;
 use crate::policy_files::Places;
-use crate::store::Early;
 
 use super::args::{Cli, Command, Global};
 use super::bug;

@@ -7,7 +7,6 @@
 mod approvals;
 mod changes;
 mod descriptions;
-mod early;
 mod log;
 mod offers;
 mod open;
@@ -15,7 +14,6 @@ mod tool_calls;
 
 pub use approvals::{ApprovalRow, ApprovalRows};
 pub use descriptions::Descriptions;
-pub use early::{Early, Opening};
 pub use offers::Offers;
 pub use open::{Store, StoreError};
 pub use tool_calls::{BreakerRow, ToolCalls};

@@ -16,7 +16,7 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 
 /// The database's file.
-pub(super) const FILE: &str = "store.db";
+const FILE: &str = "store.db";
 
 /// How long a writer waits for others. Transactions here take microseconds, but a hundred processes that come at once on
 /// a busy machine are served in no order.
@@ -98,7 +98,7 @@ impl Store {
 
     /// The one in this folder if it is as this version needs it; `None` if somebody has to bring it up to date, which is for
     /// who really wants to use it.
-    pub(super) fn open_if_ready(folder: &Path) -> Option<Result<Self, StoreError>> {
+    pub(crate) fn open_if_ready(folder: &Path) -> Option<Result<Self, StoreError>> {
         let open = || {
             let (connection, path) = Self::connect(folder)?;
             let ready = Self::state(&connection, &path)? == (newest(), true);
@@ -120,7 +120,6 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        crate::sys::keep_log_index();
         let connection = Connection::open_with_flags(&path, flags).map_err(fail("open"))?;
         connection.busy_timeout(BUSY).map_err(fail("set up"))?;
         // The last process to leave would write everything back, and wait for the disk four times a call.
@@ -141,13 +140,19 @@ impl Store {
         Ok((found, logs))
     }
 
+    /// Whether something was ever recorded in this folder.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
     /// The one in this folder, for who only looks: where nothing was ever recorded, nothing is made.
     ///
     /// # Errors
     /// There is one, and it cannot be used.
     pub fn existing(state: Option<&Path>) -> Result<Option<Self>, StoreError> {
         match state {
-            Some(folder) if folder.join(FILE).is_file() => Self::open(state).map(Some),
+            Some(folder) if Self::is_in(folder) => Self::open(state).map(Some),
             Some(_) | None => Ok(None),
         }
     }

@@ -18,11 +18,6 @@ use std::time::Duration;
 /// A sentinel calls the kernel and nothing else; this is room for that, and some more.
 const STACK: usize = 16 << 10;
 
-/// How long it lets a process that has closed its socket go on. The kernel closes the sockets of a process that ends before it
-/// tells anybody of the end, and wakes who waits for them in its place, on its processor: a sentinel that began to work then
-/// would keep the one who waits for our answer waiting, for longer than the whole end takes.
-const AFTER_YOU: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-
 /// A program to become, with all of its words and variables.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -160,10 +155,7 @@ extern "C" fn wait(order: *mut c_void) -> c_int {
         let mut socket = libc::pollfd { fd: 0, events: libc::POLLRDHUP, revents: 0 };
         let mut patience = order.patience;
         let (socket, patience) = ((&raw mut socket).addr(), (&raw mut patience).addr());
-        if kernel(libc::SYS_ppoll, [socket, 1, patience, 0, 0]) > 0 {
-            let pause = AFTER_YOU;
-            kernel(libc::SYS_nanosleep, [(&raw const pause).addr(), 0, 0, 0, 0]);
-        }
+        kernel(libc::SYS_ppoll, [socket, 1, patience, 0, 0]);
     }
     let program = [
         order.program.path.as_ptr().addr(),

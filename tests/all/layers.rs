@@ -11,13 +11,13 @@ const LAYERS: [&[&str]; 6] = [
     &["bench", "cli"],
     &["call"],
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
-    &["approvals", "config", "sandbox", "undo", "workspace"],
+    &["approvals", "config", "latency", "sandbox", "undo", "workspace"],
     &["engine", "policy_files", "store"],
-    &["caller", "codes", "environment", "error", "exit", "helper", "ids", "json", "sys", "text"],
+    &["caller", "codes", "environment", "error", "exit", "ids", "json", "sys", "text"],
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 17] = [
+const BESIDE: [(&str, &str); 16] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
@@ -25,7 +25,6 @@ const BESIDE: [(&str, &str); 17] = [
     ("error", "codes"),
     ("error", "exit"),
     ("exit", "codes"),
-    ("helper", "sys"),
     ("ids", "sys"),
     ("sandbox", "workspace"),
     ("sys", "codes"),

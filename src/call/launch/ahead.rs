@@ -1,9 +1,9 @@
 //! What a call has before its plan: somebody who watches it, and perhaps a sandbox that was taken on a guess.
 
-use super::soon::unless_soon;
 use super::wake::{Roused, Unwoken, call};
 use super::watchdog::Watchdog;
 use crate::engine::Engine;
+use crate::latency::run_if_slow;
 use crate::pool::Claimed;
 
 /// It becomes the call's sandbox if the plan turns out to be what was guessed.
@@ -30,7 +30,7 @@ impl Ahead {
         let called = match claim() {
             Some(claimed) => {
                 let called = call(engine, claimed, &mut self.watchdog);
-                Some(unless_soon(called, &mut meanwhile).await)
+                Some(run_if_slow(called, &mut meanwhile).await)
             }
             None => None,
         };

@@ -13,12 +13,10 @@
 //! | [`watchdog`] | a child process that removes the sandbox if this process dies |
 //! | [`farewell`] | the end of a sandbox, after its answer is given |
 //! | [`outcome`] | what is left of a call that ended |
-//! | [`soon`] | something to do during a wait |
 
 pub mod ahead;
 pub mod farewell;
 pub mod outcome;
 pub mod run;
-pub mod soon;
 mod wake;
 pub mod watchdog;

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::open::{FILE, Store, StoreError};
-use crate::helper::{Beside, Helper};
+use super::helper::{Beside, Helper};
+use crate::store::{Store, StoreError};
 
 /// What was begun, until a call takes it. The default is nothing.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +54,7 @@ impl Early {
     /// nothing else to do then. What goes wrong is told to the call that takes it. Where there is none yet, nothing is made:
     /// whether a call may be recorded there is still to be found out.
     pub fn open_store(&self, folder: Option<PathBuf>) {
-        let Some(folder) = folder.filter(|folder| folder.join(FILE).is_file()) else { return };
+        let Some(folder) = folder.filter(|folder| Store::is_in(folder)) else { return };
         if let Some(helper) = self.take_thread() {
             *self.lock() = Begun::Store(Ahead::begin(folder, helper));
         }
