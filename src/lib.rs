@@ -32,6 +32,7 @@
 //! - [`workspace`]: the caller's tree: found, walked, surveyed; protected names, git folders, links; files that get
 //!   their name when they are complete.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; its streams, and how it ended.
+//! - [`stage`]: what a writing call changed: walked, judged, applied, held back.
 //! - [`engine`]: what makes sandboxes: one trait, and an implementation a folder (`docker`). No other part names one.
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
@@ -111,6 +112,7 @@ pub mod policy_files;
 pub mod pool;
 pub mod queue;
 pub mod sandbox;
+pub mod stage;
 pub mod store;
 pub mod sys;
 pub mod text;

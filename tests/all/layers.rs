@@ -11,13 +11,13 @@ const LAYERS: [&[&str]; 6] = [
     &["bench", "cli"],
     &["call"],
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
-    &["approvals", "config", "latency", "sandbox", "undo", "workspace"],
+    &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
     &["engine", "policy_files", "store"],
     &["caller", "codes", "environment", "error", "exit", "ids", "json", "sys", "text"],
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 16] = [
+const BESIDE: [(&str, &str); 19] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
@@ -27,6 +27,9 @@ const BESIDE: [(&str, &str); 16] = [
     ("exit", "codes"),
     ("ids", "sys"),
     ("sandbox", "workspace"),
+    ("stage", "config"),
+    ("stage", "undo"),
+    ("stage", "workspace"),
     ("sys", "codes"),
     ("sys", "error"),
     ("sys", "exit"),

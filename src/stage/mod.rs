@@ -1,0 +1,16 @@
+//! What a writing call changed, before the host sees it: walk, judge, apply, hold back.
+//!
+//! A writing command works in an overlay whose upper layer is private to the call: the *stage*. When its
+//! last process has ended, the host walks the stage, judges each change, and applies what is allowed.
+//!
+//! ```text
+//! sandbox ends -> walk: Vec<Change> -> judge: Vec<Judged> -> apply: journal, rename -> Applied
+//!                                          |                     |
+//!                                          +-- held back         +-- conflicts
+//! ```
+//!
+//! Trust boundary: everything in a stage was written by the adversary, names and extended attributes
+//! too. It is read through directory handles, no symlink is followed, and the host's own tree may
+//! change at any moment.
+
+pub mod change;
