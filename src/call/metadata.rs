@@ -27,9 +27,6 @@ pub struct Metadata {
     /// Where it ran, if it did.
     #[serde(flatten)]
     pub ran: Option<Box<Where>>,
-    /// Protected paths that it made, which were moved aside.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub quarantined: Vec<String>,
     /// The MCP server that offers the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp: Option<Box<OfServer>>,

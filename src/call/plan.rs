@@ -20,8 +20,7 @@ use crate::engine::{Engine, UserNamespace};
 use crate::environment::Environment;
 use crate::latency::Helper;
 use crate::policy_files::Places;
-use crate::sandbox::mounts::Missing;
-use crate::sandbox::neighbours::Neighbours;
+use crate::sandbox::materials::Missing;
 use crate::sandbox::planner::{PlanRequest, View, plan};
 use crate::sandbox::user::UserMapping;
 use crate::workspace::grants::{Code, Writes};
@@ -60,18 +59,9 @@ impl Setting {
     }
 }
 
-/// The caller's own folder for what sandboxes are made from.
-pub(super) fn materials(places: &Places) -> Result<PathBuf, CallError> {
-    Ok(state(places)?.join("materials"))
-}
-
-fn state(places: &Places) -> Result<&Path, CallError> {
+/// The caller's state folder.
+pub(super) fn state(places: &Places) -> Result<&Path, CallError> {
     Ok(places.state.as_deref().ok_or(crate::store::StoreError::NoFolder)?)
-}
-
-/// Where calls of this caller find each other.
-pub(super) fn neighbours(places: &Places) -> Result<Neighbours, CallError> {
-    Ok(Neighbours::of(state(places)?))
 }
 
 /// A plan, and what it took to look at the workspace and at this machine.
@@ -143,8 +133,8 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
     let environment = &setting.places.environment;
     let home = environment.home();
     let variable = |name: &str| environment.get(name);
-    let materials = materials(&setting.places)?;
-    let memory = setting.places.state.as_ref().map(|state| state.join("walks"));
+    let state = state(&setting.places)?;
+    let memory = state.join("walks");
     let request = PlanRequest {
         workspace: &setting.workspace,
         view: setting.view,
@@ -162,8 +152,8 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         },
         home: home.as_deref(),
         variable: &variable,
-        materials: &materials,
-        memory: memory.as_deref(),
+        state,
+        memory: Some(&memory),
         unscanned: &unscanned(&setting.config),
         missing,
     };

@@ -14,7 +14,7 @@ use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::call::launch::farewell::Farewell;
 use crate::codes::Code;
-use crate::engine::plan::{Access, Image, Note};
+use crate::engine::plan::{Image, Note, OverlayWrites};
 use crate::exit::{Ending, Status};
 use crate::sandbox::kept::Kept;
 use crate::sandbox::outcome::{CancelCause, Verdict};
@@ -342,15 +342,20 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
             "user": User::of(plan),
             "workspace": text(&plan.workspace),
             "cwd": text(&plan.cwd),
+            "overlays": plan.overlays.iter().map(|overlay| json!({
+                "target": text(&overlay.target),
+                "covers": text(&overlay.covers.path),
+                "writes": match overlay.writes { OverlayWrites::Refused => "refused", OverlayWrites::Staged => "staged" },
+                "role": format!("{:?}", overlay.role).to_lowercase(),
+            })).collect::<Vec<_>>(),
+            "covered": plan.covered.iter().map(|path| text(path)).collect::<Vec<_>>(),
             "mounts": plan.mounts.iter().map(|mount| json!({
                 "target": text(&mount.target),
                 "source": text(&mount.source),
-                "access": match mount.access { Access::ReadOnly => "read-only", Access::ReadWrite => "read-write" },
                 "role": format!("{:?}", mount.role).to_lowercase(),
             })).collect::<Vec<_>>(),
             "masks": plan.masks.iter().map(|mask| text(&mask.target)).collect::<Vec<_>>(),
             "scratch": plan.tmpfs.iter().map(|tmpfs| text(&tmpfs.target)).collect::<Vec<_>>(),
-            "made_folders": plan.created_folders.iter().map(|folder| text(folder)).collect::<Vec<_>>(),
             "env": plan.env.iter().map(|(name, value)| (name.to_string_lossy().into_owned(), Value::from(value.to_string_lossy()))).collect::<Map<_, _>>(),
             "limits": plan.limits,
             "protections": Protection::all(plan),

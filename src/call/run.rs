@@ -14,7 +14,7 @@ use super::gate::{Consent, Gate, Pending, pass, started};
 use super::metadata::Metadata;
 use super::open_engine::open_engine;
 use super::place::place_of_command;
-use super::plan::{Planned, Setting, make_plan, neighbours};
+use super::plan::{Planned, Setting, make_plan, state};
 use super::record::{End, Starting, Unrecorded};
 use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
@@ -28,12 +28,11 @@ use crate::ids::CallId;
 use crate::latency::run_if_slow;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::mounts::Missing;
+use crate::sandbox::materials::Missing;
 use crate::sandbox::outcome::Verdict as Outcome;
 use crate::sandbox::planner::View;
 use crate::sandbox::streams::Source;
 use crate::workspace::grants::{Code, Writes};
-use crate::workspace::quarantine;
 
 /// Where a call's output goes.
 pub enum Output {
@@ -228,21 +227,15 @@ async fn in_sandbox(
         plan: plan.clone(),
         work: decided.work()?,
         umask: 0o022,
-        neighbours: neighbours(&decided.places)?,
+        state: state(&decided.places)?.to_owned(),
         deadline: deadline.at(),
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
-    // Folders that stayed empty go with the plan's claim on them.
-    let appeared: Vec<String> = quarantine::sweep(&plan.guarded)
-        .iter()
-        .map(|found| found.path.display().to_string())
-        .collect();
     let mut outcome = outcome?;
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
     let mut metadata = Metadata::of_sandbox(&plan, engine.name(), &outcome);
-    metadata.quarantined = appeared;
     let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
     metadata.note(&shortfall);
     let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
@@ -282,7 +275,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
         open_engine(&decided.request.engine, &decided.policy, &decided.context.environment);
     let engine = run_if_slow(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
-    let mut ahead = supply::ahead(&id, &setting, engine.as_ref(), pool)?;
+    let mut ahead = supply::ahead(&id, &setting, engine.as_ref())?;
     let helper = starting.take_helper();
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
     let (planned, ()) = tokio::join!(

@@ -104,7 +104,7 @@ fn outside(plan: &SandboxPlan, word: &str) -> Option<PathBuf> {
 /// Whether nothing of the sandbox is at or above a path. What an image of its own holds is not known here.
 fn is_outside(plan: &SandboxPlan, path: &Path) -> bool {
     const OWN: [&str; 3] = ["/proc", "/dev", "/sys"];
-    let shown = plan.mounted().map(|(target, _)| target);
+    let shown = plan.targets();
     let scratch = plan.tmpfs.iter().map(|tmpfs| tmpfs.target.as_path());
     let mut seen = shown.chain(scratch).chain(OWN.iter().map(Path::new));
     plan.image == Image::Host && !seen.any(|seen| path.starts_with(seen) || seen.starts_with(path))

@@ -1,22 +1,19 @@
 //! Where a call's sandbox comes from: the pool, or made for it.
 
-use std::path::PathBuf;
-
 use runner_policy::Effective;
 use runner_wire::Start;
 
 use super::error::CallError;
-use super::plan::{Setting, materials};
+use super::plan::Setting;
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run;
-use crate::call::launch::watchdog::{Vigil, Watchdog};
+use crate::call::launch::watchdog::Watchdog;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::plan::SandboxPlan;
 use crate::ids::CallId;
 use crate::pool::{Bounds, Claimed, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
 use crate::sandbox::planner::View;
-use crate::workspace::claims;
 use crate::workspace::grants::Writes;
 
 /// Whether a call may use a sandbox that waits.
@@ -43,25 +40,18 @@ fn class(setting: &Setting) -> Class {
     }
 }
 
-/// What a call has before its plan. Its watchdog is started before a plan that makes folders, which must go with us;
-/// else when there is something to watch.
+/// What a call has before its plan. Its watchdog is started when there is something to watch.
 pub(super) fn ahead(
     id: &CallId,
     setting: &Setting,
     engine: &dyn Engine,
-    pool: Option<Bounds>,
 ) -> Result<Ahead, CallError> {
-    let ledger = keep(setting, pool)?;
     let local = |error| CallError::Local("start the watchdog", error);
     let environment = &setting.places.environment;
     let mut watchdog =
-        Watchdog::later(&setting.watchdog, engine.address(), id, Some(&ledger), environment)
-            .map_err(local)?;
+        Watchdog::later(&setting.watchdog, engine.address(), id, environment).map_err(local)?;
     if let Some(state) = &setting.places.state {
         watchdog.settle(state);
-    }
-    if class(setting) == Class::Write {
-        watchdog.awake(Vigil::Now).map_err(local)?;
     }
     Ok(Ahead::new(watchdog))
 }
@@ -72,9 +62,7 @@ pub(super) fn claim(
     engine: &dyn Engine,
     pool: Option<Bounds>,
 ) -> Option<Claimed> {
-    // Folders that a plan makes for writing are put aside while a sandbox waits with them: until the plan has brought them
-    // back, its guest does not find them.
-    if class(setting) == Class::Write || pool.is_none_or(|bounds| bounds.is_off()) {
+    if pool.is_none_or(|bounds| bounds.is_off()) {
         return None;
     }
     let pool = Pool::new(setting.places.state.as_deref()?);
@@ -97,15 +85,6 @@ fn guess(setting: &Setting, engine: &dyn Engine) -> Option<Guess> {
     })
 }
 
-/// Lets folders that the plan makes be put away where a sandbox may wait with them; the ledger that they stand in.
-pub(super) fn keep(setting: &Setting, pool: Option<Bounds>) -> Result<PathBuf, CallError> {
-    let ledger = claims::ledger(&materials(&setting.places)?, setting.workspace.identity());
-    if pool.is_some_and(|bounds| !bounds.is_off()) && class(setting) == Class::Write {
-        claims::keep(&ledger).map_err(|error| CallError::Local("keep write folders", error))?;
-    }
-    Ok(ledger)
-}
-
 /// Where the sandbox of this plan comes from.
 pub(super) async fn supply(
     setting: &Setting,
@@ -117,6 +96,9 @@ pub(super) async fn supply(
     let (Some(bounds), Some(state)) = (pool, setting.places.state.as_deref()) else {
         return Ok(Supply::Fresh);
     };
+    if !plan.may_wait() {
+        return Ok(Supply::Fresh);
+    }
     // With the pool off, an order is there to give up what still waits.
     if bounds.is_off() && Pool::new(state).is_empty() {
         return Ok(Supply::Fresh);

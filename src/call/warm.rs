@@ -8,7 +8,7 @@ use super::run::setting;
 use super::supply;
 use crate::engine::Engine;
 use crate::pool::{Entry, Refilled, Supply, refill};
-use crate::sandbox::mounts::Missing;
+use crate::sandbox::materials::Missing;
 
 /// What came of filling the pool.
 #[derive(Debug)]
@@ -46,7 +46,6 @@ pub async fn warm(
         open_engine(&decided.request.engine, &decided.policy, &decided.context.environment).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
-    supply::keep(&setting, pool)?;
     let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;
     let supply = supply::supply(&setting, &plan, engine, None, pool).await?;
     fill(engine, &supply, count, made).await

@@ -281,12 +281,6 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
     for note in &result.shortfall {
         printer.talk(format_args!("runner: {}", visible(&note.text)));
     }
-    for path in result.metadata.iter().flat_map(|metadata| &metadata.quarantined) {
-        printer.talk(format_args!(
-            "runner: the call made {}, which is protected; it was moved aside",
-            visible(path)
-        ));
-    }
     Ok(())
 }
 

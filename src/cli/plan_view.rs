@@ -6,7 +6,12 @@ use runner_policy::limits::Unit;
 
 use super::style;
 use super::visible::visible;
-use crate::engine::plan::{Access, Image, ProtectionStatus, SandboxPlan};
+use crate::engine::plan::{
+    Image, OverlayRole, OverlayWrites, ProtectionStatus, SandboxPlan,
+};
+
+/// How an overlay with a stage is shown.
+const STAGED: &str = "changes are judged when the call is over";
 
 /// A plan, shown.
 pub struct PlanView<'a>(pub &'a SandboxPlan);
@@ -29,16 +34,27 @@ impl fmt::Display for PlanView<'_> {
             plan.user.why.words()
         )?;
         writeln!(f, "  {:<10}  {}", "folder", visible(&plan.cwd.to_string_lossy()))?;
+        for overlay in &plan.overlays {
+            let (label, writes) = match (overlay.role, overlay.writes) {
+                (OverlayRole::Workspace, OverlayWrites::Refused) => ("workspace", "read-only"),
+                (OverlayRole::Workspace, OverlayWrites::Staged) => ("workspace", STAGED),
+                (OverlayRole::Git, OverlayWrites::Refused) => ("git", "read-only"),
+                (OverlayRole::Git, OverlayWrites::Staged) => ("git", STAGED),
+            };
+            let target = overlay.target.to_string_lossy();
+            writeln!(f, "  {label:<10}  {}  {faint}{writes}{faint:#}", visible(&target))?;
+        }
+        let mut label = "covered";
+        for path in &plan.covered {
+            writeln!(f, "  {label:<10}  {}", visible(&path.to_string_lossy()))?;
+            label = "";
+        }
         let mut label = "mounts";
         for mount in &plan.mounts {
-            let access = match mount.access {
-                Access::ReadOnly => "ro",
-                Access::ReadWrite => "rw",
-            };
             let target = mount.target.to_string_lossy();
             writeln!(
                 f,
-                "  {label:<10}  {access} {}  {faint}{}{faint:#}",
+                "  {label:<10}  {}  {faint}{}{faint:#}",
                 visible(&target),
                 format!("{:?}", mount.role).to_lowercase()
             )?;
@@ -60,15 +76,6 @@ impl fmt::Display for PlanView<'_> {
         for (name, value) in &plan.env {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             writeln!(f, "  {label:<10}  {}={}", visible(&name), visible(&value))?;
-            label = "";
-        }
-        let mut label = "made";
-        for folder in &plan.created_folders {
-            writeln!(
-                f,
-                "  {label:<10}  {}  {faint}removed again if still empty{faint:#}",
-                visible(&folder.to_string_lossy())
-            )?;
             label = "";
         }
         let mut label = "limits";

@@ -9,7 +9,6 @@
 
 mod address;
 mod choice;
-pub mod claim;
 pub(crate) mod container_limits;
 pub mod docker;
 mod error;

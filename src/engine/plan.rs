@@ -8,7 +8,7 @@
 //! Paths are bytes: nothing here assumes UTF-8. Where an engine's protocol cannot carry a path, the
 //! engine's own translation refuses it with a typed error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use runner_policy::limits::{Isolation, Limits};
 use serde::{Deserialize, Serialize};
 
-use super::claim::ClaimHandle;
 use crate::ids::Identity;
 
 /// What a container is made from.
@@ -36,9 +35,11 @@ pub struct SandboxPlan {
     /// Where the command starts; the workspace or below it.
     #[serde(skip)]
     pub cwd: PathBuf,
-    /// Bind mounts, a parent always before what lies below it.
+    /// Overlays: the workspace, and git folders outside of it that the call may write.
+    pub overlays: Vec<Overlay>,
+    /// Read-only bind mounts, a parent always before what lies below it.
     pub mounts: Vec<Mount>,
-    /// Covers over denied files and folders; mounted after all of `mounts`.
+    /// Covers over credentials in toolchain folders; mounted after all of `mounts`.
     pub masks: Vec<Mask>,
     /// Files that we write and mount read-only.
     pub synthetic: Vec<SyntheticFile>,
@@ -53,29 +54,42 @@ pub struct SandboxPlan {
     /// What protects this call, what enforces it, and whether it holds.
     #[serde(skip)]
     pub protections: Vec<Protection>,
-    /// Write folders and files that were made because they were missing, outermost first. They go with
-    /// the claim, if they are still empty.
+    /// What is covered, by path below the workspace.
     #[serde(skip)]
-    pub created_folders: Vec<PathBuf>,
-    /// The claim on them; it ends with the plan's last copy.
-    #[serde(skip)]
-    pub claim: ClaimHandle,
-    /// Protected paths that do not exist and whose folder has to stay writable (git's own folder).
-    /// Whoever ends the call removes what has appeared there, and says so.
-    #[serde(skip)]
-    pub guarded: Vec<PathBuf>,
+    pub covered: BTreeSet<PathBuf>,
     /// What a user should know, and no protection says.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
 
 impl SandboxPlan {
-    /// Everything that is mounted, with what must be found at its target, parents first.
-    pub fn mounted(&self) -> impl Iterator<Item = (&Path, Identity)> {
-        let binds = self.mounts.iter().map(|mount| (mount.target.as_path(), mount.identity));
-        let files = self.synthetic.iter().map(|file| (file.target.as_path(), file.identity));
-        let masks = self.masks.iter().map(|mask| (mask.target.as_path(), mask.identity));
-        binds.chain(files).chain(masks)
+    /// Every path at which something of the host or of ours is shown.
+    pub fn targets(&self) -> impl Iterator<Item = &Path> {
+        let overlays = self.overlays.iter().map(|overlay| overlay.target.as_path());
+        let binds = self.mounts.iter().map(|mount| mount.target.as_path());
+        let files = self.synthetic.iter().map(|file| file.target.as_path());
+        let masks = self.masks.iter().map(|mask| mask.target.as_path());
+        overlays.chain(binds).chain(files).chain(masks)
+    }
+
+    /// Whether the call works on a stage.
+    #[must_use]
+    pub fn is_staged(&self) -> bool {
+        self.overlays.iter().any(|overlay| overlay.writes == OverlayWrites::Staged)
+    }
+
+    /// Whether a sandbox of this plan may wait for a call. A mount below the workspace is a look-up in
+    /// the overlay, and what an overlay has looked up once it may show for ever, whatever the host does.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        let below = |target: &Path| {
+            let mut overlays = self.overlays.iter();
+            overlays.any(|overlay| target != overlay.target && target.starts_with(&overlay.target))
+        };
+        let binds = self.mounts.iter().map(|mount| mount.target.as_path());
+        let masks = self.masks.iter().map(|mask| mask.target.as_path());
+        let overlays = self.overlays.iter().map(|overlay| overlay.target.as_path());
+        !binds.chain(masks).chain(overlays).any(below)
     }
 }
 
@@ -187,15 +201,59 @@ impl WhyUser {
     }
 }
 
-/// One bind mount.
+/// One overlay mount: a layer of covers over a folder of the host, and a stage on top if the call
+/// writes. It has the same path inside as on the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overlay {
+    /// The folder of the host, absolute; no part of it is a symlink.
+    pub target: PathBuf,
+    /// What stood there when it was opened; the engine mounts this folder and no other.
+    pub identity: Identity,
+    /// The layer of covers, a folder of ours.
+    pub covers: Layer,
+    /// Whether a stage lies on top.
+    pub writes: OverlayWrites,
+    /// What is shown.
+    pub role: OverlayRole,
+}
+
+/// A layer of an overlay that we made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer {
+    /// Where it is on the host, absolute.
+    pub path: PathBuf,
+    /// What stood there when it was made.
+    pub identity: Identity,
+    /// The value of the attribute [`runner_wire::MARK`] of its root folder, by which the guest knows
+    /// the layer.
+    pub mark: String,
+}
+
+/// Whether an overlay can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum OverlayWrites {
+    /// It is read-only.
+    Refused,
+    /// Into a stage, which the host judges when the call is over.
+    Staged,
+}
+
+/// What an overlay shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum OverlayRole {
+    /// The workspace.
+    Workspace,
+    /// A git folder outside the workspace: of a linked worktree or a submodule.
+    Git,
+}
+
+/// One read-only bind mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Absolute path on the host; no part of it below the workspace is a link.
     pub source: PathBuf,
     /// Absolute path inside.
     pub target: PathBuf,
-    /// What the command may do there.
-    pub access: Access,
     /// What stood at `source` when it was opened. The guest reports what it finds at `target`; the
     /// command is sent only if both are equal.
     pub identity: Identity,
@@ -203,26 +261,11 @@ pub struct Mount {
     pub role: MountRole,
 }
 
-/// What a mount allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Access {
-    /// Nothing below can be changed.
-    ReadOnly,
-    /// What lies below can be changed, but for deeper mounts.
-    ReadWrite,
-}
-
 /// Why something is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MountRole {
-    /// The workspace itself.
-    Workspace,
-    /// A folder or file that the policy lets this call write.
-    Write,
-    /// A protected path below a writable one, kept read-only.
-    Protected,
-    /// A folder between a writable mount and a protected path: a mount point cannot be renamed.
-    Anchor,
+    /// A file system that the host has mounted below the workspace.
+    Below,
     /// The git directories that a linked worktree or submodule points at.
     Git,
     /// System folders of the host.

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 
 use futures_util::Stream;
@@ -146,6 +147,8 @@ pub struct Spec<'a> {
     pub labels: &'a Labels,
     /// The guest's arguments.
     pub arguments: &'a [String],
+    /// The folder of its stage, for a plan that has one.
+    pub stage: Option<&'a Path>,
 }
 
 /// An image that is there and cannot change any more.

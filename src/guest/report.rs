@@ -5,7 +5,7 @@
 //! what it lies on is removed or replaced outside.
 
 use crate::sys;
-use runner_wire::{Bytes, MountSeen, Ready, Seen, VERSION};
+use runner_wire::{Bytes, MARK, MARK_MAX, MountSeen, Ready, Seen, VERSION};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -25,19 +25,27 @@ fn look(target: &Bytes, read_only: &HashMap<Vec<u8>, bool>) -> MountSeen {
     let (dev, ino) =
         std::fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).unwrap_or((0, 0));
     let read_only = read_only.get(&target.0).copied().unwrap_or(false);
-    MountSeen { target: target.clone(), dev, ino, read_only }
+    MountSeen { target: target.clone(), dev, ino, read_only, mark: mark(path) }
 }
 
-/// Every mount point and whether it is read-only, by the kernel's table. Where several lie on each
-/// other, the last is the one that is seen. (`statvfs` would do on Linux; gVisor does not fill it.)
+/// The mark of a layer of ours. It is read from the root of a mount: nothing below is looked up.
+fn mark(path: &Path) -> Option<Bytes> {
+    sys::attribute(path, MARK, MARK_MAX).map(Bytes)
+}
+
+/// Every mount point and whether it is read-only, by the kernel's table: as a mount, or because its
+/// file system is (an overlay without an upper layer, or one whose work folder could not be made).
+/// Where several lie on each other, the last is the one that is seen. (`statvfs` would do on Linux;
+/// gVisor does not fill it.)
 fn read_only_mounts(table: &[u8]) -> HashMap<Vec<u8>, bool> {
     table
         .split(|byte| *byte == b'\n')
         .filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ').skip(4);
             let (target, options) = (fields.next()?, fields.next()?);
-            let read_only = options.split(|byte| *byte == b',').any(|option| option == b"ro");
-            Some((unescape(target), read_only))
+            let of_file_system = fields.skip_while(|field| *field != b"-").nth(3);
+            let is_ro = |options: &[u8]| options.split(|byte| *byte == b',').any(|it| it == b"ro");
+            Some((unescape(target), is_ro(options) || of_file_system.is_some_and(is_ro)))
         })
         .collect()
 }
@@ -96,10 +104,12 @@ mod tests {
     fn the_last_mount_at_a_place_counts() {
         let table =
             b"1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /a\\040b ro,nosuid shared:1 - ext4 x rw\n\
-            3 1 0:3 / /c ro - ext4 x rw\n4 1 0:4 / /c rw,relatime - ext4 x ro\n";
+            3 1 0:3 / /c rw - ext4 x rw\n4 1 0:4 / /c rw,relatime - overlay x ro,lowerdir=/a\n\
+            5 1 0:5 / /d ro - ext4 x rw\n6 1 0:6 / /d rw - ext4 x rw\n";
         let mounts = read_only_mounts(table);
         let get = |path: &str| mounts.get(path.as_bytes()).copied();
-        assert_eq!((get("/"), get("/a b"), get("/c")), (Some(false), Some(true), Some(false)));
+        assert_eq!(get("/d"), Some(false));
+        assert_eq!((get("/"), get("/a b"), get("/c")), (Some(false), Some(true), Some(true)));
         assert_eq!(unescape(b"a\\134\\9"), b"a\\\\9");
     }
 }

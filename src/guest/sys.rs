@@ -419,3 +419,18 @@ pub fn may(path: &Path, permission: Permission) -> bool {
     CString::new(path.as_os_str().as_bytes())
         .is_ok_and(|path| unsafe { libc::access(path.as_ptr(), mode) } == 0)
 }
+
+/// An extended attribute of a file, of a symlink itself if it is one; `None` if it has none, or a longer one.
+pub fn attribute(path: &Path, name: &str, most: usize) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let name = CString::new(name).ok()?;
+    let mut value = vec![0_u8; most];
+    // SAFETY: both names end with NUL and live until the call returns; the kernel writes at most
+    // `value.len()` bytes into `value`.
+    let length = unsafe {
+        libc::lgetxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len())
+    };
+    value.truncate(usize::try_from(length).ok()?);
+    Some(value)
+}

@@ -14,7 +14,6 @@ use crate::config;
 use crate::engine::Address;
 use crate::engine::plan::SandboxPlan;
 use crate::engine::runtime_kind::RuntimeKind;
-use crate::sandbox::neighbours::Neighbours;
 
 /// Everything that a waiting sandbox is made from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,8 +50,6 @@ pub struct Order {
     pub plan: SandboxPlan,
     /// What is started before the claim.
     pub prestart: Option<Start>,
-    /// What we made in the workspace for the plan; it is put away when no call runs.
-    pub made: Option<Made>,
 }
 
 /// How much may wait.
@@ -76,15 +73,6 @@ impl Bounds {
     pub fn is_off(&self) -> bool {
         self.own.size == 0 || self.whole.size == 0
     }
-}
-
-/// Things of our own making that a sandbox shows.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Made {
-    /// The ledger that they stand in.
-    pub ledger: PathBuf,
-    /// Each path, outermost first.
-    pub paths: Vec<PathBuf>,
 }
 
 /// Where a call's sandbox comes from.
@@ -117,17 +105,7 @@ impl Order {
             workspace: wanted.workspace().to_owned(),
             plan: wanted.plan.clone(),
             prestart: wanted.prestart.cloned(),
-            made: wanted.plan.claim.ledger().map(|ledger| Made {
-                ledger: ledger.to_owned(),
-                paths: wanted.plan.created_folders.clone(),
-            }),
         })
-    }
-
-    /// Where calls of its caller find each other.
-    #[must_use]
-    pub fn neighbours(&self) -> Neighbours {
-        Neighbours::of(&self.state)
     }
 
     /// The pool that it is for.

@@ -14,8 +14,8 @@ use crate::engine::{Engine, Labels, Purpose, Spec, guest};
 use crate::ids::{CallId, Owner};
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::RunError;
+use crate::stage::folder::Stage;
 use crate::sys::now;
-use crate::workspace::claims;
 
 /// How long a call may run that a waiting sandbox serves, at least; one that is made for longer calls serves those.
 const LONGEST_CALL: Duration = Duration::from_secs(4 * 3600);
@@ -53,14 +53,6 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
     end_all(reserved.given_up).await;
     let Some(place) = reserved.place else { return Ok(Refilled::NoRoom) };
     let prepared = engine.prepare(&order.plan.image).await?;
-    // Mounted while it is there; once mounted, it may be put away again.
-    let claim = order
-        .made
-        .as_ref()
-        .map(|made| claims::bring_back(&made.ledger, &made.paths))
-        .transpose()
-        .map_err(local("put write folders back"))?;
-    let making = order.neighbours().making(&label, &order.plan).await?;
     let labels = Labels {
         call: label.clone(),
         owner: Owner::this().map_err(local("find out who this process is"))?,
@@ -74,17 +66,22 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
                 source: error.into(),
             }
         })?;
-    let spec =
-        Spec { plan: &order.plan, prepared: &prepared, labels: &labels, arguments: &arguments };
+    let stage = Stage::of_plan(&order.state, &label, &order.plan).map_err(local("make a stage"))?;
+    let spec = Spec {
+        plan: &order.plan,
+        prepared: &prepared,
+        labels: &labels,
+        arguments: &arguments,
+        stage: stage.as_ref().map(Stage::folder),
+    };
     let id = engine.park(spec).await?;
     // The guest compares mounts when it is claimed; a runtime that shows numbers of its own cannot, so the
     // sources are looked at now, when they have just been mounted.
-    let expectation = Expectation::of(&order.plan);
+    let expectation = Expectation::of(&order.plan, label.as_str());
     if let Err(error) = expectation.check_sources() {
         let _ = engine.remove(&id).await;
         return Err(error);
     }
-    drop((making, claim));
     let entry = Entry {
         sandbox: id.as_str().to_owned(),
         label: label.to_string(),

@@ -9,7 +9,6 @@ use super::held::Trace;
 use crate::engine::EngineError;
 use crate::ids::PERMISSIONS;
 use crate::sys::now;
-use crate::workspace::claims;
 
 /// What a pool holds now.
 #[derive(Debug, Clone)]
@@ -40,7 +39,7 @@ impl Pool {
     }
 }
 
-/// Ends all that waits in the pool of this state folder, and forgets the folders that were put away for it.
+/// Ends all that waits in the pool of this state folder.
 ///
 /// # Errors
 /// The pool's folder cannot be used. A sandbox that cannot be ended is no error: [`Drained::left`] has it.
@@ -53,7 +52,6 @@ pub async fn drain(state: &Path) -> Result<Drained, PoolError> {
             Err(error) => left.push((trace, error)),
         }
     }
-    claims::forget(&state.join("materials"));
     Ok(Drained { ended, left })
 }
 

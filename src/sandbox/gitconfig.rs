@@ -16,7 +16,6 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
-use crate::engine::plan::Mount;
 use crate::workspace::Workspace;
 use crate::workspace::grants::Writes;
 
@@ -72,15 +71,15 @@ pub(super) enum Unsafe {
     TooMany,
 }
 
-/// Values for keys that repositories define. `found` are the `.git` entries of the workspace, `outside` the git folders that
-/// are mounted from elsewhere.
+/// Values for keys that repositories define. `found` are the `.git` entries of the workspace, `outside` the git folder that
+/// is shown from elsewhere.
 ///
 /// # Errors
 /// What they define cannot be told.
 pub(super) fn overrides(
     workspace: &Workspace,
     found: &BTreeSet<PathBuf>,
-    outside: &[Mount],
+    outside: Option<&Path>,
     writes: Writes,
 ) -> Result<BTreeMap<String, String>, Unsafe> {
     let mut reader =
@@ -94,11 +93,11 @@ pub(super) fn overrides(
     for folder in below.ancestors() {
         reader.folder(inside, folder, 0)?;
     }
-    for mount in outside {
+    if let Some(path) = outside {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // A mounted file, such as a configuration, lies in a mounted folder.
-        let Ok(folder) = openat(CWD, &mount.source, flags, Mode::empty()) else { continue };
-        let other = Reader { root: &mount.source, seen: BTreeSet::new(), ..reader };
+        let folder = openat(CWD, path, flags, Mode::empty())
+            .map_err(|_| Unsafe::Unreadable(path.to_owned()))?;
+        let other = Reader { root: path, seen: BTreeSet::new(), ..reader };
         reader = other.of(folder.as_fd(), workspace.root())?;
     }
     Ok(reader.keys)

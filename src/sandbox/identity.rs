@@ -2,36 +2,93 @@
 //!
 //! Bind sources follow links and paths can be swapped while a container is made, so a mount is judged
 //! by what is there afterwards: its device and inode must be those of the handle that the planner
-//! held. A runtime with a kernel of its own shows numbers of its own; there the host looks at each
+//! held, and the topmost layer of an overlay must bear the mark that we gave it. A runtime with a kernel of its own shows numbers of its own; there the host looks at each
 //! source again.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use runner_wire::{Bytes, Ready};
+use runner_wire::{Bytes, MountSeen, Ready};
 
 use super::outcome::RunError;
-use crate::engine::plan::{Access, SandboxPlan};
+use crate::engine::plan::{Overlay, OverlayWrites, SandboxPlan};
 use crate::engine::runtime_kind::{IdentityProof, RuntimeKind};
 use crate::ids::Identity;
 
 /// What must be found at one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Expected {
-    source: PathBuf,
     target: PathBuf,
-    identity: Identity,
-    access: Access,
+    /// Folders and files of the host that it is made from.
+    sources: Vec<(PathBuf, Identity)>,
+    shown: Shown,
+}
+
+/// How the guest knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Shown {
+    /// A read-only bind: by device and inode.
+    Bind(Identity),
+    /// An overlay, which has numbers of its own: by the mark of its topmost layer.
+    Overlay(String, OverlayWrites),
 }
 
 impl Expected {
+    fn bind(source: &Path, target: &Path, identity: Identity) -> Self {
+        Self {
+            target: target.to_owned(),
+            sources: vec![(source.to_owned(), identity)],
+            shown: Shown::Bind(identity),
+        }
+    }
+
+    fn overlay(overlay: &Overlay, stage: &str) -> Self {
+        let mark = match overlay.writes {
+            OverlayWrites::Staged => stage,
+            OverlayWrites::Refused => &overlay.covers.mark,
+        };
+        Self {
+            target: overlay.target.clone(),
+            sources: vec![
+                (overlay.target.clone(), overlay.identity),
+                (overlay.covers.path.clone(), overlay.covers.identity),
+            ],
+            shown: Shown::Overlay(mark.to_owned(), overlay.writes),
+        }
+    }
+
     fn stands(&self) -> bool {
-        identity(&self.source).ok() == Some(self.identity)
+        self.sources.iter().all(|(path, planned)| identity(path).ok() == Some(*planned))
     }
 
     fn replaced(&self) -> RunError {
         RunError::Identity { target: self.target.clone(), why: "its source was replaced" }
+    }
+
+    /// Compares with what the guest saw there; why it differs.
+    fn check(&self, seen: &MountSeen) -> Result<(), &'static str> {
+        match &self.shown {
+            Shown::Bind(planned) => {
+                if (Identity { dev: seen.dev, ino: seen.ino }) != *planned {
+                    return Err("another file or folder is there");
+                }
+                if !seen.read_only {
+                    return Err("it should be read-only");
+                }
+            }
+            Shown::Overlay(mark, writes) => {
+                if seen.mark.as_ref().map(|seen| seen.0.as_slice()) != Some(mark.as_bytes()) {
+                    return Err("another overlay is there, or none");
+                }
+                match (writes, seen.read_only) {
+                    (OverlayWrites::Refused, false) => return Err("it should be read-only"),
+                    (OverlayWrites::Staged, true) => return Err("its stage cannot be written"),
+                    (OverlayWrites::Refused, true) | (OverlayWrites::Staged, false) => {}
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -45,25 +102,16 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Reads a plan.
+    /// Reads a plan. `stage` is the mark of the sandbox's stage.
     #[must_use]
-    pub fn of(plan: &SandboxPlan) -> Self {
-        let binds = plan.mounts.iter().map(|mount| Expected {
-            source: mount.source.clone(),
-            target: mount.target.clone(),
-            identity: mount.identity,
-            access: mount.access,
-        });
-        let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target, mask.identity));
-        let files = plan.synthetic.iter().map(|file| (&file.source, &file.target, file.identity));
-        let own = masks.chain(files).map(|(source, target, identity)| Expected {
-            source: source.clone(),
-            target: target.clone(),
-            identity,
-            access: Access::ReadOnly,
-        });
+    pub fn of(plan: &SandboxPlan, stage: &str) -> Self {
+        let overlays = plan.overlays.iter().map(|overlay| Expected::overlay(overlay, stage));
+        let binds = plan.mounts.iter().map(|it| Expected::bind(&it.source, &it.target, it.identity));
+        let masks = plan.masks.iter().map(|it| Expected::bind(&it.source, &it.target, it.identity));
+        let files = plan.synthetic.iter();
+        let files = files.map(|it| Expected::bind(&it.source, &it.target, it.identity));
         Self {
-            mounts: binds.chain(own).collect(),
+            mounts: overlays.chain(binds).chain(masks).chain(files).collect(),
             runtime: RuntimeKind::of(plan.runtime.as_ref()),
             uid: plan.user.uid,
             gid: plan.user.gid,
@@ -85,28 +133,21 @@ impl Expectation {
             return Err(RunError::Standing { why: "it did not report every mount" });
         }
         for (expected, seen) in self.mounts.iter().zip(&ready.mounts) {
-            let differs = |why| Err(RunError::Identity { target: expected.target.clone(), why });
+            let differs = |why| RunError::Identity { target: expected.target.clone(), why };
             if seen.target.as_os() != expected.target.as_os_str() {
-                return differs("another path was reported");
+                return Err(differs("another path was reported"));
             }
             if seen.ino == 0 {
-                return differs("nothing is there");
+                return Err(differs("nothing is there"));
             }
-            match self.runtime.identity_proof() {
-                IdentityProof::Inside => {
-                    let found = Identity { dev: seen.dev, ino: seen.ino };
-                    if found != expected.identity {
-                        return differs("another file or folder is there");
-                    }
-                }
-                IdentityProof::OnHost => {
-                    if !expected.stands() {
-                        return Err(expected.replaced());
-                    }
-                }
+            let proof = self.runtime.identity_proof();
+            if proof == IdentityProof::Inside {
+                expected.check(seen).map_err(differs)?;
             }
-            if expected.access == Access::ReadOnly && !seen.read_only {
-                return differs("it should be read-only");
+            // What an overlay is made from cannot be seen from inside.
+            let is_overlay = matches!(expected.shown, Shown::Overlay(..));
+            if (proof == IdentityProof::OnHost || is_overlay) && !expected.stands() {
+                return Err(expected.replaced());
             }
         }
         Ok(())

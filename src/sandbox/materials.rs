@@ -13,12 +13,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::mounts::Missing;
 use crate::engine::plan::MaskKind;
 use crate::ids::Identity;
 
 /// Tells apart what several threads of one process make at once.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// Whether files and folders of ours that are missing are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// They are, for a call.
+    Make,
+    /// They are not: a plan is only described (`--dry-run`).
+    Describe,
+}
 
 /// A folder for covers and synthetic files.
 #[derive(Debug, Clone)]

@@ -8,17 +8,16 @@
 //! without following links, and each mount carries the identity of what was opened, so that the
 //! guest can prove it got the same thing.
 
-mod bounds;
 pub mod cancel;
+pub mod covers;
 mod gitconfig;
 pub mod identity;
 pub mod kept;
 pub mod materials;
 mod mount_error;
-pub mod mounts;
-pub mod neighbours;
 pub mod order;
 pub mod outcome;
+pub mod overlay;
 pub mod planner;
 pub mod protection;
 pub mod pump;
@@ -29,4 +28,3 @@ pub mod toolchain;
 mod toolchain_table;
 pub mod user;
 pub mod wire;
-mod write_roots;

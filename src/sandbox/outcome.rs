@@ -179,16 +179,6 @@ pub enum RunError {
         /// How it differs.
         why: &'static str,
     },
-    /// Another call could move what a mount leads through, while that mount is made. Nothing was made.
-    #[error(
-        "call {call} can write where this sandbox is made, and could move {path} away meanwhile"
-    )]
-    Contended {
-        /// What a mount leads through.
-        path: PathBuf,
-        /// The call that can move it, or needs it.
-        call: String,
-    },
     /// The guest's own standing is weaker than planned. The command was not sent.
     #[error("the sandbox is weaker than planned ({why}); the command was not sent")]
     Standing {
@@ -229,7 +219,6 @@ impl Failure for RunError {
             Self::TooLong { .. } => Code::JobTooLong,
             Self::Protocol(_) => Code::ProtocolError,
             Self::Identity { .. } => Code::MountIdentity,
-            Self::Contended { .. } => Code::WorkspaceContended,
             Self::Standing { .. } => Code::SandboxWeaker,
             Self::Guest(_) => Code::GuestFailed,
             Self::GuestLost { .. } => Code::GuestLost,
@@ -240,7 +229,6 @@ impl Failure for RunError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Contended { .. } => Kind::Busy,
             _ => Kind::Broken,
         }
     }
@@ -248,7 +236,7 @@ impl Failure for RunError {
     fn fault(&self) -> Fault {
         match self {
             Self::Engine(error) => error.fault(),
-            Self::TooLong { .. } | Self::Protocol(_) | Self::Contended { .. } => Fault::Command,
+            Self::TooLong { .. } | Self::Protocol(_) => Fault::Command,
             Self::Identity { .. } | Self::Standing { .. } => Fault::Engine,
             Self::Guest(_) => Fault::Runner,
             Self::GuestLost { .. } | Self::GuestSilent | Self::Local { .. } => Fault::Engine,
@@ -258,7 +246,7 @@ impl Failure for RunError {
     fn retry(&self) -> Retry {
         match self {
             Self::Engine(error) => error.retry(),
-            Self::Contended { .. } | Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
+            Self::GuestLost { .. } | Self::GuestSilent => Retry::CanHelp,
             Self::TooLong { .. }
             | Self::Protocol(_)
             | Self::Identity { .. }
@@ -278,9 +266,6 @@ impl Failure for RunError {
                 "something changed the workspace, or put a link in it, while the sandbox was made; look at that path"
                     .to_owned(),
             ),
-            Self::Contended { call, .. } => Some(format!(
-                "that folder became hidden or protected while {call} ran; wait until it has ended (`runner ps`), or end it"
-            )),
             Self::Standing { .. } => {
                 Some("the engine or its runtime does not apply the settings it was given".to_owned())
             }

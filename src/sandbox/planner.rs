@@ -1,31 +1,34 @@
 //! Puts a plan together.
 //!
 //! Duty: from a request (what was decided, and facts about this machine) to a [`SandboxPlan`], in one place and
-//! in one order. Non-goals: each part's own rules, which its own file has. Nothing that fails leaves a
-//! trace: folders that were made are removed again.
+//! in one order. Non-goals: each part's own rules, which its own file has. A plan
+//! changes nothing in the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limit, Limits};
-use rustix::fs::FileType;
 
 use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
-use super::materials::{MaterialError, Materials};
-use super::mounts::{Missing, MountError, Surroundings, WorkspaceMounts, plan_mounts};
+use super::materials::{MaterialError, Materials, Missing};
+use super::covers::{Covering, layer};
+use super::mount_error::MountError;
+use super::overlay::{self, Surroundings};
 use super::protection::{TooLittle, demand, protections};
 use super::synthetic::{self, HOME, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
-use super::{bounds, gitconfig, rustup};
+use super::{gitconfig, rustup};
 use crate::engine::plan::{
-    Access, Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, MountRole, Note,
-    ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+    Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, MountRole, Note, Overlay,
+    OverlayRole, OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs,
+    TmpfsExec, UserChoice, WhyUser,
 };
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::Identity;
@@ -63,8 +66,8 @@ pub struct PlanRequest<'a> {
     pub home: Option<&'a Path>,
     /// A variable of the caller's environment.
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
-    /// A folder of the caller's for covers and synthetic files.
-    pub materials: &'a Path,
+    /// The caller's state folder, for covers and synthetic files.
+    pub state: &'a Path,
     /// A folder of the caller's own for what surveys remember, if they may. It lies in no workspace.
     pub memory: Option<&'a Path>,
     /// Folders that are not looked through for denied files.
@@ -82,6 +85,9 @@ pub enum View {
     /// wants of the workspace it asks the broker for.
     Program(&'static str),
 }
+
+/// The folder of synthetic files in the caller's state folder.
+const MATERIALS: &str = "materials";
 
 /// Where programs look for shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -117,9 +123,7 @@ impl Failure for PlanError {
         match self {
             Self::User(_) => Code::NoUser,
             Self::TooLittle(_) => Code::TooLittleProtection,
-            Self::Mounts(MountError::Scattered(_)) => Code::WritePattern,
-            Self::Mounts(MountError::Link(_) | MountError::Shared(_)) => Code::PathEscape,
-            Self::Mounts(MountError::Special(_)) => Code::UncoverableFile,
+            Self::Mounts(MountError::Covers(_)) => Code::LocalError,
             Self::Mounts(_) => Code::Mounts,
             Self::Material(_) => Code::LocalError,
             Self::Variable(_) => Code::BadVariable,
@@ -134,17 +138,8 @@ impl Failure for PlanError {
         match self {
             Self::User(_) | Self::Material(_) => Fault::Engine,
             Self::TooLittle(_) | Self::Variable(_) => Fault::Policy,
-            Self::Mounts(MountError::Scattered(_)) => Fault::Policy,
+            Self::Mounts(MountError::Covers(_)) => Fault::Engine,
             Self::Mounts(_) => Fault::Command,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Mounts(MountError::Special(path)) => {
-                Some(format!("remove {}, or choose runc in the policy", path.display()))
-            }
-            _ => None,
         }
     }
 }
@@ -167,40 +162,28 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
     let mut protections = protections(kind, &user);
     demand(request.isolation, kind, &protections)?;
 
-    let materials = Materials::new(request.materials, request.missing);
-    let covers = Covers {
-        file: materials.cover(MaskKind::File)?,
-        folder: materials.cover(MaskKind::Folder)?,
-    };
+    let materials = Materials::new(&request.state.join(MATERIALS), request.missing);
     let synthetic = synthetic_files(request, &user, &materials)?;
     // Together they take less time than a waiting sandbox takes to wake, so they need no threads of their own.
     let points = MountPoints::read();
     let toolchains = toolchains(request, &user, &points);
-    let git = match request.view {
-        View::Workspace => gitdirs::find(workspace, git_access(&request.grants)),
-        View::Program(_) => gitdirs::GitDirs::default(),
-    };
-    // Folders that were made go with their claim if what follows fails.
-    let own = own_mounts(request, &user, &points)?;
-    if kind.has_own_kernel() {
-        refuse_special(workspace, &own)?;
-    }
     let mut env = environment(request, &toolchains)?;
-    let mut notes = own.notes;
+    let seen = match request.view {
+        View::Workspace => Some(seen(request, &user, &points)?),
+        View::Program(_) => None,
+    };
+    let mut shown = seen.unwrap_or_default();
     if request.grants.code == RunsCode::NotGranted {
-        notes.extend(run_nothing(request, &own.repositories, &git.mounts, &mut env));
+        shown.notes.extend(run_nothing(request, &shown, &mut env));
     }
+    let mut notes = std::mem::take(&mut shown.notes);
 
     let mut masks = Vec::new();
-    for (path, hidden) in &own.hidden {
-        masks.push(covers.mask(workspace.root().join(path), hidden.kind, hidden.identity));
-    }
     for (path, kind, identity) in &toolchains.hidden {
         if !path.starts_with(workspace.root()) {
-            masks.push(covers.mask(path.clone(), *kind, *identity));
+            masks.push(mask(&materials, path, *kind, *identity)?);
         }
     }
-    notes.extend(git.notes);
     notes.extend(toolchains.notes);
     if user.why == WhyUser::RootWithoutCapabilities {
         notes.push(Note {
@@ -209,24 +192,14 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
                 .to_owned(),
         });
     }
-    let mut guarded = own.guarded;
-    guarded.extend(git.guarded);
-    if !guarded.is_empty() || own.mounts.iter().any(|mount| mount.access == Access::ReadWrite) {
-        weaken(
-            &mut protections,
-            "protected-paths",
-            "all that exist, and missing ones in the workspace's root; in git's folder they are moved aside after \
-             the call, and in deeper writable folders new ones can be made",
-        );
-    }
-    if !own.not_scanned.is_empty() {
+    if shown.partly_scanned {
         weaken(
             &mut protections,
             "denied-files",
             "folders that are configured not to be looked through are shown as they are; notes name them",
         );
     }
-    let plan = SandboxPlan {
+    Ok(SandboxPlan {
         image: request.image.clone(),
         runtime: request.runtime.clone(),
         isolation: request.isolation,
@@ -235,21 +208,18 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             View::Workspace => workspace.cwd().to_owned(),
             View::Program(_) => PathBuf::from(HOME),
         },
-        mounts: in_order(workspace.root(), own.mounts, git.mounts, toolchains.mounts),
+        mounts: in_order(workspace.root(), shown.mounts, toolchains.mounts),
+        overlays: shown.overlays,
+        covered: shown.covered,
         masks,
         synthetic,
         tmpfs: tmpfs(request, &user),
         env,
         limits: request.limits,
         protections,
-        created_folders: own.created,
-        claim: own.claim.into(),
-        guarded,
         notes,
         user,
-    };
-    bounds::check(&plan)?;
-    Ok(plan)
+    })
 }
 
 /// The host's programs, where the image is the host's.
@@ -260,7 +230,7 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice, points: &MountPoints
             variable: request.variable,
             workspace: request.workspace.root(),
             points,
-            user: owner_of_writes(request, user),
+            user: owner_of_covers(request, user),
             only: match request.view {
                 View::Workspace => None,
                 View::Program(name) => Some(name),
@@ -270,75 +240,99 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice, points: &MountPoints
     }
 }
 
-/// The mounts of the workspace, where it is seen. It may make folders.
-fn own_mounts(
+/// What a command sees of the caller's tree.
+#[derive(Default)]
+struct Shown {
+    overlays: Vec<Overlay>,
+    mounts: Vec<Mount>,
+    covered: BTreeSet<PathBuf>,
+    repositories: BTreeSet<PathBuf>,
+    /// The git folder outside the workspace that its `.git` file leads to.
+    git: Option<PathBuf>,
+    /// Whether folders are shown that were not looked through.
+    partly_scanned: bool,
+    notes: Vec<Note>,
+}
+
+fn seen(
     request: &PlanRequest<'_>,
     user: &UserChoice,
     points: &MountPoints,
-) -> Result<WorkspaceMounts, MountError> {
-    match request.view {
-        View::Workspace => plan_mounts(
-            request.workspace,
-            &request.grants,
-            request.missing,
-            owner_of_writes(request, user),
-            Surroundings {
-                claims: &request.materials.join(crate::workspace::claims::FOLDER),
-                // A description leaves nothing behind.
-                memory: request.memory.filter(|_| request.missing == Missing::Make),
-                unscanned: request.unscanned,
-                points,
-            },
-        ),
-        View::Program(_) => Ok(WorkspaceMounts::default()),
-    }
-}
-
-/// Refuses what such a runtime cannot cover: it opens what it mounts over, and an open of a pipe waits for its other
-/// end, on the host, where no limit of a call reaches. A socket is not waited for.
-fn refuse_special(workspace: &Workspace, own: &WorkspaceMounts) -> Result<(), MountError> {
-    let waits = |path: &Path| {
-        workspace.open(path).is_ok_and(|found| {
-            !matches!(
-                found.kind,
-                FileType::Directory | FileType::RegularFile | FileType::Symlink | FileType::Socket
-            )
-        })
+) -> Result<Shown, MountError> {
+    let workspace = request.workspace;
+    let view = overlay::view(
+        workspace,
+        &request.grants,
+        owner_of_covers(request, user),
+        Surroundings {
+            state: request.state,
+            // A description leaves nothing behind.
+            memory: request.memory.filter(|_| request.missing == Missing::Make),
+            unscanned: request.unscanned,
+            points,
+            missing: request.missing,
+        },
+    )?;
+    let mut shown = Shown {
+        overlays: vec![view.overlay],
+        mounts: view.below,
+        covered: view.covered,
+        repositories: view.repositories,
+        git: None,
+        partly_scanned: !view.not_scanned.is_empty(),
+        notes: view.notes,
     };
-    match own.hidden.iter().find(|(path, _)| waits(path)) {
-        Some((path, _)) => Err(MountError::Special(workspace.root().join(path))),
-        None => Ok(()),
+    let git = gitdirs::find(workspace);
+    shown.notes.extend(git.notes);
+    if let Some((folder, identity)) = git.folder {
+        // A git folder outside the workspace is as writable as `.git` in it would be.
+        if request.grants.writes == Writes::Some && request.grants.write.covers(Path::new(".git")) {
+            shown.overlays.push(git_overlay(request, user, folder.clone(), identity)?);
+        } else {
+            let (source, target) = (folder.clone(), folder.clone());
+            shown.mounts.push(Mount { source, target, identity, role: MountRole::Git });
+        }
+        shown.git = Some(folder);
     }
+    Ok(shown)
 }
 
-struct Covers {
-    file: (PathBuf, Identity),
-    folder: (PathBuf, Identity),
+fn git_overlay(
+    request: &PlanRequest<'_>,
+    user: &UserChoice,
+    folder: PathBuf,
+    identity: Identity,
+) -> Result<Overlay, MountError> {
+    let handle = std::fs::File::open(&folder)
+        .map_err(|error| MountError::Open(folder.clone(), error))?;
+    let covers = layer(&Covering {
+        over: handle.as_fd(),
+        identity,
+        covers: &BTreeMap::new(),
+        owner: owner_of_covers(request, user),
+        state: request.state,
+        missing: request.missing,
+    })?;
+    let (target, writes) = (folder, OverlayWrites::Staged);
+    Ok(Overlay { target, identity, covers, writes, role: OverlayRole::Git })
 }
 
-impl Covers {
-    fn mask(&self, target: PathBuf, kind: MaskKind, hides: Identity) -> Mask {
-        let (source, identity) = match kind {
-            MaskKind::File => self.file.clone(),
-            MaskKind::Folder => self.folder.clone(),
-        };
-        Mask { source, target, kind, identity, hides }
-    }
+/// A cover over a credential in a toolchain folder.
+fn mask(
+    materials: &Materials,
+    target: &Path,
+    kind: MaskKind,
+    hides: Identity,
+) -> Result<Mask, MaterialError> {
+    let (source, identity) = materials.cover(kind)?;
+    Ok(Mask { source, target: target.to_owned(), kind, identity, hides })
 }
 
-/// Whom folders that are made belong to: the user that will write into them.
-fn owner_of_writes(request: &PlanRequest<'_>, user: &UserChoice) -> Owner {
+/// Whom covers belong to: the user that the command runs as, as the host knows it.
+fn owner_of_covers(request: &PlanRequest<'_>, user: &UserChoice) -> Owner {
     match request.mapping {
         UserMapping::Rootful => Owner { uid: user.uid, gid: user.gid },
         UserMapping::Rootless | UserMapping::Remapped => request.caller,
-    }
-}
-
-/// Git's folders outside the workspace are as writable as `.git` in it would be.
-fn git_access(grants: &FileGrants<'_>) -> Access {
-    match grants.writes {
-        Writes::Some if grants.write.covers(Path::new(".git")) => Access::ReadWrite,
-        Writes::Some | Writes::None => Access::ReadOnly,
     }
 }
 
@@ -406,8 +400,7 @@ fn environment(
 /// A project can lead git and Rust's toolchains to programs of its own: a call without `code` sets what is stronger.
 fn run_nothing(
     request: &PlanRequest<'_>,
-    repositories: &BTreeSet<PathBuf>,
-    outside: &[Mount],
+    shown: &Shown,
     env: &mut Environment,
 ) -> Option<Note> {
     if request.image == Image::Host {
@@ -419,8 +412,12 @@ fn run_nothing(
         env.insert(name.into(), value.into());
     }
     let fixed = gitconfig::FIXED.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let found =
-        gitconfig::overrides(request.workspace, repositories, outside, request.grants.writes);
+    let found = gitconfig::overrides(
+        request.workspace,
+        &shown.repositories,
+        shown.git.as_deref(),
+        request.grants.writes,
+    );
     let (found, refused) = match found {
         Ok(found) => (found, None),
         Err(why) => (BTreeMap::new(), Some(why)),
@@ -480,10 +477,10 @@ fn tmpfs(request: &PlanRequest<'_>, user: &UserChoice) -> Vec<Tmpfs> {
 }
 
 /// All mounts, parents first. What lies in the workspace is the workspace's affair alone.
-fn in_order(root: &Path, own: Vec<Mount>, git: Vec<Mount>, host: Vec<Mount>) -> Vec<Mount> {
+fn in_order(root: &Path, own: Vec<Mount>, host: Vec<Mount>) -> Vec<Mount> {
     let mut all: Vec<Mount> = own;
-    for mount in git.into_iter().chain(host) {
-        let ours = mount.target.starts_with(root) && mount.role != MountRole::Workspace;
+    for mount in host {
+        let ours = mount.target.starts_with(root);
         if !ours && !all.iter().any(|other| other.target == mount.target) {
             all.push(mount);
         }

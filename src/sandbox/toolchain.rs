@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
-use crate::engine::plan::{Access, Environment, MaskKind, Mount, MountRole, Note};
+use crate::engine::plan::{Environment, MaskKind, Mount, MountRole, Note};
 use crate::ids::Identity;
 use crate::workspace::mountinfo::MountPoints;
 use crate::workspace::{Owner, lets_in};
@@ -352,7 +352,6 @@ impl Finder<'_> {
             .map(|(target, (source, identity, role))| Mount {
                 source: source.clone(),
                 target: target.clone(),
-                access: Access::ReadOnly,
                 identity: *identity,
                 role: *role,
             })

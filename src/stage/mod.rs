@@ -14,3 +14,4 @@
 //! change at any moment.
 
 pub mod change;
+pub mod folder;

@@ -40,7 +40,7 @@ pub use line::{
     Simple, Word,
 };
 pub use message::{
-    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
+    MARK, MARK_MAX,    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
     Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
 pub use ran::{NAME_MAX, PROGRAMS_MAX, Programs, Ran};

@@ -49,7 +49,15 @@ pub struct MountSeen {
     pub ino: u64,
     /// Whether its file system is mounted read-only here.
     pub read_only: bool,
+    /// The value of its attribute [`MARK`], if it has one.
+    pub mark: Option<Bytes>,
 }
+
+/// The extended attribute that marks the root of the topmost layer of an overlay.
+pub const MARK: &str = "user.runner.layer";
+
+/// Longest value of a mark.
+pub const MARK_MAX: usize = 64;
 
 /// The guest's own standing, as the kernel tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -34,13 +34,11 @@ pub(super) fn of(looking: &Looking<'_>) -> Binding {
     for list in [grants.read, grants.write, grants.readonly, grants.deny] {
         binder.list(list.patterns());
     }
-    binder.list(protected::patterns());
     binder.list(protected::key_material());
     binder.number(match grants.writes {
         Writes::None => 0,
         Writes::Some => 1,
     });
-    binder.list(looking.trees.iter().map(|tree| tree.as_os_str().as_bytes()));
     for one in looking.unscanned {
         binder.bytes(one.folder.as_os_str().as_bytes());
         binder.number(match one.shown {

@@ -1,7 +1,6 @@
 //! Git folders outside the workspace: of a linked worktree or a submodule.
 //!
-//! Duty: find where a `.git` file leads, and mount it so that git works: read-only, or writable but for
-//! what git runs or is led by. Trust boundary: the `.git` file is the adversary's and may name any
+//! Duty: find where a `.git` file leads, so that it can be shown and git works. Trust boundary: the `.git` file is the adversary's and may name any
 //! folder, say `~/.ssh`. It is believed only if the folder points back at this workspace, from a
 //! place that the workspace's content cannot reach.
 
@@ -14,8 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 
 use super::Workspace;
-use super::protected::{self, Guard};
-use crate::engine::plan::{Access, Mount, MountRole, Note};
+use crate::engine::plan::Note;
 use crate::ids::Identity;
 
 /// Longest `.git` file that is read: a path, and a little more.
@@ -24,42 +22,44 @@ const MAX_POINTER: u64 = 8 * 1024;
 /// What a workspace needs of git outside itself.
 #[derive(Debug, Default)]
 pub struct GitDirs {
-    /// In mount order.
-    pub mounts: Vec<Mount>,
-    /// Protected paths that must not appear, absolute.
-    pub guarded: Vec<PathBuf>,
+    /// The git folder that its `.git` file leads to: of a submodule, or the one that linked worktrees
+    /// share.
+    pub folder: Option<(PathBuf, Identity)>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
 
-/// Finds and mounts the git folders that a workspace's `.git` file leads to.
+/// Finds the git folder that a workspace's `.git` file leads to.
 #[must_use]
-pub fn find(workspace: &Workspace, access: Access) -> GitDirs {
-    let mut out = GitDirs::default();
-    let Some(pointer) = pointer(workspace) else { return out };
+pub fn find(workspace: &Workspace) -> GitDirs {
+    let Some(pointer) = pointer(workspace) else { return GitDirs::default() };
     match lead(workspace, &pointer) {
-        Some(Lead::Inside) => {}
-        Some(Lead::Worktree { common, own }) => out.worktree(&common, &own, access),
-        Some(Lead::Submodule { folder }) => out.git_folder(&folder, access),
-        None => out.notes.push(Note {
-            code: "git_pointer",
-            text: format!(
-                "`.git` leads to {}, which does not point back at this workspace, and is not mounted; \
-                 `git worktree repair` or `git submodule absorbgitdirs` may help",
-                pointer.display()
-            ),
-        }),
+        Some(Lead::Inside) => GitDirs::default(),
+        Some(Lead::Outside(folder)) => {
+            let found = folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir);
+            let identity = found.map(|found| Identity { dev: found.dev(), ino: found.ino() });
+            GitDirs { folder: identity.map(|identity| (folder, identity)), notes: Vec::new() }
+        }
+        None => GitDirs {
+            folder: None,
+            notes: vec![Note {
+                code: "git_pointer",
+                text: format!(
+                    "`.git` leads to {}, which does not point back at this workspace, and is not mounted; \
+                     `git worktree repair` or `git submodule absorbgitdirs` may help",
+                    pointer.display()
+                ),
+            }],
+        },
     }
-    out
 }
 
 enum Lead {
     /// To a folder of the workspace itself.
     Inside,
-    /// To a worktree's own folder, and the one it shares with others.
-    Worktree { common: PathBuf, own: PathBuf },
-    /// To a submodule's folder in the git folder of the project around it.
-    Submodule { folder: PathBuf },
+    /// To a submodule's folder in the git folder of the project around it, or to that of a linked
+    /// worktree, which lies in the folder that it shares with others: this one.
+    Outside(PathBuf),
 }
 
 /// What the `.git` file says, if it is a file.
@@ -107,11 +107,10 @@ fn lead(workspace: &Workspace, pointer: &Path) -> Option<Lead> {
         let placed = folder.parent() == Some(common.join("worktrees").as_path());
         let whole = common.join("HEAD").is_file() && common.join("objects").is_dir();
         let apart = !common.starts_with(workspace.root()) && !workspace.root().starts_with(&common);
-        return (ours && placed && whole && apart)
-            .then_some(Lead::Worktree { common, own: folder });
+        return (ours && placed && whole && apart).then_some(Lead::Outside(common));
     }
     let ours = core_worktree(&folder)? == workspace.root();
-    (ours && folder.join("objects").is_dir()).then_some(Lead::Submodule { folder })
+    (ours && folder.join("objects").is_dir()).then_some(Lead::Outside(folder))
 }
 
 /// `core.worktree` of a git folder, as an absolute path.
@@ -129,90 +128,6 @@ fn core_worktree(folder: &Path) -> Option<PathBuf> {
         }
     }
     None
-}
-
-impl GitDirs {
-    /// A worktree: the shared folder is read-only, and what a commit writes is opened by itself.
-    fn worktree(&mut self, common: &Path, own: &Path, access: Access) {
-        self.push(common, Access::ReadOnly);
-        if access == Access::ReadOnly {
-            return;
-        }
-        for name in ["objects", "refs", "logs", "lfs", "rr-cache"] {
-            if common.join(name).is_dir() {
-                self.push(&common.join(name), Access::ReadWrite);
-            }
-        }
-        self.close(&common.join("objects/info"));
-        self.git_folder(own, access);
-    }
-
-    /// A git folder: writable but for what git runs or is led by.
-    fn git_folder(&mut self, folder: &Path, access: Access) {
-        self.push(folder, access);
-        if access == Access::ReadOnly {
-            return;
-        }
-        for path in protected::in_git(folder) {
-            let below = path.strip_prefix(folder).unwrap_or(&path);
-            debug_assert_eq!(protected::guard_in_git(below), Guard::ReadOnly);
-            match path.symlink_metadata() {
-                Ok(_) if below.components().count() == 1 => self.close(&path),
-                // `info/attributes`: the folder that it is in, or would be made in.
-                _ => match path.parent() {
-                    Some(parent) if parent != folder && parent.is_dir() => {
-                        if !self.mounts.iter().any(|mount| mount.target == parent) {
-                            self.anchor(folder, parent);
-                            self.close(parent);
-                        }
-                    }
-                    _ => self.guarded.push(path),
-                },
-            }
-        }
-    }
-
-    /// Makes the folders between two paths mount points.
-    fn anchor(&mut self, top: &Path, path: &Path) {
-        let between: Vec<PathBuf> = path
-            .ancestors()
-            .skip(1)
-            .take_while(|above| *above != top)
-            .map(Path::to_owned)
-            .collect();
-        for folder in between.iter().rev() {
-            if !self.mounts.iter().any(|mount| mount.target == *folder) {
-                self.push(folder, Access::ReadWrite);
-            }
-        }
-    }
-
-    fn close(&mut self, path: &Path) {
-        if path.exists() {
-            self.push(path, Access::ReadOnly);
-        }
-    }
-
-    fn push(&mut self, path: &Path, access: Access) {
-        match path.symlink_metadata() {
-            Ok(found) if found.is_dir() || found.is_file() => self.mounts.push(Mount {
-                source: path.to_owned(),
-                target: path.to_owned(),
-                access,
-                identity: Identity { dev: found.dev(), ino: found.ino() },
-                role: MountRole::Git,
-            }),
-            // A link cannot be mounted over, and could be replaced: close the folder instead.
-            Ok(_) => {
-                if let Some(above) = path.parent()
-                    && let Some(mount) = self.mounts.iter_mut().find(|mount| mount.target == above)
-                {
-                    mount.access = Access::ReadOnly;
-                }
-            }
-            Err(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]
@@ -250,66 +165,26 @@ mod tests {
         Case { top, _dir: dir }
     }
 
-    fn look(case: &Case, name: &str, access: Access) -> (Vec<String>, GitDirs) {
+    fn look(case: &Case, name: &str) -> (Option<PathBuf>, GitDirs) {
         let workspace = Workspace::find(
             Some(&case.top.join(name)),
             &crate::environment::Environment::default(),
         )
         .unwrap();
         assert_eq!(workspace.root(), case.top.join(name));
-        let found = find(&workspace, access);
-        let shown = found
-            .mounts
-            .iter()
-            .map(|mount| {
-                let path = mount.target.strip_prefix(&case.top).unwrap().display();
-                match mount.access {
-                    Access::ReadOnly => format!("ro {path}"),
-                    Access::ReadWrite => format!("rw {path}"),
-                }
-            })
-            .collect();
+        let found = find(&workspace);
+        let shown = found.folder.as_ref().map(|(path, _)| {
+            path.strip_prefix(&case.top).unwrap().to_owned()
+        });
         (shown, found)
     }
 
     #[test]
-    fn a_worktree_brings_the_shared_folder() {
+    fn a_worktree_brings_the_shared_folder_and_a_submodule_its_own() {
         let case = case();
-        assert_eq!(look(&case, "tree", Access::ReadOnly).0, ["ro main/.git"]);
-        let (writable, found) = look(&case, "tree", Access::ReadWrite);
-        for needed in [
-            "ro main/.git",
-            "rw main/.git/objects",
-            "rw main/.git/refs",
-            "ro main/.git/objects/info",
-            "rw main/.git/worktrees/tree",
-            "ro main/.git/worktrees/tree/commondir",
-            "ro main/.git/worktrees/tree/gitdir",
-        ] {
-            assert!(writable.iter().any(|shown| shown == needed), "{needed} in {writable:?}");
-        }
-        assert!(found.guarded.contains(&case.top.join("main/.git/worktrees/tree/config.worktree")));
-    }
-
-    #[test]
-    fn a_submodule_brings_its_folder() {
-        let case = case();
-        assert_eq!(look(&case, "outer/sub", Access::ReadOnly).0, ["ro outer/.git/modules/sub"]);
-        let (writable, _) = look(&case, "outer/sub", Access::ReadWrite);
-        for needed in [
-            "rw outer/.git/modules/sub",
-            "ro outer/.git/modules/sub/config",
-            "ro outer/.git/modules/sub/hooks",
-            "ro outer/.git/modules/sub/info",
-        ] {
-            assert!(writable.iter().any(|shown| shown == needed), "{needed} in {writable:?}");
-        }
-    }
-
-    #[test]
-    fn an_ordinary_repository_brings_nothing() {
-        let case = case();
-        assert!(look(&case, "main", Access::ReadWrite).0.is_empty());
+        assert_eq!(look(&case, "tree").0, Some("main/.git".into()));
+        assert_eq!(look(&case, "outer/sub").0, Some("outer/.git/modules/sub".into()));
+        assert_eq!(look(&case, "main").0, None, "an ordinary repository has all it needs");
     }
 
     #[test]
@@ -326,8 +201,8 @@ mod tests {
         for target in [&victim, &main, &tree, &case.top, &PathBuf::from("/etc"), &evil.join("none")]
         {
             std::fs::write(evil.join(".git"), format!("gitdir: {}\n", target.display())).unwrap();
-            let (shown, found) = look(&case, "evil", Access::ReadWrite);
-            assert!(shown.is_empty(), "{}: {shown:?}", target.display());
+            let (shown, found) = look(&case, "evil");
+            assert!(shown.is_none(), "{}: {shown:?}", target.display());
             assert_eq!(found.notes[0].code, "git_pointer");
         }
     }

@@ -1,8 +1,8 @@
 //! What a survey sees in each folder of a workspace.
 //!
-//! Duty: of every entry, whether it is hidden or protected, whether it may be another name of a denied file, and how many
-//! names it has where it could be written; all in one walk, and from memory where a folder is as it
-//! was. Non-goals: what follows from it (survey). Trust boundary: the tree is the adversary's.
+//! Duty: of every entry, whether it is hidden, and whether it may be another name of a denied file; all in
+//! one walk, and from memory where a folder is as it was. Non-goals: what follows from it (survey).
+//! Trust boundary: the tree is the adversary's.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,14 +10,12 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::FileType;
 
-use super::find::identity_of;
 use super::grants::{FileGrants, Writes, could_reach};
-use super::hardlinks::Name;
 use super::memory::{Memory, Seen};
 use super::names::Names;
-use super::protected::{self, Guard};
+use super::protected;
 use super::survey::{Looking, Shown, WhyHidden};
 use super::walk::{Descend, Entry, Visitor, Waiting};
 use crate::engine::plan::MaskKind;
@@ -29,12 +27,6 @@ pub(super) enum Mark {
     Hide(MaskKind, WhyHidden),
     /// A link of a denied name.
     DeniedLink,
-    /// Read-only in a writable folder.
-    Protected,
-    /// May be written into, but not replaced.
-    Anchored,
-    /// A link of a protected name.
-    ProtectedLink,
     /// It has an inode that is looked for.
     SecondName,
     /// A repository's `.git`.
@@ -42,7 +34,7 @@ pub(super) enum Mark {
 }
 
 /// Every mark that can be remembered; its place here is its number.
-const MARKS: [Mark; 12] = [
+const MARKS: [Mark; 9] = [
     Mark::Hide(MaskKind::File, WhyHidden::Denied),
     Mark::Hide(MaskKind::Folder, WhyHidden::Denied),
     Mark::Hide(MaskKind::File, WhyHidden::Special),
@@ -50,9 +42,6 @@ const MARKS: [Mark; 12] = [
     Mark::Hide(MaskKind::Folder, WhyHidden::NotReadable),
     Mark::Hide(MaskKind::Folder, WhyHidden::NotScanned),
     Mark::DeniedLink,
-    Mark::Protected,
-    Mark::Anchored,
-    Mark::ProtectedLink,
     Mark::SecondName,
     Mark::Repository,
 ];
@@ -68,44 +57,28 @@ impl Mark {
 }
 
 /// What was found, by path below the workspace.
-pub(super) enum Found {
-    Marked(Mark, PathBuf),
-    /// A file in a writable folder that has several names.
-    Several(Name),
-}
+pub(super) struct Found(pub Mark, pub PathBuf);
 
 pub(super) struct Look<'a> {
     root: BorrowedFd<'a>,
     grants: &'a FileGrants<'a>,
-    /// Writable folders, and whether all that is below them is in the write list.
-    trees: Vec<(&'a Path, Covered)>,
     unscanned: &'a [super::survey::Unscanned],
-    /// The read list's patterns; `None` where it holds everything.
+    /// The patterns of the read list, and of the write list for a call that writes; `None` where the read
+    /// list holds everything.
     read: Option<Vec<String>>,
     /// Names that could be denied.
     denied: Names,
-    /// Names that could be protected.
-    guarded: Names,
     /// Inodes of denied files that have several names.
     pub(super) inodes: BTreeSet<u64>,
     pub(super) memory: Option<Memory>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Covered {
-    Whole,
-    InPart,
-}
-
 /// What holds for all entries of one folder.
 pub(super) struct Place {
-    writable: Option<Covered>,
-    /// A writable folder, or one that is not scanned, is directly in it.
+    /// A folder that is not scanned is directly in it.
     special: bool,
     /// Something below it could be denied, whatever its name.
     denied: bool,
-    /// The same for protected.
-    guarded: bool,
     seen: Seen,
 }
 
@@ -113,62 +86,46 @@ impl<'a> Look<'a> {
     pub(super) fn new(looking: &Looking<'a>, memory: Option<Memory>) -> Self {
         let grants = looking.grants;
         let deny = grants.deny.patterns();
-        let readonly = grants.readonly.patterns();
-        let guards = protected::patterns();
-        let covered = |tree: &Path| {
-            if grants.write.covers(tree) { Covered::Whole } else { Covered::InPart }
+        let shown = || {
+            let mut shown = grants.read.patterns();
+            if grants.writes == Writes::Some {
+                shown.extend(grants.write.patterns());
+            }
+            shown
         };
         Self {
             root: looking.workspace.handle(),
             grants,
-            trees: looking.trees.iter().map(|tree| (tree.as_path(), covered(tree))).collect(),
             unscanned: looking.unscanned,
-            read: (!grants.read.covers(Path::new(""))).then(|| grants.read.patterns()),
+            read: (!grants.read.covers(Path::new(""))).then(shown),
             denied: Names::new(
                 deny.iter().map(String::as_str).chain(protected::key_material().iter().copied()),
             ),
-            guarded: Names::new(readonly.iter().chain(&guards).map(String::as_str)),
             inodes: memory.iter().flat_map(|memory| memory.inodes()).copied().collect(),
             memory,
         }
     }
 
-    /// Where the walk starts: at the top, and in what is writable below a folder that is not entered.
+    /// Where the walk starts: at the top.
     pub(super) fn starts(&self) -> Vec<Waiting> {
         let page = self.memory.as_ref().and_then(Memory::root);
-        let left_out = |tree: &Path| {
-            self.unscanned.iter().any(|one| {
-                one.shown == Shown::Everything
-                    && tree != one.folder
-                    && tree.starts_with(&one.folder)
-                    && !self.is_writable(&one.folder)
-            })
-        };
-        let inner = self.trees.iter().filter(|(tree, _)| left_out(tree));
-        let inner = inner.map(|(tree, _)| Waiting { path: (*tree).to_owned(), page: None });
-        inner.chain([Waiting { path: PathBuf::new(), page }]).collect()
+        vec![Waiting { path: PathBuf::new(), page }]
     }
 
     fn is_denied(&self, path: &Path) -> bool {
         self.grants.deny.matches(path) || protected::is_key_material(path)
     }
 
-    /// Whether something could be written there.
-    pub(super) fn is_writable(&self, path: &Path) -> bool {
-        self.trees.iter().any(|(tree, _)| path.starts_with(tree))
-    }
-
     /// Whether the read list leaves it out. What may be written may be seen.
     fn is_unreadable(&self, path: &Path, kind: FileType) -> bool {
         let Some(patterns) = &self.read else { return false };
-        if self.is_writable(path) {
-            return false;
-        }
+        let (read, write) = (self.grants.read, self.grants.write);
+        let writes = self.grants.writes == Writes::Some;
         if kind != FileType::Directory {
-            return !self.grants.read.matches(path);
+            return !read.matches(path) && !(writes && write.matches(path));
         }
-        let above = self.trees.iter().any(|(tree, _)| tree.starts_with(path));
-        !above && self.grants.read.leaves_out(path) && !could_reach(patterns, path)
+        let left_out = read.leaves_out(path) && !(writes && !write.leaves_out(path));
+        left_out && !could_reach(patterns, path)
     }
 
     fn hidden(&self, path: &Path, kind: FileType) -> Option<Mark> {
@@ -197,44 +154,10 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether the policy's own lists keep it from being written. A read-only folder holds for what is in
-    /// it; a folder that the write list does not name may still hold something that it names.
-    fn is_listed(&self, path: &Path, kind: FileType) -> bool {
-        let (readonly, write) = (self.grants.readonly, self.grants.write);
-        if readonly.matches(path) {
-            return true;
-        }
-        if kind == FileType::Directory {
-            readonly.covers(path) || write.leaves_out(path)
-        } else {
-            !write.matches(path)
-        }
-    }
-
-    fn protected(&self, path: &Path, kind: FileType) -> Option<Mark> {
-        if self.grants.writes == Writes::None || !self.is_writable(path) {
-            return None;
-        }
-        let mut guard = protected::guard(path);
-        if guard == Guard::Open && self.is_listed(path, kind) {
-            guard = Guard::ReadOnly;
-        }
-        match (guard, kind) {
-            (Guard::Open, _) => None,
-            (Guard::Anchored | Guard::ReadOnly, FileType::Symlink) => Some(Mark::ProtectedLink),
-            (Guard::Anchored, FileType::Directory) => Some(Mark::Anchored),
-            (Guard::Anchored | Guard::ReadOnly, _) => Some(Mark::Protected),
-        }
-    }
-
-    /// How a folder is shown that is not scanned; where something is writable, everything is scanned.
+    /// How a folder is shown that is not scanned.
     fn unscanned(&self, path: &Path, kind: FileType) -> Option<Shown> {
         let one = self.unscanned.iter().find(|one| one.folder == path)?;
-        let counts = match one.shown {
-            Shown::Nothing => true,
-            Shown::Everything => !self.is_writable(path),
-        };
-        (counts && kind == FileType::Directory).then_some(one.shown)
+        (kind == FileType::Directory).then_some(one.shown)
     }
 }
 
@@ -243,22 +166,12 @@ impl Visitor<Found> for Look<'_> {
 
     fn place(&self, folder: &Waiting, handle: BorrowedFd<'_>) -> Place {
         let path = folder.path.as_path();
-        let around = self.trees.iter().filter(|(tree, _)| path.starts_with(tree));
-        let writable = around
-            .map(|(_, covered)| *covered)
-            .reduce(|one, other| if one == Covered::Whole { one } else { other });
         let here = |other: &Path| other.parent() == Some(path);
         let parts = || path.iter().map(OsStr::as_bytes);
         Place {
-            writable,
-            special: self.trees.iter().any(|(tree, _)| here(tree))
-                || self.unscanned.iter().any(|one| here(&one.folder)),
+            special: self.unscanned.iter().any(|one| here(&one.folder)),
             denied: self.denied.is_deep(parts()),
-            guarded: writable.is_some() && self.guarded.is_deep(parts()),
-            seen: match (&self.memory, writable) {
-                (Some(memory), None) => memory.look(handle),
-                (Some(_), Some(_)) | (None, _) => Seen::Unkept,
-            },
+            seen: self.memory.as_ref().map_or(Seen::Unkept, |memory| memory.look(handle)),
         }
     }
 
@@ -267,51 +180,34 @@ impl Visitor<Found> for Look<'_> {
         let plain = matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink);
         let may_hide =
             !plain || self.read.is_some() || place.denied || self.denied.could_hold(name);
-        let may_guard = match place.writable {
-            Some(Covered::Whole) => place.guarded || self.guarded.could_hold(name),
-            Some(Covered::InPart) => true,
-            None => false,
-        };
-        if may_hide || may_guard || place.special {
+        if may_hide || place.special {
             let path = entry.path();
             if let Some(mark) = self.hidden(&path, kind) {
-                keep.push(Found::Marked(mark, path));
+                keep.push(Found(mark, path));
                 return Descend::Skip;
             }
             match self.unscanned(&path, kind) {
                 Some(Shown::Everything) => return Descend::Skip,
                 Some(Shown::Nothing) => {
                     let mark = Mark::Hide(MaskKind::Folder, WhyHidden::NotScanned);
-                    keep.push(Found::Marked(mark, path));
+                    keep.push(Found(mark, path));
                     return Descend::Skip;
                 }
                 None => {}
             }
-            if let Some(mark) = self.protected(&path, kind) {
-                keep.push(Found::Marked(mark, path));
-            }
         }
         if name == b".git" {
-            keep.push(Found::Marked(Mark::Repository, entry.path()));
+            keep.push(Found(Mark::Repository, entry.path()));
         }
-        if kind == FileType::RegularFile {
-            if !self.inodes.is_empty() && self.inodes.contains(&entry.ino) {
-                keep.push(Found::Marked(Mark::SecondName, entry.path()));
-            }
-            if place.writable.is_some()
-                && let Ok(stat) = statat(entry.handle, entry.name, AtFlags::SYMLINK_NOFOLLOW)
-                && stat.st_nlink > 1
-            {
-                let (identity, links) = (identity_of(&stat), stat.st_nlink);
-                keep.push(Found::Several(Name { path: entry.path(), identity, links }));
-            }
+        if kind == FileType::RegularFile && self.inodes.contains(&entry.ino) {
+            keep.push(Found(Mark::SecondName, entry.path()));
         }
         Descend::Enter
     }
 
     fn closed(&self, folder: &Path) -> Option<Found> {
         let mark = Mark::Hide(MaskKind::Folder, WhyHidden::Closed);
-        Some(Found::Marked(mark, folder.to_owned()))
+        Some(Found(mark, folder.to_owned()))
     }
 
     fn recall(
@@ -326,7 +222,7 @@ impl Visitor<Found> for Look<'_> {
         let mut known = true;
         let whole = page.read(
             |number, name| match Mark::of(number) {
-                Some(mark) => keep.push(Found::Marked(mark, path(name))),
+                Some(mark) => keep.push(Found(mark, path(name))),
                 None => known = false,
             },
             // A page stands behind those of the folders in it: no page leads back to itself.
@@ -355,11 +251,8 @@ impl Visitor<Found> for Look<'_> {
             return;
         };
         memory.find(folder, below);
-        let marks = kept.iter().map(|found| match found {
-            Found::Marked(mark, path) => {
-                Some((mark.number()?, path.file_name()?.as_bytes().to_vec()))
-            }
-            Found::Several(_) => None,
+        let marks = kept.iter().map(|Found(mark, path)| {
+            Some((mark.number()?, path.file_name()?.as_bytes().to_vec()))
         });
         if let Some(marks) = marks.collect() {
             memory.note(folder, place.seen, entries, marks, below);

@@ -1,7 +1,7 @@
-//! Looks through a workspace for what a plan must hide or protect.
+//! Looks through a workspace for what a plan must hide.
 //!
-//! Duty: one walk that finds denied and special files, and protected paths that exist in writable folders.
-//! Non-goals: covering them (masks) and mounting (mounts). Trust boundary: the tree is the
+//! Duty: one walk that finds denied and special files, and the repositories. Non-goals: covering them
+//! ([`crate::sandbox::covers`]). Trust boundary: the tree is the
 //! adversary's. A denied name that is a link hides what it leads to; a denied file with a second name
 //! hides that name too; sockets, pipes and devices lead out of the sandbox and are always hidden.
 
@@ -16,11 +16,10 @@ use rustix::io::Errno;
 
 use super::binding;
 use super::grants::FileGrants;
-use super::hardlinks::Name;
 use super::look::{Found, Look, Mark};
 use super::memory::Memory;
 use super::walk::{WalkError, walk_from};
-use super::{Found as OpenedAt, Owner, Workspace};
+use super::{Found as OpenedAt, Workspace};
 use crate::engine::plan::MaskKind;
 use crate::ids::Identity;
 
@@ -29,18 +28,10 @@ use crate::ids::Identity;
 pub struct Survey {
     /// What must not be seen, by path below the workspace.
     pub hidden: BTreeMap<PathBuf, Hidden>,
-    /// Protected paths that exist in writable folders, outermost only.
-    pub protected: BTreeSet<PathBuf>,
-    /// Folders in writable ones that may be written into, but not renamed or replaced.
-    pub anchored: BTreeSet<PathBuf>,
-    /// Protected names that are links: nothing can be mounted over a link.
-    pub links: BTreeSet<PathBuf>,
     /// Folders that were not looked through and can be seen all the same.
     pub not_scanned: BTreeSet<PathBuf>,
     /// The `.git` of each repository.
     pub repositories: BTreeSet<PathBuf>,
-    /// Files in writable folders that have several names.
-    pub(super) several: Vec<Name>,
     /// Ends when what was found is written down.
     pub(super) keeping: Option<JoinHandle<()>>,
 }
@@ -88,7 +79,7 @@ pub enum Shown {
     /// Nothing: it is covered as a whole. Always safe.
     Nothing,
     /// All that is in it, denied files, sockets and second names of denied files too. Only the owner of a policy
-    /// may say so. It does not count where something is writable: there everything is looked through.
+    /// may say so.
     Everything,
 }
 
@@ -99,10 +90,6 @@ pub struct Looking<'a> {
     pub workspace: &'a Workspace,
     /// What was decided about files.
     pub grants: &'a FileGrants<'a>,
-    /// The folders that will be writable.
-    pub trees: &'a [PathBuf],
-    /// Whom the command runs as.
-    pub user: Owner,
     /// A folder of the caller's own where it may be remembered what was found, if it may.
     pub memory: Option<&'a Path>,
     /// Folders that are not looked through.
@@ -173,9 +160,8 @@ pub(super) fn survey_with(
             }
         }
         let mut survey = gathered.survey;
-        survey.close_unreachable(workspace, looking.user)?;
         survey.outermost();
-        survey.not_scanned = not_scanned(looking, &look, &survey);
+        survey.not_scanned = not_scanned(looking, &survey);
         survey.keeping =
             look.memory.and_then(|memory| memory.keep(look.inodes.into_iter().collect()));
         return Ok(survey);
@@ -196,24 +182,10 @@ fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError>
     let mut gathered = Gathered::default();
     let Gathered { survey, denied, names } = &mut gathered;
     let mut links = Vec::new();
-    for found in all {
-        let (mark, path) = match found {
-            Found::Marked(mark, path) => (mark, path),
-            Found::Several(name) => {
-                survey.several.push(name);
-                continue;
-            }
-        };
+    for Found(mark, path) in all {
         match mark {
             Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)?),
             Mark::DeniedLink => links.push(path),
-            Mark::Protected => drop(survey.protected.insert(path)),
-            // A git folder without a HEAD is none yet: it may be one that only holds the name.
-            Mark::Anchored => drop(match workspace.open(&path.join("HEAD")) {
-                Ok(_) => survey.anchored.insert(path),
-                Err(_) => survey.protected.insert(path),
-            }),
-            Mark::ProtectedLink => drop(survey.links.insert(path)),
             Mark::SecondName => names.push(path),
             Mark::Repository => drop(survey.repositories.insert(path)),
         }
@@ -241,13 +213,12 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// The folders that were left out and can be seen.
-fn not_scanned(looking: &Looking<'_>, look: &Look<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
+fn not_scanned(looking: &Looking<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
     let is_folder = |path: &Path| {
         looking.workspace.open(path).is_ok_and(|found| found.kind == FileType::Directory)
     };
     let seen = |one: &&Unscanned| {
         one.shown == Shown::Everything
-            && !look.is_writable(&one.folder)
             && !survey.is_hidden(&one.folder)
             && is_folder(&one.folder)
     };
@@ -277,43 +248,11 @@ impl Survey {
         path.ancestors().any(|above| self.hidden.contains_key(above))
     }
 
-    /// Whether the path is read-only or hidden, by itself or as part of something larger.
-    #[must_use]
-    pub fn is_closed(&self, path: &Path) -> bool {
-        self.is_hidden(path) || path.ancestors().any(|above| self.protected.contains(above))
-    }
-
-    /// Hides folders that the command's user cannot enter, where something below them is of interest: what
-    /// stands there could not be compared from inside.
-    fn close_unreachable(&mut self, workspace: &Workspace, user: Owner) -> Result<(), WalkError> {
-        let of_interest: BTreeSet<PathBuf> = self
-            .hidden
-            .keys()
-            .chain(&self.protected)
-            .chain(&self.anchored)
-            .flat_map(|path| path.ancestors().skip(1))
-            .filter(|above| !above.as_os_str().is_empty())
-            .map(Path::to_owned)
-            .collect();
-        for folder in of_interest {
-            if open(workspace, &folder)?.is_some_and(|found| !found.lets_in(user)) {
-                self.hide(workspace, folder, MaskKind::Folder, WhyHidden::Closed)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops what lies below something that is hidden or protected as a whole.
+    /// Drops what lies below something that is hidden as a whole.
     fn outermost(&mut self) {
         let hidden: BTreeSet<PathBuf> = self.hidden.keys().cloned().collect();
-        let below = |set: &BTreeSet<PathBuf>, path: &Path| {
-            path.ancestors().skip(1).any(|above| set.contains(above))
-        };
-        self.hidden.retain(|path, _| !below(&hidden, path));
-        let protected = self.protected.clone();
-        self.protected.retain(|path| !below(&protected, path) && !below(&hidden, path));
-        self.anchored.retain(|path| !below(&protected, path) && !below(&hidden, path));
-        self.links.retain(|path| !below(&protected, path) && !below(&hidden, path));
+        let below = |path: &Path| path.ancestors().skip(1).any(|above| hidden.contains(above));
+        self.hidden.retain(|path, _| !below(path));
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! Every failure on the way removes the sandbox; the watchdog and the guest's own end are behind that.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use super::farewell::Farewell;
 use super::outcome::Outcome;
 use super::wake::{Unwoken, Woken, greet, rouse};
 use super::watchdog::{Vigil, Watchdog};
-use crate::engine::plan::{Access, Image, Mount, SandboxPlan};
+use crate::engine::plan::{Image, OverlayWrites, SandboxPlan};
 use crate::engine::{
     Connected, Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, Spec, sweep,
 };
@@ -34,12 +34,12 @@ use crate::pool::{Order, Supply};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::kept::Kept;
-use crate::sandbox::neighbours::{Held, Neighbours};
 use crate::sandbox::order::order;
 use crate::sandbox::outcome::{Phases, RunError, Verdict, verdict};
 use crate::sandbox::pump::{Floor, Traffic, pump};
 use crate::sandbox::streams::{Sink, Source, Talk};
 use crate::sandbox::wire::Wire;
+use crate::stage::folder::Stage;
 use crate::sys::now;
 
 /// How long a sandbox may take from its start to the guest's first word.
@@ -73,8 +73,8 @@ pub struct Call {
     pub work: Work,
     /// Permission bits that new files never get.
     pub umask: u32,
-    /// Calls beside this one.
-    pub neighbours: Neighbours,
+    /// The caller's state folder, for the stage.
+    pub state: PathBuf,
     /// When it must be over. It holds from here on: while the sandbox is made, while the command is sent, while it runs.
     /// The command has the `wall` limit, or what is left until then if that is less.
     pub deadline: Instant,
@@ -119,8 +119,7 @@ pub async fn run(
     watchdog: &std::path::Path,
     environment: &Environment,
 ) -> Result<Outcome, RunError> {
-    let ledger = call.plan.claim.ledger();
-    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, ledger, environment)
+    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, environment)
         .map_err(|source| RunError::Local { operation: WATCH, source })?;
     let ahead = Ahead::new(watchdog);
     run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
@@ -232,7 +231,7 @@ impl Planned {
         watchdog: Watchdog,
     ) -> Result<Self, RunError> {
         let begun = Instant::now();
-        let expectation = Expectation::of(&call.plan);
+        let expectation = Expectation::of(&call.plan, call.id.as_str());
         if call.plan.image == Image::Host && engine.sees_our_files().await? == FileSystem::Another {
             return Err(RunError::Engine(EngineError::AnotherFileSystem {
                 endpoint: engine.address().place().to_owned(),
@@ -255,12 +254,14 @@ impl Planned {
             deadline: now() + life(&self.call.plan.limits),
             purpose: Purpose::Call,
         };
-        let making = self.call.neighbours.making(&self.call.id, &self.call.plan).await?;
+        let stage = Stage::of_plan(&self.call.state, &self.call.id, &self.call.plan)
+            .map_err(local("make a stage"))?;
         let spec = Spec {
             plan: &self.call.plan,
             prepared: &self.prepared,
             labels: &labels,
             arguments: &[],
+            stage: stage.as_ref().map(Stage::folder),
         };
         let Connected { id, attached } = self.engine.launch(spec, &mut self.watchdog).await?;
         let wire = match greet(attached, self.expectation.targets()).await {
@@ -272,7 +273,7 @@ impl Planned {
             create: prepared_at.elapsed(),
             ..Phases::default()
         };
-        Ok(Launched { planned: self, id, wire, phases, making })
+        Ok(Launched { planned: self, id, wire, phases })
     }
 }
 
@@ -282,8 +283,6 @@ pub struct Launched {
     id: SandboxId,
     wire: Wire,
     phases: Phases,
-    /// Nobody moves what is being mounted.
-    making: Option<Held>,
 }
 
 impl Launched {
@@ -304,8 +303,7 @@ impl Launched {
             Ok(ready.seen)
         });
         self.phases.check = ready_at.elapsed();
-        let Self { planned, id, wire, phases, making } = self;
-        drop(making);
+        let Self { planned, id, wire, phases } = self;
         let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
             Ok(seen) => {
@@ -345,22 +343,15 @@ impl Proved {
         let Self { engine, call, mut watchdog, woken, refill } = self;
         let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded, held } = woken;
         let limits = call.plan.limits;
-        let running = tokio::select! {
-            running = call.neighbours.running(&call.id, &call.plan) => running.map(Some),
-            () = sleep_until(call.deadline) => Ok(None),
-        };
         let sent_at = Instant::now();
         let left = call.deadline.saturating_duration_since(sent_at);
-        let _running = match running {
-            Ok(Some(running)) if !left.is_zero() => running,
-            unsent => {
-                if let Some(held) = held {
-                    held.over();
-                }
-                let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
-                return unsent.map(|_| Outcome::early(Verdict::Timeout));
+        if left.is_zero() {
+            if let Some(held) = held {
+                held.over();
             }
-        };
+            let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
+            return Ok(Outcome::early(Verdict::Timeout));
+        }
         let wall = Duration::from_millis(limits.get(Limit::Wall)).min(left);
         let stdin = if streams.stdin.is_some() { Stdin::Pipe } else { Stdin::Null };
         let port = if streams.talk.is_some() { Port::Tool } else { Port::Closed };
@@ -377,7 +368,7 @@ impl Proved {
                 Keep::Nothing => 0,
             },
             floor: Floor {
-                folders: writable(&call.plan.mounts),
+                folders: written(&call.state, &call.plan),
                 bytes: limits.get(Limit::FreeSpace),
             },
             deadline: sent_at + wall + HOST_SLACK,
@@ -473,10 +464,15 @@ async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunErr
     error
 }
 
-/// What can be written of the host's files.
-fn writable(mounts: &[Mount]) -> Vec<PathBuf> {
-    let writable = mounts.iter().filter(|mount| mount.access == Access::ReadWrite);
-    writable.map(|mount| mount.source.clone()).collect()
+/// Folders of the host whose file systems a call fills: that of the stages, and those of the folders
+/// that its changes are applied to.
+fn written(state: &Path, plan: &SandboxPlan) -> Vec<PathBuf> {
+    let staged = plan.overlays.iter().filter(|it| it.writes == OverlayWrites::Staged);
+    let mut folders: Vec<PathBuf> = staged.map(|overlay| overlay.target.clone()).collect();
+    if !folders.is_empty() {
+        folders.push(state.to_owned());
+    }
+    folders
 }
 
 /// This program, to be started again as a watchdog.

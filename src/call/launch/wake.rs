@@ -172,7 +172,7 @@ impl Roused {
     pub(super) fn prove(self, order: &Order, plan: &SandboxPlan) -> Result<Woken, Unwoken> {
         let Self { entry, held, id, wire, ready, mut phases } = self;
         let begun = Instant::now();
-        if entry.key != order.key || Expectation::of(plan).check(&ready).is_err() {
+        if entry.key != order.key || Expectation::of(plan, &entry.label).check(&ready).is_err() {
             give_up(held);
             return Err(Unwoken::Unfit);
         }

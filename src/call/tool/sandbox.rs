@@ -24,7 +24,7 @@ use crate::call::clock::Deadline;
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run::{self, Streams};
 use crate::call::open_engine::open_engine;
-use crate::call::plan::{Planned, Setting, make_plan, neighbours};
+use crate::call::plan::{Planned, Setting, make_plan, state};
 use crate::call::request::path_text;
 use crate::call::supply::{self, Warmth};
 use crate::call::{CallError, Context};
@@ -35,7 +35,7 @@ use crate::ids::CallId;
 use crate::policy_files::Places;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
-use crate::sandbox::mounts::Missing;
+use crate::sandbox::materials::Missing;
 use crate::sandbox::order::order;
 use crate::sandbox::planner::View;
 use crate::sandbox::streams::Talk;
@@ -119,7 +119,7 @@ pub(super) async fn run_job(
         plan: plan.clone(),
         work,
         umask,
-        neighbours: neighbours(&scene.places)?,
+        state: state(&scene.places)?.to_owned(),
         deadline: deadline.at(),
     };
     let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead);
@@ -146,7 +146,7 @@ async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
     let engine = open_engine(&scene.engine, &scene.policy, &scene.context.environment).await?;
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
-    let mut ahead = supply::ahead(id, &setting, engine.as_ref(), pool)?;
+    let mut ahead = supply::ahead(id, &setting, engine.as_ref())?;
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
     let (ready, ()) =
         tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()));

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::connect::in_time;
 use super::line::Line;
 use super::settings::{GuestDelivery, Launch, RECIPE, container_settings};
+use super::overlay::{self, Layers, Naming};
 use super::{Docker, starting};
 use crate::engine::address::Address;
 use crate::engine::error::EngineError;
@@ -24,7 +25,7 @@ use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
     Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Prepared, SandboxId,
-    Spec, State,
+    Spec, State, UserNamespace,
 };
 use crate::ids::CallId;
 
@@ -75,6 +76,7 @@ impl Engine for Docker {
                 arguments: Vec::new(),
                 labels: std::collections::BTreeMap::new(),
                 processors: self.facts().await?.processors,
+                overlays: overlay::describe(&plan.overlays),
             };
             let mut body = container_settings(plan, &launch)?;
             let options = body.host_config.as_mut().and_then(|host| host.security_opt.as_mut());
@@ -100,7 +102,8 @@ impl Engine for Docker {
             // A connection of its own: the daemon closes it when it is done with the request, also if we are dead by then.
             let line = self.line().await?;
             lifeline.pending(line.as_fd());
-            let id = self.create(line, spec).await?;
+            let layers = self.layers(spec, overlay::naming(line.as_fd())).await?;
+            let id = self.create(line, spec, &layers).await?;
             lifeline.settled();
             // Before the start: what a guest says early would be lost.
             let attached = match self.attach_to(&id).await {
@@ -109,7 +112,12 @@ impl Engine for Docker {
             };
             let start = tokio::spawn({
                 let (docker, id) = (self.clone(), id.clone());
-                async move { docker.start(&id).await }
+                async move {
+                    let started = docker.start(&id).await;
+                    // Only now the daemon has mounted what they name.
+                    drop(layers);
+                    started
+                }
             });
             let output = starting::output(attached.output, start);
             Ok(Connected { id, attached: Attached { output, input: attached.input } })
@@ -118,8 +126,12 @@ impl Engine for Docker {
 
     fn park<'a>(&'a self, spec: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
         Box::pin(async move {
-            let id = self.create(self.line().await?, spec).await?;
-            match self.start(&id).await {
+            let line = self.line().await?;
+            let layers = self.layers(spec, overlay::naming(line.as_fd())).await?;
+            let id = self.create(line, spec, &layers).await?;
+            let started = self.start(&id).await;
+            drop(layers);
+            match started {
                 Ok(()) => Ok(id),
                 Err(error) => Err(self.abandon(&id, error).await),
             }
@@ -180,14 +192,30 @@ impl Engine for Docker {
 
 impl Docker {
     /// Makes a container that does not run yet, asking on this line.
-    async fn create(&self, line: Line, spec: Spec<'_>) -> Result<SandboxId, EngineError> {
-        in_time("make a sandbox", self.create_container(line, spec)).await
+    async fn create(
+        &self,
+        line: Line,
+        spec: Spec<'_>,
+        layers: &Layers,
+    ) -> Result<SandboxId, EngineError> {
+        in_time("make a sandbox", self.create_container(line, spec, layers)).await
+    }
+
+    /// Opens what the overlays of a sandbox are made from.
+    async fn layers(&self, spec: Spec<'_>, near: Naming) -> Result<Layers, EngineError> {
+        let naming = match self.facts().await?.user_namespace {
+            // A daemon without our rights cannot look into our descriptors.
+            UserNamespace::Rootless => Naming::Paths,
+            UserNamespace::Host | UserNamespace::Remapped => near,
+        };
+        overlay::open(&spec.plan.overlays, spec.stage, naming)
     }
 
     async fn create_container(
         &self,
         line: Line,
-        Spec { plan, prepared, labels, arguments }: Spec<'_>,
+        Spec { plan, prepared, labels, arguments, .. }: Spec<'_>,
+        layers: &Layers,
     ) -> Result<SandboxId, EngineError> {
         let launch = Launch {
             image: prepared.image.clone(),
@@ -195,6 +223,7 @@ impl Docker {
             arguments: arguments.to_vec(),
             labels: labels.to_map(),
             processors: self.facts().await?.processors,
+            overlays: layers.options.clone(),
         };
         let body = container_settings(plan, &launch)?;
         let name = container_name(&labels.call);

@@ -9,6 +9,7 @@ mod container;
 mod error;
 mod image;
 mod line;
+mod overlay;
 mod probe;
 pub(crate) mod settings;
 mod starting;

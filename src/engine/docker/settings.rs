@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
     Mount as DockerMount, MountBindOptions, MountBindOptionsPropagationEnum, MountType,
-    MountVolumeOptions, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+    MountVolumeOptions, MountVolumeOptionsDriverConfig, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 use runner_policy::limits::{Limit, Limits};
 
-use crate::engine::plan::{Access, SandboxPlan, Tmpfs, TmpfsExec};
+use crate::engine::plan::{Overlay, SandboxPlan, Tmpfs, TmpfsExec};
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::seccomp;
 
@@ -54,6 +54,8 @@ pub struct Launch {
     pub labels: BTreeMap<String, String>,
     /// Processors of the daemon's machine: it refuses a limit above that.
     pub processors: u32,
+    /// The options of each overlay of the plan, in order.
+    pub overlays: Vec<String>,
 }
 
 /// How the guest gets into a container.
@@ -74,6 +76,12 @@ pub enum SettingsError {
          folder"
     )]
     NotUtf8(PathBuf),
+    /// The daemon splits the options of a mount at this character.
+    #[error(
+        "{0} has a comma or a line end in its path, which this Docker engine cannot mount; rename \
+         it, or work in another folder"
+    )]
+    Comma(PathBuf),
     /// Two mounts have the same target.
     #[error("two mounts at {0}; this is a mistake of ours, please report it")]
     DuplicateTarget(PathBuf),
@@ -160,19 +168,26 @@ fn host_config(plan: &SandboxPlan, launch: &Launch) -> Result<HostConfig, Settin
     })
 }
 
-/// Binds in mount order, then synthetic files, then masks. The daemon sorts by depth of the target, so a
+/// Overlays, binds in mount order, synthetic files, masks. The daemon sorts by depth of the target, so a
 /// parent always comes first there too.
 fn mounts(plan: &SandboxPlan, launch: &Launch) -> Result<Vec<DockerMount>, SettingsError> {
     let mut mounts = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
-    let binds = plan.mounts.iter().map(|mount| (&mount.source, &mount.target, mount.access));
-    let files = plan.synthetic.iter().map(|file| (&file.source, &file.target, Access::ReadOnly));
-    let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target, Access::ReadOnly));
-    for (source, target, access) in binds.chain(files).chain(masks) {
+    let overlays = plan.overlays.iter().map(|overlay| &overlay.target);
+    let binds = plan.mounts.iter().map(|mount| (&mount.source, &mount.target));
+    let files = plan.synthetic.iter().map(|file| (&file.source, &file.target));
+    let masks = plan.masks.iter().map(|mask| (&mask.source, &mask.target));
+    let binds: Vec<_> = binds.chain(files).chain(masks).collect();
+    for target in overlays.chain(binds.iter().map(|(_, target)| *target)) {
         if !seen.insert(target.as_path()) {
             return Err(SettingsError::DuplicateTarget(target.clone()));
         }
-        mounts.push(bind(source, target, access)?);
+    }
+    for (overlay, options) in plan.overlays.iter().zip(&launch.overlays) {
+        mounts.push(volume(overlay, options, launch)?);
+    }
+    for (source, target) in binds {
+        mounts.push(bind(source, target)?);
     }
     if let GuestDelivery::Volume(name) = &launch.guest {
         mounts.push(DockerMount {
@@ -191,15 +206,39 @@ fn mounts(plan: &SandboxPlan, launch: &Launch) -> Result<Vec<DockerMount>, Setti
     Ok(mounts)
 }
 
-fn bind(source: &Path, target: &Path, access: Access) -> Result<DockerMount, SettingsError> {
+/// An anonymous volume that is mounted as an overlay. It goes with the container; its label is for
+/// those that a killed daemon leaves.
+fn volume(
+    overlay: &Overlay,
+    options: &str,
+    launch: &Launch,
+) -> Result<DockerMount, SettingsError> {
+    let driver = [("type", "overlay"), ("device", "overlay"), ("o", options)];
+    Ok(DockerMount {
+        typ: Some(MountType::VOLUME),
+        target: Some(plain(&overlay.target)?),
+        volume_options: Some(MountVolumeOptions {
+            // Or the files of an image would be copied into the stage of an empty workspace.
+            no_copy: Some(true),
+            labels: Some(launch.labels.clone().into_iter().collect()),
+            driver_config: Some(MountVolumeOptionsDriverConfig {
+                name: Some("local".to_owned()),
+                options: Some(
+                    driver.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+                ),
+            }),
+            ..MountVolumeOptions::default()
+        }),
+        ..DockerMount::default()
+    })
+}
+
+fn bind(source: &Path, target: &Path) -> Result<DockerMount, SettingsError> {
     Ok(DockerMount {
         typ: Some(MountType::BIND),
         source: Some(plain(source)?),
         target: Some(plain(target)?),
-        read_only: Some(match access {
-            Access::ReadOnly => true,
-            Access::ReadWrite => false,
-        }),
+        read_only: Some(true),
         bind_options: Some(MountBindOptions {
             propagation: Some(MountBindOptionsPropagationEnum::PRIVATE),
             // What is mounted below a source would come along, and older daemons make only the top

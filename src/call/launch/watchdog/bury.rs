@@ -1,7 +1,6 @@
 //! Makes sure that nothing of a call is left, as soon as the engine can.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,7 +10,6 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use super::watch::Heard;
 use crate::engine::{self, Address, EngineError, REQUEST_WAIT, remove_labelled, sweep};
 use crate::ids::CallId;
-use crate::workspace::claims;
 
 /// How long a sandbox whose guest told its end may take to be gone.
 const ORDERLY: Duration = Duration::from_millis(1500);
@@ -26,19 +24,13 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// It ends: the engine is done with a request, or breaks the connection; no request is awaited longer than any other of
 /// ours; and an engine that fails, or cannot get rid of a sandbox, is given up.
-pub(super) fn bury(
-    runtime: &tokio::runtime::Runtime,
-    address: &Address,
-    heard: &Heard,
-    ledger: Option<&Path>,
-) {
+pub(super) fn bury(runtime: &tokio::runtime::Runtime, address: &Address, heard: &Heard) {
     let look = || runtime.block_on(clear(address, &heard.labels, heard.ended));
     if heard.ended {
         std::thread::sleep(ORDERLY);
     } else if let Some(socket) = &heard.pending {
-        // What the call took, and what it made and nobody wrote into, has no need to wait for the engine.
+        // What the call took has no need to wait for the engine.
         let _ = look();
-        let _ = ledger.map_or(Ok(()), claims::clean);
         wait_until_closed(socket);
     }
     let begun = Instant::now();

@@ -46,7 +46,6 @@ struct Start {
     program: CString,
     address: CString,
     call: CString,
-    ledger: Option<CString>,
     variables: Vec<CString>,
 }
 
@@ -61,8 +60,7 @@ pub enum Vigil {
 }
 
 impl Watchdog {
-    /// Starts one for a call, as another run of `program` (this program). The ledger of the call's claims
-    /// is cleaned when the call is over.
+    /// Starts one for a call, as another run of `program` (this program).
     ///
     /// # Errors
     /// It cannot be started; then nothing else may be.
@@ -70,10 +68,9 @@ impl Watchdog {
         program: &Path,
         address: &Address,
         call: &CallId,
-        ledger: Option<&Path>,
         environment: &Environment,
     ) -> io::Result<Self> {
-        let mut watchdog = Self::later(program, address, call, ledger, environment)?;
+        let mut watchdog = Self::later(program, address, call, environment)?;
         watchdog.awake(Vigil::Now)?;
         Ok(watchdog)
     }
@@ -86,7 +83,6 @@ impl Watchdog {
         program: &Path,
         address: &Address,
         call: &CallId,
-        ledger: Option<&Path>,
         environment: &Environment,
     ) -> io::Result<Self> {
         let variables = KEPT.iter().filter_map(|name| {
@@ -97,7 +93,6 @@ impl Watchdog {
             program: text(program)?,
             address: text(address.to_string())?,
             call: text(call.as_str())?,
-            ledger: ledger.map(text).transpose()?,
             variables: variables.collect(),
         };
         Ok(Self { state: State::Asleep(Box::new(start), Vec::new()), needed: false })
@@ -217,13 +212,12 @@ impl Vigil {
 
 impl Start {
     fn program(&self, vigil: Vigil) -> io::Result<sys::Program> {
-        let mut words = vec![
+        let words = vec![
             self.program.clone(),
             text(vigil.argument())?,
             self.address.clone(),
             self.call.clone(),
         ];
-        words.extend(self.ledger.clone());
         let variables = self.variables.clone();
         Ok(sys::Program { path: self.program.clone(), words, variables })
     }

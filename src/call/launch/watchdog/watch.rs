@@ -15,7 +15,6 @@ use crate::ids::CallId;
 use crate::pool::{Order, refill};
 use crate::store::Store;
 use crate::sys;
-use crate::workspace::claims;
 
 /// The first argument of a watchdog: not an option that a person would type.
 pub(super) const ARGUMENT: &str = "--internal-watchdog";
@@ -29,7 +28,7 @@ pub(super) const REFILL_AFTER: Duration = Duration::from_millis(500);
 /// The whole life of a watchdog, if these are the words of one.
 #[must_use]
 pub fn main(words: &[OsString]) -> Option<ExitCode> {
-    let ([_, argument, address, call] | [_, argument, address, call, _]) = words else {
+    let [_, argument, address, call] = words else {
         return None;
     };
     let pause = match argument.to_str()? {
@@ -37,12 +36,11 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
         PATIENT => Duration::ZERO,
         _ => return None,
     };
-    let ledger = words.get(4).map(Path::new);
     let address = address.to_str().and_then(|address| address.parse().ok());
     let watched = address.zip(call.to_str().and_then(CallId::new));
     let watched = watched.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|(address, call)| {
         sys::unblock_signals()?;
-        watch(&address, call, ledger, pause)
+        watch(&address, call, pause)
     });
     Some(if watched.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -82,12 +80,7 @@ impl Heard {
 }
 
 /// It may start beside a call that is about to run, so it does next to nothing until the host is gone, or `pause` is over.
-fn watch(
-    address: &Address,
-    call: CallId,
-    ledger: Option<&Path>,
-    pause: Duration,
-) -> io::Result<()> {
+fn watch(address: &Address, call: CallId, pause: Duration) -> io::Result<()> {
     let mut words = Words::of(io::stdin());
     let mut heard = Heard::of(call);
     loop {
@@ -108,9 +101,9 @@ fn watch(
             make(&runtime, &mut heard);
         }
         // It waits for nobody who holds the records.
-        bury(&runtime, address, &heard, ledger);
+        bury(&runtime, address, &heard);
     });
-    ledger.map_or(Ok(()), claims::clean)
+    Ok(())
 }
 
 /// Writes the log of the records back. What is not written now is by the next one; a folder that is gone by now is not made
