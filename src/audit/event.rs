@@ -230,6 +230,17 @@ impl Started {
         }
     }
 
+    /// Of a person's apply of changes that were held back. The person was asked, no policy is.
+    #[must_use]
+    pub fn of_stage_apply(call: &str, workspace: &str, caller: &Caller) -> Self {
+        Self {
+            kind: "stage",
+            command: format!("stage apply {call}"),
+            message: "a person applies what was held back of that call's changes".to_owned(),
+            ..Self::of_undo(call, workspace, caller)
+        }
+    }
+
     /// Whether the policy wants somebody to be asked about it.
     #[must_use]
     pub fn asks(&self) -> bool {

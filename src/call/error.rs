@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::stage::StagedError;
 use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
 use crate::codes::Code;
@@ -69,6 +70,9 @@ pub enum CallError {
     /// The record could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Changes that were held back stay where they are.
+    #[error(transparent)]
+    Staged(#[from] StagedError),
     /// Its caller ended it before anything of it ran.
     #[error("the call was cancelled before it ran")]
     Cancelled(CancelCause),
@@ -93,6 +97,7 @@ impl CallError {
             Self::Queue(error) => Some(error),
             Self::Tool(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::Staged(error) => Some(error),
             Self::Started(_, error) => Some(error.as_ref()),
             Self::PathNotText(_)
             | Self::NoEngine { .. }

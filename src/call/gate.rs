@@ -179,6 +179,7 @@ impl Shut {
             stderr: None,
             error: Some(error),
             decision: CallDecision::Refused(Box::new(explanation)),
+            changes: None,
             metadata: None,
             shortfall: Vec::new(),
             ending,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use runner_policy::Effective;
 use runner_policy::decide::{Decision, Explanation, Query, What, decide, explain};
 use runner_policy::limits::{Limit, Limits};
-use runner_policy::model::Verdict;
+use runner_policy::model::{Verdict, Writes};
 use runner_policy::word::quoted;
 use runner_wire::Work;
 use serde_json::{Value, json};
@@ -66,6 +66,20 @@ pub struct Request {
     pub warmth: Warmth,
     /// Whether the values of its leading variables may be told.
     pub variables: Variables,
+    /// When its changes are applied; the policy may be stricter.
+    pub writes: Writes,
+    /// What a change that is held back means.
+    pub on_held: OnHeld,
+}
+
+/// What it means for a call that a change was held back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnHeld {
+    /// The result names it.
+    #[default]
+    Tell,
+    /// The call has failed.
+    Fail,
 }
 
 /// Whether values of variables before a command are for records and questions.

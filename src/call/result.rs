@@ -10,12 +10,15 @@ use serde_json::{Map, Value, json};
 use super::details::Details;
 use super::metadata::{Metadata, Protection, User};
 use super::run::DryRun;
+use super::request::OnHeld;
+use super::stage::{Changes, StagedError};
 use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::call::launch::farewell::Farewell;
 use crate::codes::Code;
 use crate::engine::plan::{Image, Note, OverlayWrites};
-use crate::exit::{Ending, Status};
+use crate::error::Failure as _;
+use crate::exit::{Ending, Kind, Status};
 use crate::sandbox::kept::Kept;
 use crate::sandbox::outcome::{CancelCause, Verdict};
 
@@ -44,6 +47,9 @@ pub struct CallResult {
     pub error: Option<ErrorObject>,
     /// What was decided.
     pub decision: CallDecision,
+    /// What came of its changes, if it could write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// How it ran; `null` if it did not.
     pub metadata: Option<Metadata>,
     /// What the sandbox could not give a command that failed; also among the notes of `metadata`.
@@ -55,6 +61,37 @@ pub struct CallResult {
     /// Its sandbox, to be let go of once this was told.
     #[serde(skip)]
     pub farewell: Option<Farewell>,
+}
+
+impl CallResult {
+    /// Adds what came of its changes.
+    pub(super) fn with_changes(&mut self, changes: Changes, on_held: OnHeld) {
+        if let (OnHeld::Fail, Some(line), None) = (on_held, changes.held_line(), &self.error) {
+            self.fail(Kind::Denied, ErrorObject::new(Code::ChangesHeld, line, None));
+        }
+        self.changes = Some(changes);
+    }
+
+    /// Its changes could not be applied: whatever the command said, the call has failed.
+    pub(super) fn without_changes(&mut self, error: &StagedError) {
+        let object = ErrorObject::new(error.code(), error.to_string(), error.hint());
+        self.fail(Kind::Broken, object);
+    }
+
+    fn fail(&mut self, kind: Kind, error: ErrorObject) {
+        self.ending = Ending::of_kind(kind, error.code);
+        (self.status, self.exit) = (self.ending.status, self.ending.exit);
+        self.error = Some(error);
+    }
+
+    /// What its end record tells of it.
+    pub(super) fn detail(&self) -> Value {
+        let mut detail = json!(self.metadata);
+        if let (Some(object), Some(changes)) = (detail.as_object_mut(), &self.changes) {
+            object.insert("changes".to_owned(), json!(changes));
+        }
+        detail
+    }
 }
 
 /// What was decided about a call.
@@ -206,6 +243,21 @@ impl ErrorObject {
     pub fn is_answer(&self) -> bool {
         self.code == Code::ApprovalDenied
             || (self.code == Code::ApprovalNeeded && self.details.is_none())
+    }
+
+    /// With what its code says of it.
+    #[must_use]
+    pub fn new(code: Code, message: String, suggestion: Option<String>) -> Self {
+        let row = code.row();
+        Self {
+            code,
+            message,
+            recoverable: code.can_pass(),
+            suggestion: suggestion.or_else(|| Some(row.suggestion.to_owned())),
+            rule: None,
+            stack: None,
+            details: None,
+        }
     }
 
     /// Of a refused call.

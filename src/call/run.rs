@@ -18,9 +18,11 @@ use super::plan::{Planned, Setting, make_plan, state};
 use super::record::{End, Starting, Unrecorded};
 use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
+use super::stage::{Changes, Settling, StagedError, settle};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
+use crate::call::launch::outcome::Outcome;
 use crate::call::launch::run::{self, Keep, Streams};
 use crate::engine::Engine;
 use crate::engine::plan::SandboxPlan;
@@ -29,9 +31,10 @@ use crate::latency::run_if_slow;
 use crate::pool::Supply;
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::materials::Missing;
-use crate::sandbox::outcome::Verdict as Outcome;
+use crate::sandbox::outcome::Verdict;
 use crate::sandbox::planner::View;
 use crate::sandbox::streams::Source;
+use crate::stage::folder::Stage;
 use crate::workspace::grants::{Code, Writes};
 
 /// Where a call's output goes.
@@ -133,7 +136,7 @@ pub(super) async fn carry_out(
             code: result.error.as_ref().map(|error| error.code),
             rule: None,
             cost: None,
-            detail: json!(result.metadata),
+            detail: result.detail(),
             requests: Vec::new(),
         },
         Err(error) => End::of_error(error),
@@ -232,6 +235,10 @@ async fn in_sandbox(
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
     let mut outcome = outcome?;
+    let settled = match outcome.stage.take() {
+        Some(stage) => Some(settled(decided, &plan, &outcome, stage).await?),
+        None => None,
+    };
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
@@ -249,6 +256,7 @@ async fn in_sandbox(
         value: None,
         error,
         decision: CallDecision::Command(Box::new(decided.decision.clone())),
+        changes: None,
         metadata: Some(metadata),
         stdout: stream("stdout", outcome.stdout, keeps_out),
         stderr: stream("stderr", outcome.stderr, keeps_err),
@@ -257,7 +265,34 @@ async fn in_sandbox(
         farewell: outcome.farewell,
     };
     clock(decided, wall).blame(&mut result, wall);
+    match settled {
+        Some(Ok(changes)) => result.with_changes(changes, decided.request.on_held),
+        Some(Err(error)) => result.without_changes(&error),
+        None => {}
+    }
     Ok(result)
+}
+
+/// Judges and applies what the call changed, in a thread of its own.
+async fn settled(
+    decided: &Decided,
+    plan: &SandboxPlan,
+    outcome: &Outcome,
+    stage: Stage,
+) -> Result<Result<Changes, StagedError>, CallError> {
+    let settling = Settling {
+        policy: Arc::clone(&decided.policy),
+        covered: plan.covered.clone(),
+        when: decided.policy.writes().max(decided.request.writes),
+        ended: outcome.verdict.clone(),
+        stillness: outcome.stillness,
+        state: state(&decided.places)?.to_owned(),
+        bounds: decided.config.undo(),
+    };
+    let died = |error: tokio::task::JoinError| {
+        CallError::Local("apply changes", std::io::Error::other(error))
+    };
+    tokio::task::spawn_blocking(move || settle(&stage, &settling)).await.map_err(died)
 }
 
 /// What a command's sandbox is made from.
@@ -288,7 +323,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
 }
 
 /// The result of a call that ended before there was a plan for its sandbox: nothing ran.
-fn ended_early(id: &CallId, decided: &Decided, verdict: &Outcome) -> CallResult {
+fn ended_early(id: &CallId, decided: &Decided, verdict: &Verdict) -> CallResult {
     let limits = decided.limits();
     let (ending, wall) = (ending(verdict), limits.get(Limit::Wall));
     let mut result = CallResult {
@@ -301,6 +336,7 @@ fn ended_early(id: &CallId, decided: &Decided, verdict: &Outcome) -> CallResult 
         stderr: None,
         error: ErrorObject::of_verdict(verdict, &limits),
         decision: CallDecision::Command(Box::new(decided.decision.clone())),
+        changes: None,
         metadata: None,
         shortfall: Vec::new(),
         ending,

@@ -11,7 +11,7 @@ use crate::exit;
 use super::later::Later;
 use super::printer::Format;
 use super::style;
-use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, tool, undo};
+use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, stage, tool, undo};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -100,7 +100,10 @@ pub enum Command {
     Pool(Later<pool::Command>),
     /// Measure what a call costs here, beside docker, bwrap and node
     Bench(Later<bench::Args>),
-    /// Take back what a call changed through the broker
+    /// Look at changes of commands that were held back, apply or discard them
+    #[command(subcommand)]
+    Stage(Later<stage::Command>),
+    /// Take back what a call changed
     Undo(Later<undo::Args>),
     /// Show calls that run now
     Ps,

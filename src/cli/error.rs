@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::approvals::ApprovalError;
 use crate::bench::BenchError;
 use crate::call::CallError;
+use crate::call::stage::StagedError;
 use crate::call::undo::UndoError;
 use crate::codes::Code;
 use crate::config::ConfigError;
@@ -66,6 +67,9 @@ pub enum Error {
     /// A call was not undone.
     #[error(transparent)]
     Undo(Box<UndoError>),
+    /// Changes that were held back stay where they are.
+    #[error(transparent)]
+    Staged(#[from] StagedError),
     /// This program panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
@@ -89,6 +93,7 @@ impl Error {
             Self::Scaffold(error) => error,
             Self::Bench(error) => error,
             Self::Undo(error) => error.as_ref(),
+            Self::Staged(error) => error,
             Self::Bug(error) => error,
         }
     }

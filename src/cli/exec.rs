@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use runner_policy::limits::Limit;
+use runner_policy::model::Writes;
 use tokio::io::AsyncWrite;
 
 use super::ask::{Yes, approver};
@@ -22,8 +23,9 @@ use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::Context;
 use crate::call::launch::run::{Keep, Streams};
+use crate::call::stage::Changes;
 use crate::call::{
-    self, Asking, CallResult, Command, Decided, ErrorObject, Output, Request, Spent, Variables,
+    self, Asking, CallResult, Command, Decided, ErrorObject, OnHeld, Output, Request, Spent, Variables,
     Warmth,
 };
 use crate::cli::Error;
@@ -64,6 +66,12 @@ pub struct Args {
     /// Make a sandbox for this call, and leave none waiting for the next
     #[arg(long)]
     cold: bool,
+    /// Apply no change of the command; `runner stage` shows and applies them
+    #[arg(long)]
+    stage: bool,
+    /// Fail if a change of the command is held back
+    #[arg(long)]
+    strict_writes: bool,
     /// Show what would run, in what, and under which protections
     #[arg(long)]
     dry_run: bool,
@@ -143,6 +151,8 @@ impl Args {
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
             variables: Variables::Told,
+            writes: if self.stage { Writes::Review } else { Writes::default() },
+            on_held: if self.strict_writes { OnHeld::Fail } else { OnHeld::Tell },
         })
     }
 }
@@ -280,6 +290,9 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
     }
     for note in &result.shortfall {
         printer.talk(format_args!("runner: {}", visible(&note.text)));
+    }
+    if let Some(line) = result.changes.as_ref().and_then(Changes::held_line) {
+        printer.talk(format_args!("runner: {}", visible(&line)));
     }
     Ok(())
 }

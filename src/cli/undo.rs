@@ -1,4 +1,4 @@
-//! `runner undo`: takes back what a call changed through the broker.
+//! `runner undo`: takes back what a call changed.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::policy_files::Places;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone. What commands wrote in their sandboxes is not kept.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
+    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
 )]
 pub struct Args {
     /// The call's id, or the beginning of it

@@ -60,8 +60,49 @@ pub struct Sandbox {
     pub isolation: Option<Isolation>,
     /// Engines that may run it.
     pub engines: Option<Vec<String>>,
+    /// When changes of a command are applied.
+    pub writes: Option<Writes>,
     /// Figures that differ from the preset.
     pub limits: Vec<(Limit, u64)>,
+}
+
+/// When what a command changed in the workspace is applied. A later value is the stricter one.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Writes {
+    /// When the call is over, however it ended.
+    #[default]
+    Apply,
+    /// When the command ended with exit code 0; else everything is held back.
+    OnSuccess,
+    /// When a person says so (`runner stage apply`).
+    Review,
+}
+
+impl Writes {
+    /// Every value, from the loosest to the strictest.
+    pub const ALL: [Self; 3] = [Self::Apply, Self::OnSuccess, Self::Review];
+
+    /// The word it is written as.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Apply => "apply",
+            Self::OnSuccess => "on-success",
+            Self::Review => "review",
+        }
+    }
 }
 
 /// Which files, as lists of patterns.

@@ -7,6 +7,16 @@ use runner_wire::{LimitHit, Programs, Seen, Usage};
 use super::farewell::Farewell;
 use crate::sandbox::kept::Kept;
 use crate::sandbox::outcome::{Phases, Verdict};
+use crate::stage::folder::Stage;
+
+/// Whether a sandbox can still change its stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stillness {
+    /// No process of the call is left: its guest said so, or the engine has removed the sandbox.
+    Still,
+    /// Neither is known.
+    Unknown,
+}
 
 /// A call that ended.
 #[derive(Debug)]
@@ -33,6 +43,10 @@ pub struct Outcome {
     pub waited: Option<Duration>,
     /// How many that waited were tried before, and given up.
     pub discarded: usize,
+    /// What it changed, if it could write.
+    pub stage: Option<Stage>,
+    /// Whether every process of it is gone.
+    pub stillness: Stillness,
     /// Its sandbox, to be let go of.
     pub farewell: Option<Farewell>,
 }

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ahead::Ahead;
 use super::farewell::Farewell;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Stillness};
 use super::wake::{Unwoken, Woken, greet, rouse};
 use super::watchdog::{Vigil, Watchdog};
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan};
@@ -273,7 +273,7 @@ impl Planned {
             create: prepared_at.elapsed(),
             ..Phases::default()
         };
-        Ok(Launched { planned: self, id, wire, phases })
+        Ok(Launched { planned: self, id, wire, phases, stage })
     }
 }
 
@@ -283,6 +283,7 @@ pub struct Launched {
     id: SandboxId,
     wire: Wire,
     phases: Phases,
+    stage: Option<Stage>,
 }
 
 impl Launched {
@@ -303,13 +304,23 @@ impl Launched {
             Ok(ready.seen)
         });
         self.phases.check = ready_at.elapsed();
-        let Self { planned, id, wire, phases } = self;
+        let Self { planned, id, wire, phases, stage } = self;
         let Planned { engine, call, watchdog, prepared, .. } = planned;
         match checked {
             Ok(seen) => {
                 let (image_digest, waited, discarded) = (prepared.digest, None, 0);
                 let held = None;
-                let woken = Woken { id, wire, seen, phases, image_digest, waited, discarded, held };
+                let woken = Woken {
+                    id,
+                    wire,
+                    seen,
+                    phases,
+                    image_digest,
+                    waited,
+                    discarded,
+                    stage,
+                    held,
+                };
                 Ok(Proved::new(engine, call, watchdog, woken))
             }
             Err(error) => {
@@ -341,7 +352,17 @@ impl Proved {
     /// See [`RunError`].
     pub async fn run(self, streams: Streams, cancel: &mut Cancel) -> Result<Outcome, RunError> {
         let Self { engine, call, mut watchdog, woken, refill } = self;
-        let Woken { id, mut wire, seen, mut phases, image_digest, waited, discarded, held } = woken;
+        let Woken {
+            id,
+            mut wire,
+            seen,
+            mut phases,
+            image_digest,
+            waited,
+            discarded,
+            mut stage,
+            held,
+        } = woken;
         let limits = call.plan.limits;
         let sent_at = Instant::now();
         let left = call.deadline.saturating_duration_since(sent_at);
@@ -373,6 +394,12 @@ impl Proved {
             },
             deadline: sent_at + wall + HOST_SLACK,
         };
+        // From here on what changes on the host is told apart from what the call changes.
+        if let Some(Err(error)) = stage.as_mut().map(|stage| stage.claim(&call.id)) {
+            let source = std::io::Error::other(error);
+            let error = RunError::Local { operation: "claim a stage", source };
+            return Err(abandon(engine.as_ref(), &id, error).await);
+        }
         let sent = match wire.queue(&start) {
             Ok(()) => {
                 wire.flush_if_short().await;
@@ -409,12 +436,14 @@ impl Proved {
             (None, Some(cause)) => Verdict::Cancelled(cause),
             (None, None) => Verdict::Timeout,
         };
-        let farewell = match pumped.wire {
-            Some(wire) => Some(Farewell::new(wire, watchdog)),
+        let (farewell, stillness) = match pumped.wire {
+            Some(wire) => (Some(Farewell::new(wire, watchdog)), Stillness::Still),
             None => {
                 // The guest does not answer: it is not trusted to end itself either.
-                let _ = timeout(REMOVE_WAIT, engine.remove(&id)).await;
-                None
+                match timeout(REMOVE_WAIT, engine.remove(&id)).await {
+                    Ok(Ok(())) => (None, Stillness::Still),
+                    Ok(Err(_)) | Err(_) => (None, Stillness::Unknown),
+                }
             }
         };
         let (hits, programs, usage) = match pumped.exit {
@@ -433,6 +462,8 @@ impl Proved {
             seen: Some(seen),
             waited,
             discarded,
+            stage,
+            stillness,
             farewell,
         })
     }
@@ -453,6 +484,8 @@ impl Outcome {
             seen: None,
             waited: None,
             discarded: 0,
+            stage: None,
+            stillness: Stillness::Unknown,
             farewell: None,
         }
     }

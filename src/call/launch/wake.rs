@@ -16,6 +16,7 @@ use crate::pool::{Claimed, Entry, Held, Order, discard};
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::{Phases, RunError};
 use crate::sandbox::wire::Wire;
+use crate::stage::folder::Stage;
 use crate::sys::now;
 
 /// How long the engine, and then the guest, may take to answer for a sandbox that waits. It is there already and needs some
@@ -38,6 +39,8 @@ pub(super) struct Woken {
     pub waited: Option<Duration>,
     /// How many that waited were tried before, and given up.
     pub discarded: usize,
+    /// Its stage, if it has one.
+    pub stage: Option<Stage>,
     /// The claim on one that waited, until an order for its guest is on the way. It ends with us.
     pub held: Option<Held>,
 }
@@ -176,11 +179,21 @@ impl Roused {
             give_up(held);
             return Err(Unwoken::Unfit);
         }
+        let stage = match (plan.is_staged(), entry.id()) {
+            (false, _) => None,
+            (true, label) => match label.map(|label| Stage::open(&order.state, &label)) {
+                Some(Ok(stage)) => Some(stage),
+                Some(Err(_)) | None => {
+                    give_up(held);
+                    return Err(Unwoken::Unfit);
+                }
+            },
+        };
         phases.check = begun.elapsed();
         let waited = Some(now().saturating_sub(entry.made));
         let image_digest = entry.image_digest;
         let (seen, held) = (ready.seen, Some(held));
-        Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0, held })
+        Ok(Woken { id, wire, seen, phases, image_digest, waited, discarded: 0, stage, held })
     }
 
     /// Ends it.

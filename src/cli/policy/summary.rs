@@ -5,7 +5,7 @@ use std::fmt;
 use runner_policy::effective::Effective;
 use runner_policy::finding::At;
 use runner_policy::limits::Limit;
-use runner_policy::model::{NetRule, Policy, Rule, Subject, Verdict};
+use runner_policy::model::{NetRule, Policy, Rule, Subject, Verdict, Writes};
 use runner_policy::net::{Reach, Secret};
 use serde::Serialize;
 
@@ -29,6 +29,7 @@ pub struct Summary {
     image: String,
     isolation: String,
     engines: Vec<String>,
+    writes: Writes,
     limits: serde_json::Value,
     files: Vec<Line>,
     commands: Vec<Line>,
@@ -67,6 +68,7 @@ impl Summary {
             within: policy.within.iter().map(|other| other.name().to_owned()).collect(),
             image: policy.image().to_owned(),
             isolation: format!("{:?}", policy.isolation()).to_lowercase(),
+            writes: policy.writes(),
             engines: {
                 let there = |name: &&str| crate::engine::EngineName::named(name).is_some();
                 policy.engines().into_iter().filter(there).map(str::to_owned).collect()
@@ -218,6 +220,7 @@ impl fmt::Display for Summary {
         field("image", &self.image)?;
         field("isolation", &self.isolation)?;
         field("engines", &self.engines.join(", "))?;
+        field("writes", self.writes.word())?;
         if let Some(limits) = self.limits.as_object() {
             let shown: Vec<_> = limits
                 .iter()

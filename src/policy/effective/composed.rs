@@ -9,7 +9,7 @@ use super::set::finding;
 use crate::effect::Classes;
 use crate::finding::{At, Finding};
 use crate::limits::{Isolation, Limits, TABLE};
-use crate::model::{Policy, Verdict};
+use crate::model::{Policy, Verdict, Writes};
 use crate::reading::Level;
 
 /// A policy ready to decide.
@@ -217,6 +217,13 @@ impl Effective {
     #[must_use]
     pub fn isolation(&self) -> Isolation {
         self.within.iter().map(Effective::isolation).fold(self.own_isolation(), Isolation::max)
+    }
+
+    /// When changes of its commands are applied: as the strictest of all says.
+    #[must_use]
+    pub fn writes(&self) -> Writes {
+        let own = self.nearest(|layer| layer.sandbox.writes).max().unwrap_or_default();
+        self.within.iter().map(Effective::writes).fold(own, Writes::max)
     }
 
     /// Engines that may run it: those that all agree on.

@@ -8,7 +8,9 @@ use super::{Origin, Source, commands, net, secrets};
 use crate::finding::{At, Report};
 use crate::grammar;
 use crate::limits::{Isolation, Limit, TABLE};
-use crate::model::{Companion, Env, Expectation, Expected, Files, Policy, Sandbox, Verdict};
+use crate::model::{
+    Companion, Env, Expectation, Expected, Files, Policy, Sandbox, Verdict, Writes,
+};
 use crate::paths::{List, Meaning, check_pattern};
 use crate::yaml::{Entry, Node};
 use crate::{catalog, variables};
@@ -32,7 +34,7 @@ const KEYS: &[&str] = &[
     "env",
     "tests",
 ];
-const SANDBOX: &[&str] = &["image", "runtime", "isolation", "engines", "limits"];
+const SANDBOX: &[&str] = &["image", "runtime", "isolation", "engines", "writes", "limits"];
 
 /// Settings of other systems that would open a sandbox. They cannot be expressed here.
 const FORBIDDEN: &[&str] = &[
@@ -293,6 +295,13 @@ fn sandbox(node: &Node, report: &mut Report<'_>) -> Sandbox {
                 }
                 sandbox.engines =
                     Some(names.into_iter().map(|(name, _)| name.to_owned()).collect());
+            }
+            "writes" => {
+                let text = report.text(value);
+                sandbox.writes = Writes::ALL.into_iter().find(|it| Some(it.word()) == text);
+                if let (Some(other), None) = (text, sandbox.writes) {
+                    report.unknown_word("writes", other, value.at, &Writes::ALL.map(Writes::word));
+                }
             }
             "limits" => sandbox.limits = limits(value, report),
             key if FORBIDDEN.contains(&key) => forbidden(entry, report),

@@ -1,0 +1,242 @@
+//! Stages that were kept: what is in them, and what a person decides about them.
+//!
+//! A person may apply what a policy did not let be applied by itself, but for what no policy can allow:
+//! what the host would run without being asked, what stands at a covered path, and what is no file.
+
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::changes::{Changes, HeldChange};
+use super::error::StagedError;
+use crate::audit::Started;
+use crate::call::record::{End, Unrecorded};
+use crate::call::{CallError, Context};
+use crate::config::Undo;
+use crate::error::Failure as _;
+use crate::exit::Ending;
+use crate::ids::CallId;
+use crate::policy_files::Places;
+use crate::stage::apply::{self, Sync};
+use crate::stage::change::{Change, Held, Judged, Verdict, Why};
+use crate::stage::diff::{Diff, diff};
+use crate::stage::folder::{self, Stage, StageState};
+use crate::stage::walk::{Bounds, walk};
+
+/// A call whose changes were held back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// The call.
+    pub call: String,
+    /// Where it ran.
+    pub workspace: PathBuf,
+    /// How many changes were held back.
+    pub held: usize,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// A stage that is looked at.
+#[derive(Debug)]
+pub struct Looked {
+    /// The call.
+    pub call: String,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Each change that was held back.
+    pub held: Vec<HeldChange>,
+    /// The same with what is different, in the same order.
+    pub diffs: Vec<Diff>,
+}
+
+/// The calls whose changes were held back, oldest first.
+///
+/// # Errors
+/// The stages cannot be read.
+pub fn kept(state: &Path) -> Result<Vec<Kept>, StagedError> {
+    let listed = folder::list(state).map_err(|error| StagedError::Local("list stages", error))?;
+    let mut all = Vec::new();
+    for stage in listed.into_iter().filter(|stage| stage.state == StageState::Kept) {
+        let call = stage.call.unwrap_or_else(|| stage.label.to_string());
+        let at = stage.kept_at.map_or(0, |at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
+        let held = match Stage::open(state, &stage.label) {
+            Ok(stage) => stage.held()?.len(),
+            // Another process looks at it.
+            Err(_) => continue,
+        };
+        all.push(Kept { call, workspace: stage.workspace, held, at });
+    }
+    Ok(all)
+}
+
+/// Opens the stage of a call, named by its id or the beginning of it.
+fn open(state: &Path, call: &str) -> Result<Stage, StagedError> {
+    let listed = folder::list(state).map_err(|error| StagedError::Local("list stages", error))?;
+    let mut found = listed.into_iter().filter(|stage| {
+        let own = stage.call.as_deref().unwrap_or(stage.label.as_str());
+        stage.state == StageState::Kept && !call.is_empty() && own.starts_with(call)
+    });
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(Stage::open(state, &one.label)?),
+        _ => Err(StagedError::None(call.to_owned())),
+    }
+}
+
+/// Every change of a stage that was held back, with its reason.
+fn held(stage: &Stage) -> Result<Vec<Vec<(Change, Held)>>, StagedError> {
+    let reasons = stage.held()?;
+    let mut all = Vec::new();
+    for (at, root) in stage.roots().iter().enumerate() {
+        let host = root.open()?;
+        let upper = std::fs::File::open(stage.upper(at))
+            .map_err(|error| StagedError::Local("open a stage", error))?;
+        let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+        let with_reason = |change: Change| {
+            let reason = reasons.iter().find(|(root, path, _)| (*root, path) == (at, &change.path));
+            reason.map(|(_, _, held)| (change, held.clone()))
+        };
+        all.push(changes.into_iter().filter_map(with_reason).collect());
+    }
+    Ok(all)
+}
+
+fn shown(stage: &Stage, root: usize, path: &Path) -> PathBuf {
+    match root {
+        0 => path.to_owned(),
+        _ => stage.roots()[root].path().join(path),
+    }
+}
+
+/// What was held back of a call, and what is different.
+///
+/// # Errors
+/// There is no such stage, or it cannot be read.
+pub fn look(state: &Path, call: &str) -> Result<Looked, StagedError> {
+    let stage = open(state, call)?;
+    let (mut held_changes, mut diffs) = (Vec::new(), Vec::new());
+    for (at, changes) in held(&stage)?.into_iter().enumerate() {
+        let host = stage.roots()[at].open()?;
+        let upper = std::fs::File::open(stage.upper(at))
+            .map_err(|error| StagedError::Local("open a stage", error))?;
+        for (change, held) in changes {
+                held_changes.push(HeldChange::new(&shown(&stage, at, &change.path), &held));
+            diffs.push(diff(&change, host.as_fd(), upper.as_fd()));
+        }
+    }
+    let workspace = stage.roots().first().map(|root| root.path()).unwrap_or_default();
+    Ok(Looked { call: stage.call().to_string(), workspace, held: held_changes, diffs })
+}
+
+/// Whether a person may have it applied.
+fn may_be_applied(why: Why) -> bool {
+    match why {
+        Why::NotWritable | Why::Named | Why::Review | Why::Group | Why::LeadsOut => true,
+        // A conflict is judged anew by the host's files of now.
+        Why::Conflict => true,
+        Why::Denied | Why::RunsOnHost | Why::Covered | Why::Special => false,
+    }
+}
+
+impl Looked {
+    /// How many changes an apply of these paths would apply; of all, if none is named.
+    ///
+    /// # Errors
+    /// A path is not among those that were held back.
+    pub fn chosen(&self, paths: &[PathBuf]) -> Result<usize, StagedError> {
+        let below = |held: &HeldChange, path: &Path| Path::new(&held.path).starts_with(path);
+        for path in paths {
+            if !self.held.iter().any(|held| below(held, path)) {
+                let path = path.display().to_string();
+                return Err(StagedError::NotHeld { path, call: self.call.clone() });
+            }
+        }
+        let wanted = |held: &&HeldChange| {
+            may_be_applied(held.why)
+                && (paths.is_empty() || paths.iter().any(|path| below(held, path)))
+        };
+        Ok(self.held.iter().filter(wanted).count())
+    }
+}
+
+/// What a person's apply came to.
+#[derive(Debug)]
+pub struct ByHand {
+    /// The apply is a call of its own, which can be undone.
+    pub call: String,
+    /// What it came to.
+    pub changes: Changes,
+}
+
+/// Applies what was held back of a call: all of it, or these paths and what lies below them. What no
+/// policy can allow stays held back. It is recorded as a call. It blocks.
+///
+/// # Errors
+/// The stage is gone, or it cannot be applied.
+pub fn apply(
+    looked: &Looked,
+    paths: &[PathBuf],
+    (places, bounds): (&Places, Undo),
+    context: &Context,
+) -> Result<ByHand, CallError> {
+    let workspace = looked.workspace.to_string_lossy();
+    let started = Started::of_stage_apply(&looked.call, &workspace, &context.caller);
+    let record = Unrecorded::new(places, context)?.open()?.start(&started)?;
+    let call = record.id().clone();
+    let state = crate::call::plan::state(places)?;
+    let done = apply_chosen(state, &looked.call, paths, bounds, &call);
+    let (ending, code, detail) = match &done {
+        Ok(changes) => (Ending::ok(), None, json!({ "changes": changes })),
+        Err(error) => {
+            (Ending::of_kind(error.kind(), error.code()), Some(error.code()), json!({}))
+        }
+    };
+    record.end(End { ending, code, detail, rule: None, cost: None, requests: Vec::new() })?;
+    Ok(ByHand { call: call.to_string(), changes: done? })
+}
+
+fn apply_chosen(
+    state: &Path,
+    call: &str,
+    paths: &[PathBuf],
+    bounds: Undo,
+    by: &CallId,
+) -> Result<Changes, StagedError> {
+    let mut stage = open(state, call)?;
+    let mut judged = Vec::new();
+    for (at, changes) in held(&stage)?.into_iter().enumerate() {
+        let judge = |(change, held): (Change, Held)| {
+            let path = shown(&stage, at, &change.path);
+            let wanted = paths.is_empty() || paths.iter().any(|wanted| path.starts_with(wanted));
+            let verdict = match wanted && may_be_applied(held.why) {
+                true => Verdict::Apply,
+                false => Verdict::Hold(held),
+            };
+            Judged { change, verdict }
+        };
+        judged.push(changes.into_iter().map(judge).collect());
+    }
+    let roots: Vec<PathBuf> = stage.roots().iter().map(|root| root.path()).collect();
+    let own = stage.call().to_string();
+    // What is applied now is the work of this call, and is undone by its name.
+    stage.applied_by(by);
+    let context = apply::Context { state, bounds, sync: Sync::Never };
+    let applied = apply::apply(&stage, &judged, &context)?;
+    let changes = Changes::of(applied, &own, &roots);
+    if changes.held_count == 0 {
+        stage.discard()?;
+    }
+    Ok(changes)
+}
+
+/// Throws away what was held back of a call; how many changes that were.
+///
+/// # Errors
+/// There is no such stage, or it cannot be removed.
+pub fn discard(state: &Path, call: &str) -> Result<usize, StagedError> {
+    let stage = open(state, call)?;
+    let count = stage.held()?.len();
+    stage.discard()?;
+    Ok(count)
+}

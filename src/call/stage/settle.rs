@@ -1,0 +1,146 @@
+//! Judges and applies the changes of a call when its sandbox is still.
+
+use std::collections::BTreeSet;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runner_policy::Effective;
+use runner_policy::model::Writes as When;
+
+use super::changes::Changes;
+use super::error::StagedError;
+use crate::call::grants::Lists;
+use crate::call::launch::outcome::Stillness;
+use crate::config::Undo;
+use crate::sandbox::outcome::Verdict as Ended;
+use crate::stage::apply::{self, Sync, apply};
+use crate::stage::change::{Held, Judged, RootKind, Verdict, Why};
+use crate::stage::folder::Stage;
+use crate::stage::judge::{Rules, judge};
+use crate::stage::walk::{Bounds, walk};
+use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
+
+/// What the changes of a call are settled by.
+pub(in crate::call) struct Settling {
+    /// The policy that decided the call.
+    pub policy: Arc<Effective>,
+    /// What was covered, below the workspace.
+    pub covered: BTreeSet<PathBuf>,
+    /// When changes are applied.
+    pub when: When,
+    /// How the command ended.
+    pub ended: Ended,
+    /// Whether a process of it may be left.
+    pub stillness: Stillness,
+    /// The caller's state folder.
+    pub state: PathBuf,
+    /// How much undo keeps.
+    pub bounds: Undo,
+}
+
+/// Judges and applies what a call changed. It blocks.
+///
+/// # Errors
+/// The stage cannot be read or applied; nothing was applied, or the journal says what was.
+pub(in crate::call) fn settle(stage: &Stage, settling: &Settling) -> Result<Changes, StagedError> {
+    if settling.stillness == Stillness::Unknown {
+        return Err(StagedError::Restless);
+    }
+    let mut judged = Vec::new();
+    for at in 0..stage.roots().len() {
+        judged.push(judge_root(stage, at, settling)?);
+    }
+    if let Some(why) = settling.held_as_a_whole() {
+        hold_all(&mut judged, &why);
+    }
+    let context =
+        apply::Context { state: &settling.state, bounds: settling.bounds, sync: Sync::Never };
+    let applied = apply(stage, &judged, &context)?;
+    let roots: Vec<PathBuf> = stage.roots().iter().map(|root| root.path()).collect();
+    Ok(Changes::of(applied, stage.call().as_str(), &roots))
+}
+
+impl Settling {
+    /// Why nothing is applied, whatever the changes are.
+    fn held_as_a_whole(&self) -> Option<Held> {
+        let reason = match (self.when, &self.ended) {
+            (When::Apply, _) | (When::OnSuccess, Ended::Completed) => return None,
+            (When::OnSuccess, _) => "the command failed, and changes are applied on success only",
+            (When::Review, _) => "changes are applied after a review",
+        };
+        Some(Held {
+            why: Why::Review,
+            reason: reason.to_owned(),
+            rule: format!("{}/sandbox.writes", self.policy.name()),
+            next: "look at them with `runner stage diff CALL`, then `runner stage apply CALL`"
+                .to_owned(),
+        })
+    }
+}
+
+/// Holds back what could be applied; what is held for another reason keeps it.
+fn hold_all(judged: &mut [Vec<Judged>], why: &Held) {
+    for change in judged.iter_mut().flatten() {
+        if change.verdict == Verdict::Apply {
+            change.verdict = Verdict::Hold(why.clone());
+        }
+    }
+}
+
+/// Walks and judges the changes of one root.
+pub(super) fn judge_root(
+    stage: &Stage,
+    at: usize,
+    settling: &Settling,
+) -> Result<Vec<Judged>, StagedError> {
+    let root = &stage.roots()[at];
+    let host = root.open()?;
+    let upper = std::fs::File::open(stage.upper(at))
+        .map_err(|error| StagedError::Local("open a stage", error))?;
+    let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+    let lists = Lists::new(&settling.policy);
+    let grants = lists.grants(Writes::Some, Code::Granted);
+    let (nothing, path) = (BTreeSet::new(), root.path());
+    let mut rules = Rules {
+        grants: &grants,
+        policy: settling.policy.name(),
+        covered: &settling.covered,
+        root: &path,
+        kind: root.kind,
+        host: host.as_fd(),
+        upper: upper.as_fd(),
+        led: &[],
+    };
+    Ok(match root.kind {
+        RootKind::Workspace => judge(changes, &rules),
+        RootKind::GitFolder => {
+            // A git folder outside the workspace is judged as `.git` in it would be.
+            let [read, write] = [InGit(grants.read), InGit(grants.write)];
+            let [readonly, deny] = [InGit(grants.readonly), InGit(grants.deny)];
+            let below = FileGrants {
+                read: &read,
+                write: &write,
+                readonly: &readonly,
+                deny: &deny,
+                create: &[],
+                ..grants
+            };
+            (rules.grants, rules.covered) = (&below, &nothing);
+            judge(changes, &rules)
+        }
+    })
+}
+
+/// A list for the paths of a git folder that lies elsewhere.
+struct InGit<'a>(&'a dyn PathSet);
+
+impl PathSet for InGit<'_> {
+    fn matches(&self, relative: &Path) -> bool {
+        self.0.matches(&Path::new(".git").join(relative))
+    }
+
+    fn patterns(&self) -> Vec<String> {
+        self.0.patterns()
+    }
+}
