@@ -14,4 +14,12 @@
 //! change at any moment.
 
 pub mod change;
+#[cfg(test)]
+pub(crate) mod dice;
 pub mod folder;
+pub mod gitconfig;
+pub mod judge;
+pub mod layer;
+pub mod repository;
+pub mod table;
+pub mod walk;

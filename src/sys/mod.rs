@@ -4,6 +4,7 @@
 
 mod clock;
 mod fd;
+mod file_handle;
 mod harden;
 pub mod lease;
 mod made_up;
@@ -14,6 +15,7 @@ mod signal;
 
 pub use clock::{clocks, now};
 pub use fd::{StatusFdError, claim_status_fd};
+pub use file_handle::{FileHandle, file_handle};
 pub use harden::{HardenError, harden};
 pub use made_up::made_up;
 pub use processors::Processors;
