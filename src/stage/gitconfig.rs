@@ -320,7 +320,8 @@ impl Config {
             .filter(|setting| is_command(setting))
             .filter_map(|setting| setting.value.as_deref())
             .flat_map(|value| {
-                value.split(|c: char| is_space(c) || matches!(c, '"' | '\'' | ';' | '&' | '|' | '='))
+                value
+                    .split(|c: char| is_space(c) || matches!(c, '"' | '\'' | ';' | '&' | '|' | '='))
             })
             .map(|word| word.trim_start_matches('!'))
             .filter(|word| word.contains('/'))
@@ -333,10 +334,17 @@ fn is_command(setting: &Setting) -> bool {
     match setting.section.as_str() {
         "core" => matches!(
             name,
-            "fsmonitor" | "editor" | "pager" | "sshcommand" | "gitproxy" | "askpass"
-                | "attributesfile" | "alternaterefscommand"
+            "fsmonitor"
+                | "editor"
+                | "pager"
+                | "sshcommand"
+                | "gitproxy"
+                | "askpass"
+                | "attributesfile"
+                | "alternaterefscommand"
         ),
-        "alias" | "pager" | "filter" | "credential" | "hook" | "trailer" => true,
+        "alias" => setting.value.as_deref().is_some_and(|value| value.starts_with('!')),
+        "pager" | "filter" | "credential" | "hook" | "trailer" => true,
         "diff" => matches!(name, "external" | "command" | "textconv"),
         "merge" => name == "driver",
         "difftool" | "mergetool" | "guitool" | "tar" | "man" | "browser" => {
@@ -346,8 +354,16 @@ fn is_command(setting: &Setting) -> bool {
         "sequence" | "interactive" | "sendemail" | "uploadpack" | "remote" | "receive" => {
             matches!(
                 name,
-                "editor" | "difffilter" | "sendmailcmd" | "tocmd" | "cccmd" | "headercmd"
-                    | "packobjectshook" | "uploadpack" | "receivepack" | "procreceiverefs"
+                "editor"
+                    | "difffilter"
+                    | "sendmailcmd"
+                    | "tocmd"
+                    | "cccmd"
+                    | "headercmd"
+                    | "packobjectshook"
+                    | "uploadpack"
+                    | "receivepack"
+                    | "procreceiverefs"
             )
         }
         _ => false,

@@ -104,7 +104,8 @@ fn shown(config: &Config) -> Vec<String> {
         .iter()
         .map(|setting| {
             let sub = setting.subsection.as_ref().map(|sub| format!("{sub}.")).unwrap_or_default();
-            let value = setting.value.as_ref().map(|value| format!("\n{value}")).unwrap_or_default();
+            let value =
+                setting.value.as_ref().map(|value| format!("\n{value}")).unwrap_or_default();
             format!("{}.{sub}{}{value}", setting.section, setting.name)
         })
         .collect()
@@ -113,9 +114,34 @@ fn shown(config: &Config) -> Vec<String> {
 #[test]
 fn random_texts_are_read_as_git_reads_them() {
     let pieces = [
-        "[core]", "[a \"b\"]", "[A.c]", "[x \"q\\\"r\\\\\"]", "\n", "\n", "\n\t", "key = value", "k=v",
-        "Flag", " # c", " ; d", "n = \"a b\"", "n = a \\\n b", "n = \\t\\n", "n = a  b  ", "\r\n", " ",
-        "\"", "\\", "=", "[", "]", "n = \"x\" y", "n =", "é", "n = é", "\t",
+        "[core]",
+        "[a \"b\"]",
+        "[A.c]",
+        "[x \"q\\\"r\\\\\"]",
+        "\n",
+        "\n",
+        "\n\t",
+        "key = value",
+        "k=v",
+        "Flag",
+        " # c",
+        " ; d",
+        "n = \"a b\"",
+        "n = a \\\n b",
+        "n = \\t\\n",
+        "n = a  b  ",
+        "\r\n",
+        " ",
+        "\"",
+        "\\",
+        "=",
+        "[",
+        "]",
+        "n = \"x\" y",
+        "n =",
+        "é",
+        "n = é",
+        "\t",
     ];
     let folder = tempfile::tempdir().unwrap();
     let mut dice = Dice(0x2545_F491_4F6C_DD1D);

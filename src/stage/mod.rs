@@ -20,6 +20,8 @@ pub mod folder;
 pub mod gitconfig;
 pub mod judge;
 pub mod layer;
+pub mod merged;
+mod reasons;
 pub mod repository;
 pub mod table;
 pub mod walk;

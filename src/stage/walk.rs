@@ -252,9 +252,8 @@ impl Walk {
         };
         match &host {
             Host::Folder(facts) if facts.mode == mode => {}
-            Host::Folder(facts) if matches!(below, Below::Mounted(_)) => {
-                self.push(path.clone(), What::Folder { mode }, Host::Other(*facts))?;
-            }
+            // The call saw the folder under the mount, not what is mounted.
+            Host::Folder(_) if matches!(below, Below::Mounted(_)) => {}
             _ => self.push(path.clone(), What::Folder { mode }, host)?,
         }
         let Some(parent) = &frame.upper else { return Ok(None) };

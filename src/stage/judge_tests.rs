@@ -1,0 +1,559 @@
+//! What is applied and what is held: each attack beside a control.
+
+use super::*;
+use crate::stage::change::Why;
+use crate::stage::walk::{Bounds, walk};
+use crate::workspace::grants::tests::{Globs, globs};
+use crate::workspace::grants::{Code, Companion};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+/// A host and a stage on disk, and a policy.
+struct Case {
+    _dir: tempfile::TempDir,
+    host: PathBuf,
+    upper: PathBuf,
+    write: Globs,
+    readonly: Globs,
+    deny: Globs,
+    create: Vec<Companion>,
+    covered: BTreeSet<PathBuf>,
+    kind: RootKind,
+}
+
+fn case_with(write: &[&str]) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap();
+    let (host, upper) = (top.join("host"), top.join("upper"));
+    fs::create_dir(&host).unwrap();
+    fs::create_dir(&upper).unwrap();
+    Case {
+        _dir: dir,
+        host,
+        upper,
+        write: globs(write),
+        readonly: globs(&[]),
+        deny: globs(&[]),
+        create: Vec::new(),
+        covered: BTreeSet::new(),
+        kind: RootKind::Workspace,
+    }
+}
+
+/// A policy that lets everything be written.
+fn case() -> Case {
+    case_with(&["**"])
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn whiteout(root: &Path, path: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    mknodat(CWD, &path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+impl Case {
+    fn stage(&self, path: &str, text: &str) -> &Self {
+        write(&self.upper, path, text);
+        self
+    }
+
+    fn link(&self, path: &str, target: &str) -> &Self {
+        let path = self.upper.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
+        self
+    }
+
+    fn repository(&self, folder: &str) -> &Self {
+        let folder = self.host.join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        git(&folder, &["init", "-q"]);
+        git(&folder, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        self
+    }
+
+    fn judge(&self) -> Vec<Judged> {
+        let (host, upper) =
+            (fs::File::open(&self.host).unwrap(), fs::File::open(&self.upper).unwrap());
+        let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default()).unwrap();
+        let grants = FileGrants {
+            policy: [0; 32],
+            read: &self.write,
+            write: &self.write,
+            create: &self.create,
+            readonly: &self.readonly,
+            deny: &self.deny,
+            writes: Writes::Some,
+            code: Code::Granted,
+        };
+        let rules = Rules {
+            grants: &grants,
+            policy: "test",
+            covered: &self.covered,
+            root: &self.host,
+            kind: self.kind,
+            host: host.as_fd(),
+            upper: upper.as_fd(),
+            led: &[],
+        };
+        judge(changes, &rules)
+    }
+
+    /// The paths that are held, with the kind of reason.
+    fn held(&self) -> Vec<(String, Why)> {
+        let held = |judged: Judged| match judged.verdict {
+            Verdict::Hold(held) => {
+                assert!(
+                    !held.reason.is_empty() && !held.next.is_empty() && held.rule.contains('/')
+                );
+                Some((judged.change.path.display().to_string(), held.why))
+            }
+            Verdict::Apply => None,
+        };
+        self.judge().into_iter().filter_map(held).collect()
+    }
+
+    fn why(&self, path: &str) -> Option<Why> {
+        let judged = self.judge();
+        let found = judged.iter().find(|judged| judged.change.path == Path::new(path));
+        match &found.unwrap_or_else(|| panic!("{path} is no change")).verdict {
+            Verdict::Hold(held) => Some(held.why),
+            Verdict::Apply => None,
+        }
+    }
+
+    fn applied(&self) -> Vec<String> {
+        let all = self.judge().into_iter();
+        all.filter(|judged| judged.verdict == Verdict::Apply)
+            .map(|judged| judged.change.path.display().to_string())
+            .collect()
+    }
+}
+
+#[test]
+fn what_the_workspace_protects_is_never_written_here() {
+    let patterns = runner_policy::paths::PROTECTED.iter().map(|text| (*text).to_owned());
+    for pattern in patterns.chain(protected::patterns()) {
+        let sample = pattern
+            .replace("**/", "")
+            .replace("/**", "/x")
+            .replace("{gitdir,commondir}", "gitdir")
+            .replace("{rebase-merge,rebase-apply,sequencer}", "sequencer")
+            .replace('*', "x");
+        for sample in [sample.clone(), format!("deep/{sample}")] {
+            let case = case();
+            // In a repository that exists, and where none is.
+            if sample.starts_with(".git/") {
+                case.repository("");
+                let _ = fs::remove_dir_all(case.host.join(&sample));
+                let _ = fs::remove_file(case.host.join(&sample));
+            }
+            case.stage(&sample, "[core]\n\tfsmonitor = x\n");
+            assert_eq!(case.why(&sample), Some(Why::RunsOnHost), "{sample} of {pattern}");
+        }
+    }
+}
+
+#[test]
+fn names_that_run_are_held_as_files_links_and_removals_and_the_rest_goes() {
+    let case = case();
+    write(&case.host, ".vscode/tasks.json", "{}");
+    write(&case.host, "app/.envrc", "");
+    whiteout(&case.upper, ".vscode");
+    whiteout(&case.upper, "app/.envrc");
+    case.stage("build/.ENVRC", "x")
+        .stage("build/.bashrc", "x")
+        .stage("build/.runner/config.yml", "x");
+    case.stage("build/out.o", "x").stage(".claude/settings.json", "x").stage("CLAUDE.md", "x");
+    case.link(".husky", "build").link("hooks", "build").link("x/.cargo", "../build");
+    let never = |path: &str| (path.to_owned(), Why::RunsOnHost);
+    assert_eq!(
+        case.held(),
+        [
+            never(".claude"),
+            never(".claude/settings.json"),
+            never(".husky"),
+            never(".vscode/tasks.json"),
+            never(".vscode"),
+            never("app/.envrc"),
+            never("build/.ENVRC"),
+            never("build/.bashrc"),
+            never("build/.runner"),
+            never("build/.runner/config.yml"),
+            ("x/.cargo".to_owned(), Why::Named),
+        ]
+    );
+    assert_eq!(case.applied(), ["CLAUDE.md", "build", "build/out.o", "hooks", "x"]);
+}
+
+#[test]
+fn new_repositories_of_every_form_are_held() {
+    let evil = "[core]\n\tfsmonitor = touch canary\n";
+    // `.git` as folder, as file and as link.
+    let case1 = case();
+    case1
+        .repository("")
+        .stage("build/.git/config", evil)
+        .stage("build/.git/HEAD", "ref: refs/heads/x");
+    case1.stage("a/.git", "gitdir: ./store\n").link("b/.git", "../store").stage("c/.Git/x", "");
+    case1.stage("build/x.o", "");
+    for path in
+        ["build/.git", "build/.git/config", "build/.git/HEAD", "a/.git", "b/.git", "c/.Git/x"]
+    {
+        assert_eq!(case1.why(path), Some(Why::RunsOnHost), "{path}");
+    }
+    assert_eq!(case1.why("build/x.o"), None);
+    // A bare one, under any name, in any case.
+    let case2 = case();
+    case2
+        .stage("store/HEAD", "ref: refs/heads/x")
+        .stage("store/Objects/x", "")
+        .stage("store/refs/x", "");
+    case2.stage("store/config", evil).stage("store/readme", "");
+    for path in ["store/HEAD", "store/Objects", "store/Objects/x", "store/refs", "store/refs/x"] {
+        assert_eq!(case2.why(path), Some(Why::RunsOnHost), "{path}");
+    }
+    assert_eq!(case2.why("store/readme"), None);
+    // Completed in several calls, also by links and `commondir`, also in the root.
+    let case3 = case();
+    write(&case3.host, "HEAD", "ref: refs/heads/x");
+    write(&case3.host, "config", evil);
+    case3.link("objects", "src").link("refs", "src").stage("src/x", "");
+    assert_eq!(case3.why("objects"), Some(Why::RunsOnHost));
+    assert_eq!(case3.why("src/x"), None);
+    let case4 = case();
+    write(&case4.host, "x/HEAD", "ref: refs/heads/x");
+    case4.stage("x/commondir", "../y");
+    assert_eq!(case4.why("x/commondir"), Some(Why::RunsOnHost));
+    // Control: two of the three make no repository.
+    let control = case();
+    control.stage("objects/x", "").stage("refs/x", "").stage("HEAD/x", "");
+    whiteout(&control.upper, "objects2");
+    fs::remove_dir_all(control.upper.join("refs")).unwrap();
+    assert!(control.held().is_empty());
+}
+
+#[test]
+fn in_a_repository_data_goes_and_what_runs_stays() {
+    for (name, kind) in [("", RootKind::Workspace), ("vendor/x", RootKind::Workspace)] {
+        let mut case = case();
+        case.kind = kind;
+        case.repository(name);
+        let git = Path::new(name).join(".git");
+        let at = |below: &str| git.join(below).display().to_string();
+        for below in
+            ["index", "HEAD", "refs/heads/new", "objects/aa/bb", "logs/HEAD", "packed-refs"]
+        {
+            case.stage(&at(below), "new");
+            assert_eq!(case.why(&at(below)), None, "{below}");
+        }
+        for below in [
+            "commondir",
+            "hooks/pre-commit",
+            "objects/info/alternates",
+            "info/attributes",
+            "rebase-merge/git-rebase-todo",
+            "worktrees/w/gitdir",
+            "modules/m/config",
+            "config.lock",
+        ] {
+            case.stage(&at(below), "new");
+            assert_eq!(case.why(&at(below)), Some(Why::RunsOnHost), "{below}");
+        }
+        case.link(&at("refs/link"), "../HEAD");
+        assert_eq!(case.why(&at("refs/link")), Some(Why::RunsOnHost));
+    }
+}
+
+#[test]
+fn a_git_folder_of_another_name_and_as_a_root_has_the_same_rules() {
+    let case = case();
+    case.repository("");
+    fs::rename(case.host.join(".git"), case.host.join("store")).unwrap();
+    case.stage("store/hooks/pre-commit", "x")
+        .stage("store/index", "x")
+        .stage("store/config", "[a]\n\tb=c");
+    assert_eq!(case.why("store/hooks/pre-commit"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("store/config"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("store/index"), None);
+    let mut root = self::case();
+    root.kind = RootKind::GitFolder;
+    root.stage("hooks/x", "").stage("config", "[core]\n\tpager = x\n").stage("refs/heads/x", "");
+    root.link("objects", "elsewhere");
+    for path in ["hooks/x", "config", "objects"] {
+        assert_eq!(root.why(path), Some(Why::RunsOnHost), "{path}");
+    }
+    assert_eq!(root.why("refs/heads/x"), None);
+}
+
+#[test]
+fn only_harmless_keys_of_a_configuration_change() {
+    let case = case();
+    case.repository("");
+    let old = fs::read_to_string(case.host.join(".git/config")).unwrap();
+    case.stage(
+        ".git/config",
+        &format!("{old}[branch \"x\"]\n\tremote = .\n\tmerge = refs/heads/y\n"),
+    );
+    assert_eq!(case.why(".git/config"), None);
+    case.stage(".git/config", &format!("{old}[core]\n\tfsmonitor = x\n"));
+    assert_eq!(case.why(".git/config"), Some(Why::RunsOnHost));
+    fs::remove_file(case.upper.join(".git/config")).unwrap();
+    whiteout(&case.upper, ".git/config");
+    assert_eq!(case.why(".git/config"), Some(Why::RunsOnHost));
+}
+
+#[test]
+fn a_repository_is_not_removed_in_pieces() {
+    let case = case();
+    case.repository("vendor/x");
+    write(&case.host, "vendor/x/src", "");
+    whiteout(&case.upper, "vendor");
+    let applied = case.applied();
+    assert_eq!(applied, ["vendor/x/src"]);
+    // Control: without a repository all goes.
+    fs::remove_dir_all(case.host.join("vendor/x/.git")).unwrap();
+    assert!(case.held().is_empty());
+}
+
+#[test]
+fn places_that_a_configuration_leads_to_are_held() {
+    let case = case();
+    case.repository("");
+    write(&case.host, "tools/watch.sh", "");
+    write(&case.host, "shared/git.cfg", "[core]\n\thooksPath = tools/hooks\n");
+    fs::create_dir(case.host.join("src")).unwrap();
+    let root = case.host.display().to_string();
+    let config = case.host.join(".git/config");
+    let text = fs::read_to_string(&config).unwrap()
+        + &format!(
+            "[include]\n\tpath = ../shared/git.cfg\n[core]\n\thooksPath = {root}/my/hooks\n"
+        )
+        + "[filter \"a\"]\n\tclean = sh tools/watch.sh src/\n";
+    fs::write(config, text).unwrap();
+    case.stage("shared/git.cfg", "x").stage("tools/hooks/pre-commit", "x").stage("my/hooks/x", "x");
+    case.stage("tools/watch.sh", "evil").stage("tools/other.sh", "x").stage("src/x", "x");
+    for path in ["shared/git.cfg", "tools/hooks/pre-commit", "my/hooks/x", "tools/watch.sh"] {
+        assert_eq!(case.why(path), Some(Why::RunsOnHost), "{path}");
+    }
+    for path in ["tools/other.sh", "src/x", "my"] {
+        assert_eq!(case.why(path), None, "{path}");
+    }
+    fs::remove_dir_all(case.upper.join("my")).unwrap();
+    case.link("my", "src");
+    assert_eq!(case.why("my"), Some(Why::RunsOnHost), "a link above the hooks");
+}
+
+#[test]
+fn links_inside_go_and_links_out_are_held() {
+    let case = case();
+    fs::create_dir_all(case.host.join("a/b")).unwrap();
+    symlink("/etc", case.host.join("out")).unwrap();
+    let root = case.host.display().to_string();
+    for (at, target) in [
+        ("l1", "a/b"),
+        ("a/b/l2", "../../x"),
+        ("l3", "missing"),
+        ("a/l4", "."),
+        ("l5", ".git/hooks"),
+    ] {
+        case.link(at, target);
+        assert_eq!(case.why(at), None, "{at} -> {target}");
+    }
+    case.link("l6", &format!("{root}/a"));
+    assert_eq!(case.why("l6"), None);
+    for (at, target) in [
+        ("o1", "/etc/passwd"),
+        ("o2", "../x"),
+        ("a/o3", "../../x"),
+        ("o4", "out/passwd"),
+        ("o5", "p/../.ssh2"),
+        ("o6", "/proc/self/root"),
+        ("o8", "o8"),
+    ] {
+        case.link(at, target);
+        assert_eq!(case.why(at), Some(Why::LeadsOut), "{at} -> {target}");
+    }
+    case.link("o7", &format!("{root}/../x"));
+    assert_eq!(case.why("o7"), Some(Why::LeadsOut));
+    // Through another link of the same call.
+    case.link("n1", "o1").link("n2", "l6/b");
+    assert_eq!(case.why("n1"), Some(Why::LeadsOut));
+    assert_eq!(case.why("n2"), None);
+}
+
+#[test]
+fn covered_paths_stay_whatever_happens_around_them() {
+    let mut case = case();
+    case.covered = ["sub/.env", "type/in/.env", "dir"].map(PathBuf::from).into();
+    for path in ["sub/.env", "sub/a", "type/in/.env", "type/b", "dir/secret", "free/x"] {
+        write(&case.host, path, "secret");
+    }
+    whiteout(&case.upper, "sub");
+    case.stage("type", "now a file").stage("dir/new", "").stage("new/x", "");
+    whiteout(&case.upper, "free");
+    let covered = |path: &str| (path.to_owned(), Why::Covered);
+    assert_eq!(
+        case.held(),
+        [
+            covered("dir/new"),
+            covered("sub/.env"),
+            covered("sub"),
+            covered("type/in/.env"),
+            covered("type/in"),
+            covered("type"),
+        ]
+    );
+    assert_eq!(case.applied(), ["free/x", "free", "new", "new/x", "sub/a", "type/b"]);
+}
+
+#[test]
+fn the_policys_lists_decide_what_is_source() {
+    let mut case = case_with(&["out/**", "docs/*.md", "!out/no", "**/dist/**"]);
+    case.readonly = globs(&["out/fixed/**"]);
+    case.deny = globs(&["out/**/*.pem"]);
+    case.create = vec![
+        Companion { file: "Cargo.lock".into(), beside: "Cargo.toml".into() },
+        Companion { file: "other.lock".into(), beside: "missing".into() },
+    ];
+    write(&case.host, "Cargo.toml", "");
+    for path in [
+        "out/a",
+        "out/no",
+        "out/fixed/x",
+        "out/x.pem",
+        "docs/a.md",
+        "docs/a.txt",
+        "src/a",
+        "p/dist/x",
+        "Cargo.lock",
+        "other.lock",
+        "out/id_rsa",
+    ] {
+        case.stage(path, "x");
+    }
+    for path in ["out", "out/a", "docs", "docs/a.md", "p", "p/dist", "p/dist/x", "Cargo.lock"] {
+        assert_eq!(case.why(path), None, "{path}");
+    }
+    for path in ["out/no", "out/fixed/x", "docs/a.txt", "src", "src/a", "other.lock"] {
+        assert_eq!(case.why(path), Some(Why::NotWritable), "{path}");
+    }
+    assert_eq!(case.why("out/x.pem"), Some(Why::Denied));
+    assert_eq!(case.why("out/id_rsa"), Some(Why::Denied));
+    // A companion that exists is a source.
+    write(&case.host, "Cargo.lock", "old");
+    assert_eq!(case.why("Cargo.lock"), Some(Why::NotWritable));
+}
+
+#[test]
+fn a_named_file_needs_its_name_in_the_policy() {
+    for (patterns, why) in [
+        (&["**"][..], Some(Why::Named)),
+        (&[".cargo/**"], Some(Why::Named)),
+        (&[".cargo/*"], Some(Why::Named)),
+        (&["**/*.toml"], Some(Why::Named)),
+        (&[".cargo/config.toml"], None),
+        (&["**/.cargo/{config,config.toml}"], None),
+        (&["**", "!.cargo/config.toml"], Some(Why::NotWritable)),
+    ] {
+        let case = case_with(patterns);
+        case.stage(".cargo/config.toml", "");
+        assert_eq!(case.why(".cargo/config.toml"), why, "{patterns:?}");
+    }
+    for (patterns, why) in [
+        (&["**"][..], Some(Why::Named)),
+        (&[".github/workflows/**"], Some(Why::Named)),
+        (&[".github/workflows/*.yml"], None),
+        (&[".github/workflows/ci.yml"], None),
+    ] {
+        let case = case_with(patterns);
+        case.stage(".github/workflows/ci.yml", "");
+        assert_eq!(case.why(".github/workflows/ci.yml"), why, "{patterns:?}");
+    }
+}
+
+#[test]
+fn special_files_and_bits_are_held() {
+    let case = case();
+    mknodat(CWD, case.upper.join("pipe"), FileType::Fifo, Mode::from(0o644), 0).unwrap();
+    mknodat(CWD, case.host.join("socket"), FileType::Socket, Mode::from(0o644), 0).unwrap();
+    mknodat(CWD, case.host.join("stale"), FileType::Socket, Mode::from(0o644), 0).unwrap();
+    case.stage("socket", "")
+        .stage("setuid", "")
+        .stage("setgid", "")
+        .stage("program", "")
+        .stage("d/x", "");
+    whiteout(&case.upper, "stale");
+    for (path, mode) in [("setuid", 0o4755), ("setgid", 0o2755), ("program", 0o755), ("d", 0o2775)]
+    {
+        fs::set_permissions(case.upper.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for path in ["pipe", "socket", "setuid", "setgid"] {
+        assert_eq!(case.why(path), Some(Why::Special), "{path}");
+    }
+    assert_eq!(case.applied(), ["d", "d/x", "program", "stale"]);
+}
+
+#[test]
+fn what_is_in_a_held_new_folder_is_held_with_it() {
+    let mut case = case();
+    case.deny = globs(&["held"]);
+    write(&case.host, "was-file", "");
+    case.stage("held/a/b", "").stage("free/a/b", "");
+    let opaque = case.upper.join("was-file");
+    fs::create_dir(&opaque).unwrap();
+    setxattr(&opaque, "user.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
+    fs::write(opaque.join("in"), "").unwrap();
+    case.readonly = globs(&["was-file"]);
+    assert_eq!(case.applied(), ["free", "free/a", "free/a/b"]);
+}
+
+#[test]
+fn what_git_leaves_in_its_daily_work_is_applied() {
+    let case = case();
+    case.repository("");
+    let (top, host) = (case.host.parent().unwrap(), &case.host);
+    write(host, "a", "1\n");
+    write(host, "b", "1\n");
+    git(host, &["add", "-A"]);
+    git(host, &["commit", "-qm", "files"]);
+    let script = r#"
+        set -e
+        export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        mkdir work view
+        mount -t overlay overlay -o userxattr,nosuid,nodev,lowerdir=host,upperdir=upper,workdir=work view
+        cd view
+        echo 2 > a; git stash -q; git stash pop -q; git commit -qam two
+        git switch -qc topic HEAD~1; echo t > t; git add t; git commit -qm topic
+        git rebase -q main; git switch -q main; git merge -q --no-ff -m m topic
+        git branch --set-upstream-to=main topic -q; git config user.name someone
+        git cherry-pick --quit; git tag v1; git gc -q
+    "#;
+    let done =
+        Command::new("unshare").args(["-m", "sh", "-c", script]).current_dir(top).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(case.held(), []);
+    assert!(case.applied().contains(&".git/config".to_owned()));
+}

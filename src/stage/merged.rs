@@ -1,0 +1,240 @@
+//! The tree as it would be if every change were applied: the host's, with the changes over it.
+//!
+//! Duty: say what stands at a path, on the host and afterwards, and resolve symlinks in it. Non-goals:
+//! deciding. Trust boundary: both are the adversary's. The host is read from one handle, without
+//! following a symlink.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::io::Errno;
+
+use super::change::{Change, Facts, Host, What};
+use super::layer;
+use crate::ids::Identity;
+
+/// Most bytes of a path that is given to the kernel at once; a path may be longer than `PATH_MAX`.
+const MAX_PART: usize = 2048;
+
+/// Most symlinks that are followed for one path, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Longest target that is resolved.
+const MAX_TARGET: usize = 4096;
+
+/// The host's tree with changes over it.
+pub struct Merged<'a> {
+    host: BorrowedFd<'a>,
+    upper: BorrowedFd<'a>,
+    root: &'a Path,
+    changes: HashMap<&'a Path, &'a Change>,
+    /// Paths in lower case at which something is left.
+    left: HashMap<Vec<u8>, ()>,
+}
+
+impl<'a> Merged<'a> {
+    /// `root` is the absolute path of the tree.
+    #[must_use]
+    pub fn new(
+        host: BorrowedFd<'a>,
+        upper: BorrowedFd<'a>,
+        root: &'a Path,
+        changes: &'a [Change],
+    ) -> Self {
+        let left = changes
+            .iter()
+            .filter(|change| change.what != What::Removed)
+            .map(|change| (folded(&change.path), ()))
+            .collect();
+        let changes = changes.iter().map(|change| (change.path.as_path(), change)).collect();
+        Self { host, upper, root, changes, left }
+    }
+
+    /// The change at a path.
+    #[must_use]
+    pub fn change(&self, path: &Path) -> Option<&'a Change> {
+        self.changes.get(path).copied()
+    }
+
+    /// What the host has at a path. Nothing where it cannot be read.
+    #[must_use]
+    pub fn on_host(&self, path: &Path) -> Host {
+        let Some(name) = path.file_name() else { return Host::Absent };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        match open_folder(self.host, parent) {
+            Ok(folder) => layer::host(folder.as_fd(), name).unwrap_or(Host::Absent),
+            Err(_) => Host::Absent,
+        }
+    }
+
+    /// Whether something stands at a path afterwards, in any case of its letters.
+    #[must_use]
+    pub fn is_there_afterwards(&self, path: &Path) -> bool {
+        if self.left.contains_key(&folded(path)) {
+            return true;
+        }
+        match self.change(path) {
+            Some(change) => change.what != What::Removed,
+            None => self.on_host(path) != Host::Absent,
+        }
+    }
+
+    /// A file of the host that is still the one with these facts, if it is not longer than `most`.
+    #[must_use]
+    pub fn read_host(&self, path: &Path, facts: Option<Facts>, most: usize) -> Option<Vec<u8>> {
+        let bytes = read(self.host, path, facts.map(|facts| facts.identity), most)?;
+        let Host::File(now) = self.on_host(path) else { return None };
+        facts.is_none_or(|facts| facts == now).then_some(bytes)
+    }
+
+    /// A file of the stage, if it is not longer than `most`.
+    #[must_use]
+    pub fn read_staged(&self, change: &Change, most: usize) -> Option<Vec<u8>> {
+        let What::File(staged) = &change.what else { return None };
+        read(self.upper, &change.path, Some(staged.identity), most)
+    }
+
+    /// Where a target that is written at `folder` leads afterwards, below the root.
+    ///
+    /// `None` if it leads out, if it cannot be told, or if it goes up after it went down: what it went
+    /// down through could become a symlink later.
+    #[must_use]
+    pub fn resolve(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
+        self.lexical(folder, target)?;
+        let mut place = folder.to_owned();
+        let mut rest: Vec<PathBuf> = vec![PathBuf::from(target)];
+        let mut links = 0;
+        while let Some(next) = rest.pop() {
+            if next.as_os_str().len() > MAX_TARGET {
+                return None;
+            }
+            let mut next: &Path = &next;
+            if next.is_absolute() {
+                next = next.strip_prefix(self.root).ok()?;
+                place = PathBuf::new();
+            }
+            let mut parts = next.components();
+            while let Some(part) = parts.next() {
+                match part {
+                    Component::CurDir => {}
+                    Component::ParentDir => {
+                        if !place.pop() {
+                            return None;
+                        }
+                    }
+                    Component::Normal(name) => {
+                        place.push(name);
+                        if let Some(target) = self.link(&place) {
+                            links += 1;
+                            if links > MAX_LINKS {
+                                return None;
+                            }
+                            place.pop();
+                            rest.push(parts.as_path().to_owned());
+                            rest.push(target);
+                            break;
+                        }
+                    }
+                    Component::RootDir | Component::Prefix(_) => return None,
+                }
+            }
+        }
+        Some(place)
+    }
+
+    /// The same by the text alone.
+    #[must_use]
+    pub fn lexical(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
+        let mut target = Path::new(target);
+        let mut place = folder.to_owned();
+        if target.is_absolute() {
+            target = target.strip_prefix(self.root).ok()?;
+            place = PathBuf::new();
+        }
+        let mut down = false;
+        for part in target.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir if down || !place.pop() => return None,
+                Component::ParentDir => {}
+                Component::Normal(name) => {
+                    down = true;
+                    place.push(name);
+                }
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(place)
+    }
+
+    /// The target of the symlink that stands at a path afterwards.
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        match self.change(path) {
+            Some(Change { what: What::Link { target }, .. }) => Some(target.into()),
+            Some(_) => None,
+            None => match self.on_host(path) {
+                Host::Link { target, .. } => Some(target.into()),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A path in lower case.
+fn folded(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_ascii_lowercase()
+}
+
+/// Opens a folder below another, without following a symlink, however long the path is.
+fn open_folder(base: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    let open = |base: BorrowedFd<'_>, path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        openat2(
+            base,
+            path,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        )
+    };
+    if path.as_os_str().len() <= MAX_PART {
+        return open(base, path);
+    }
+    let mut handle = open(base, Path::new(""))?;
+    let mut part = PathBuf::new();
+    for name in path {
+        if part.as_os_str().len() + name.len() >= MAX_PART {
+            handle = open(handle.as_fd(), &part)?;
+            part = PathBuf::new();
+        }
+        part.push(name);
+    }
+    open(handle.as_fd(), &part)
+}
+
+/// Reads a regular file below a folder, if it is the expected one.
+fn read(
+    base: BorrowedFd<'_>,
+    path: &Path,
+    expected: Option<Identity>,
+    most: usize,
+) -> Option<Vec<u8>> {
+    let folder = open_folder(base, path.parent()?).ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let handle = openat(&folder, path.file_name()?, flags | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let stat = fstat(&handle).ok()?;
+    let found = Identity { dev: stat.st_dev, ino: stat.st_ino };
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !regular || expected.is_some_and(|expected| expected != found) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::from(handle).take(most as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= most).then_some(bytes)
+}
