@@ -24,4 +24,5 @@ pub mod merged;
 mod reasons;
 pub mod repository;
 pub mod table;
+pub mod tracked;
 pub mod walk;
