@@ -13,15 +13,23 @@
 //! too. It is read through directory handles, no symlink is followed, and the host's own tree may
 //! change at any moment.
 
+pub mod apply;
 pub mod change;
+
 #[cfg(test)]
+mod conflict;
 pub(crate) mod dice;
 pub mod folder;
 pub mod gitconfig;
+pub mod group;
+mod handles;
+mod journal;
 pub mod judge;
 pub mod layer;
 pub mod merged;
+pub use recover::{Recovered, recover};
 mod reasons;
+mod recover;
 pub mod repository;
 pub mod table;
 pub mod tracked;

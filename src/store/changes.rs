@@ -1,4 +1,7 @@
-//! What calls changed through the broker, as it was before. `undo` reads and writes the rows; here is their form.
+//! What calls changed, as it was before. `undo` reads and writes the rows; here is their form.
+//!
+//! Further words of `change` need no new step: `mode`, `tree`, and with the beginning `staged-` what a
+//! command changed. Parts of paths that are not UTF-8 are written as NUL and hexadecimal digits.
 
 /// The step of the schema that makes the table.
 pub(super) const STEP: &str = "

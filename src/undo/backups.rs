@@ -3,18 +3,31 @@
 //! A content is copied under a name of chance while it is digested, and gets its own inside the database's write
 //! transaction that refers to it; whoever removes one does so inside such a transaction too. So no
 //! row loses its content to another process, and a death leaves at most a content without a row.
+//!
+//! What a command's changes took away is an *image*: the very file or folder, moved here under a name that
+//! its row has from the beginning. It has no digest, so that nothing needs to be read.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{
+    AtFlags, CWD, FileType, OFlags, RenameFlags, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::trees::remove_all;
+use crate::ids::CallId;
 
 /// The folder in the state folder.
 const FOLDER: &str = "backups";
 /// How names begin that are no digests yet.
 const NEW: &str = ".new-";
+/// How names begin of what was taken as it was, without a digest.
+const IMAGE: &str = "image-";
 /// Bytes that are copied at once.
 const PIECE: usize = 128 * 1024;
 
@@ -84,9 +97,53 @@ impl Backups {
         fs::rename(&copied.place, self.folder.join(copied.digest.to_hex().as_str()))
     }
 
+    /// Takes a file or folder that was moved out of its place as an image, under a name that a row refers
+    /// to already. It is moved where that is possible; a file that has further names is copied, because
+    /// what is written through those would change the image.
+    pub(crate) fn adopt(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+        image: &str,
+    ) -> io::Result<()> {
+        if !is_image(image) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let place = self.folder.join(image);
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        if is_folder || found.st_nlink == 1 {
+            match renameat_with(folder, name, CWD, &place, RenameFlags::NOREPLACE) {
+                // It was taken already, and something else has the old name since.
+                Err(Errno::EXIST) => return Ok(()),
+                Err(Errno::XDEV) if !is_folder => {}
+                moved => return Ok(moved?),
+            }
+        }
+        let copied = self.copy(super::state::open_file(folder, name)?, u64::MAX)?;
+        if let Some(copied) = copied {
+            fs::rename(&copied.place, place)?;
+        }
+        Ok(unlinkat(folder, name, AtFlags::empty())?)
+    }
+
+    /// Moves a folder that was kept as an image back to a name that nothing has.
+    pub(super) fn give_back(
+        &self,
+        image: &str,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> io::Result<()> {
+        if !is_image(image) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let place = self.folder.join(image);
+        Ok(renameat_with(CWD, place, folder, name, RenameFlags::NOREPLACE)?)
+    }
+
     /// A content, to be read.
     pub(super) fn read(&self, digest: &str) -> io::Result<File> {
-        if !is_digest(digest) {
+        if !is_digest(digest) && !is_image(digest) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         OpenOptions::new()
@@ -98,14 +155,15 @@ impl Backups {
     /// Removes every content that is not wanted. Only inside a write transaction.
     pub(super) fn retain(&self, wanted: impl Fn(&str) -> bool) -> io::Result<u64> {
         let mut removed = 0;
+        let handle = File::open(&self.folder)?;
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
             // One without a name of its own is being copied, or its process died: then it is old.
-            let goes = match is_digest(&name) {
+            let goes = match is_digest(&name) || is_image(&name) {
                 true => !wanted(&name),
                 false => name.starts_with(NEW) && is_old(&entry),
             };
-            if goes && fs::remove_file(entry.path()).is_ok() {
+            if goes && remove_all(&handle, OsStr::new(&name)).is_ok() {
                 removed += 1;
             }
         }
@@ -113,7 +171,18 @@ impl Backups {
     }
 }
 
-fn is_digest(name: &str) -> bool {
+/// The name of an image: the call that took it, and a number.
+pub(crate) fn image_name(call: &CallId, number: usize) -> String {
+    format!("{IMAGE}{call}-{number}")
+}
+
+fn is_image(name: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    name.strip_prefix(IMAGE).is_some_and(|rest| rest.len() < 128 && rest.bytes().all(safe))
+}
+
+/// Whether a backup is kept under its digest, so that its content can be proved.
+pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

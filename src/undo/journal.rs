@@ -13,6 +13,7 @@ use rusqlite::{Transaction, params};
 
 use super::backups::{Backups, Copied};
 use super::keep::{Change, Keep, NotKept, What};
+use super::names::decode_os;
 use super::state::{State, open_file};
 use crate::config::Undo;
 use crate::ids::CallId;
@@ -73,6 +74,8 @@ struct Row<'a> {
     before: State,
     after: Vec<State>,
     copied: Option<Copied>,
+    /// A tree that is kept under this name, and its bytes.
+    image: Option<(&'a str, u64)>,
     /// The row of an earlier change of the same path, which stands for both.
     known: Option<i64>,
 }
@@ -142,7 +145,7 @@ impl Journal {
             let Row { change, after, before, .. } = row;
             match (&change.what, &before) {
                 // Paths below have moved or gone with it: what was known of them is not true any more.
-                (What::Moved { .. } | What::Made { .. }, _)
+                (What::Moved { .. } | What::Made { .. } | What::TreeGone { .. }, _)
                 | (What::Gone, State::Folder { .. }) => left.clear(),
                 _ => {}
             }
@@ -151,7 +154,11 @@ impl Journal {
                 _ => change.path,
             };
             let stands = match change.what {
-                What::Moved { .. } | What::Made { .. } => Stands::Alone,
+                What::Moved { .. }
+                | What::Made { .. }
+                | What::Mode { .. }
+                | What::TreeGone { .. }
+                | What::TreeBack { .. } => Stands::Alone,
                 What::Put { .. } | What::Grow | What::Gone | What::Linked { .. } => {
                     Stands::ForLater
                 }
@@ -177,9 +184,13 @@ impl Journal {
             return Ok(known);
         }
         let at = i64::try_from(crate::sys::now().as_millis()).unwrap_or(i64::MAX);
-        let backup = row.copied.as_ref().map(|copied| copied.digest.to_hex().to_string());
-        let size =
-            row.copied.as_ref().map_or(0, |copied| i64::try_from(copied.size).unwrap_or(i64::MAX));
+        let copied = row.copied.as_ref();
+        let (backup, size) = match (copied, row.image) {
+            (Some(copied), _) => (Some(copied.digest.to_hex().to_string()), copied.size),
+            (None, Some((image, size))) => (Some(image.to_owned()), size),
+            (None, None) => (None, 0),
+        };
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
         transaction
             .prepare_cached(
                 "INSERT INTO changes (call, at, workspace, change, path, goal, before, after, backup, size)
@@ -214,7 +225,8 @@ impl Keep for Journal {
             _ => (change.path, change.folder, change.name),
         };
         let Inner { open: Some((store, _)), left, .. } = &mut *inner else { return };
-        let (Some(known), Ok(state)) = (left.get_mut(path), State::glance(folder, name)) else {
+        let name = decode_os(name);
+        let (Some(known), Ok(state)) = (left.get_mut(path), State::glance(folder, &*name)) else {
             return;
         };
         known.state = state.clone();
@@ -230,6 +242,11 @@ impl Keep for Journal {
     }
 }
 
+/// The largest file, and the bytes of one call, that are kept within the bounds.
+pub(super) fn limits(bounds: &Undo) -> (u64, u64) {
+    (FILE_MAX.min(bounds.size), CALL_MAX.min(bounds.size))
+}
+
 fn row<'a>(
     change: &'a Change<'a>,
     left: &HashMap<String, Left>,
@@ -237,7 +254,7 @@ fn row<'a>(
     kept: &mut u64,
     bounds: &Undo,
 ) -> io::Result<Row<'a>> {
-    let (file_max, call_max) = (FILE_MAX.min(bounds.size), CALL_MAX.min(bounds.size));
+    let (file_max, call_max) = limits(bounds);
     let (word, goal, mut after) = match change.what {
         What::Put { digest, size, mode } => {
             let digest = Some(digest.to_hex().to_string());
@@ -246,6 +263,9 @@ fn row<'a>(
         What::Grow => ("grow", None, Vec::new()),
         What::Gone => ("gone", None, vec![State::Absent]),
         What::Made { mode } => ("made", None, vec![State::Folder { mode, stamp: None }]),
+        What::Mode { mode } => ("mode", None, vec![State::Folder { mode, stamp: None }]),
+        What::TreeGone { .. } => ("tree", None, vec![State::Absent]),
+        What::TreeBack { tree } => ("tree", None, vec![State::of_text(tree)]),
         What::Linked { target } => {
             ("linked", None, vec![State::Link { target: target.to_owned() }])
         }
@@ -255,7 +275,13 @@ fn row<'a>(
         What::Moved { to, folder, name } => (to, folder, name),
         _ => (change.path, change.folder, change.name),
     };
+    let raw = decode_os(name);
+    let name = raw.as_os_str();
     let now = State::glance(folder, name)?;
+    let image = match change.what {
+        What::TreeGone { image, size, .. } => Some((image, size)),
+        _ => None,
+    };
     let again =
         left.get(path).filter(|left| left.stands == Stands::ForLater && left.state.is(&now));
     let structural = matches!(change.what, What::Moved { .. } | What::Made { .. })
@@ -270,10 +296,14 @@ fn row<'a>(
             before: now,
             after,
             copied: None,
+            image: None,
             known: Some(again.row),
         });
     }
     let (before, copied) = match now {
+        State::Folder { .. } if let What::TreeGone { tree, .. } = change.what => {
+            (State::of_text(tree), None)
+        }
         State::File { size, .. } if size <= file_max && *kept + size <= call_max => {
             let file = open_file(folder, name)?;
             // It may have grown since.
@@ -283,12 +313,12 @@ fn row<'a>(
         }
         other => (other, None),
     };
-    Ok(Row { change, word, goal, before, after, copied, known: None })
+    Ok(Row { change, word, goal, before, after, copied, image, known: None })
 }
 
 /// Lets go of what is too old or too much, whole calls at a time; the bytes that are left. Never of what is spared, nor of
 /// a call that runs: of half a call, nothing could be undone rightly.
-fn prune(
+pub(super) fn prune(
     store: &Store,
     backups: &Backups,
     spared: [&str; 2],
@@ -361,7 +391,7 @@ fn remove_unwanted(transaction: &Transaction<'_>, backups: &Backups) -> rusqlite
     Ok(backups.retain(|digest| wanted.contains(digest)).unwrap_or(0))
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+pub(super) fn json(value: &impl serde::Serialize) -> String {
     // Plain data with text keys: writing it as JSON cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }

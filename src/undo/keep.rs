@@ -11,7 +11,7 @@ pub struct Change<'a> {
     pub path: &'a str,
     /// The folder that it happens in: the very one that was judged.
     pub folder: BorrowedFd<'a>,
-    /// The name in it.
+    /// The name in it; one that is not UTF-8 is encoded as in `names`.
     pub name: &'a str,
 }
 
@@ -35,6 +35,25 @@ pub enum What<'a> {
     Made {
         /// The permissions.
         mode: u32,
+    },
+    /// The folder gets other permissions.
+    Mode {
+        /// The permissions.
+        mode: u32,
+    },
+    /// A whole tree is moved away.
+    TreeGone {
+        /// The tree as `state` writes it.
+        tree: &'a str,
+        /// The name under which it is kept.
+        image: &'a str,
+        /// Bytes of its files.
+        size: u64,
+    },
+    /// A whole tree is moved back.
+    TreeBack {
+        /// The tree as `state` writes it.
+        tree: &'a str,
     },
     /// It becomes a link.
     Linked {

@@ -23,6 +23,8 @@ pub(crate) struct Change {
     pub after: Vec<State>,
     /// Its content.
     pub backup: Option<String>,
+    /// Whether a command made it, rather than a request of a tool.
+    pub staged: bool,
 }
 
 /// A step of an undo.
@@ -46,6 +48,10 @@ pub(super) enum Act {
     Restore { before: State, backup: Option<String> },
     /// What has the name goes back to where it was.
     MoveBack { to: String },
+    /// A whole tree goes, and is kept under this name.
+    RemoveTree { tree: State, image: String },
+    /// A whole tree comes back from where it is kept.
+    RestoreTree { tree: State, image: String },
 }
 
 /// What stands in the way.
@@ -84,7 +90,10 @@ struct Imagined<'s> {
 impl Imagined<'_> {
     fn take_back(&mut self, change: &Change) -> Result<Vec<Step>, String> {
         let at = change.goal.as_ref().unwrap_or(&change.path);
-        let mut now = self.look(at).map_err(|error| in_the_way(&error))?;
+        let is_tree = |state: &State| matches!(state, State::Tree { .. });
+        let tree = is_tree(&change.before) || change.after.iter().any(is_tree);
+        let looked = if tree { self.look_tree(at) } else { self.look(at) };
+        let mut now = looked.map_err(|error| in_the_way(&error))?;
         if !change.after.iter().any(|after| after.is(&now)) {
             // It never came to the change, or somebody has taken it back already.
             if change.before.is(&now) {
@@ -97,7 +106,8 @@ impl Imagined<'_> {
                 false => format!("it has changed since: {} is there now", now.words()),
             });
         }
-        if matches!(change.before, State::File { .. }) && change.backup.is_none() {
+        let whole = matches!(change.before, State::File { .. } | State::Tree { .. });
+        if whole && change.backup.is_none() {
             return Err(format!("what was there was not kept: {}", change.before.words()));
         }
         if matches!(change.before, State::Other) {
@@ -135,11 +145,35 @@ impl Imagined<'_> {
             (before, State::Absent) => format!("put back {}", before.words()),
             (before, _) => format!("restore {}", before.words()),
         };
-        let act = Act::Restore { before: change.before.clone(), backup: change.backup.clone() };
+        let act = match (&change.before, &now, &change.backup) {
+            (State::Absent, State::Tree { .. }, _) => {
+                Act::RemoveTree { tree: now.clone(), image: self.image()? }
+            }
+            (State::Tree { .. }, _, Some(image)) => {
+                Act::RestoreTree { tree: change.before.clone(), image: image.clone() }
+            }
+            _ => Act::Restore { before: change.before.clone(), backup: change.backup.clone() },
+        };
         let seen = if change.goal.is_some() { None } else { seen };
         steps.push(Step { path: at.clone(), action, act, seen });
         self.states.insert(at.clone(), change.before.clone());
         Ok(steps)
+    }
+
+    /// A name that no other image has.
+    fn image(&self) -> Result<String, String> {
+        let call = crate::ids::CallId::fresh().map_err(|error| in_the_way(&error))?;
+        Ok(super::backups::image_name(&call, 0))
+    }
+
+    /// The same as a whole tree.
+    fn look_tree(&self, path: &str) -> io::Result<State> {
+        match self.look(path)? {
+            State::Folder { .. } if !self.states.contains_key(path) => {
+                self.site.look_tree(&self.real(path))
+            }
+            other => Ok(other),
+        }
     }
 
     /// What has a name after the steps so far.

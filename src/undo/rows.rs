@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::journal::millis;
 use super::plan::Change;
+use super::staged::STAGED;
 use super::state::State;
 use crate::config::Undo;
 use crate::store::{Store, StoreError};
@@ -66,30 +67,36 @@ pub(crate) struct Changes {
     pub workspace: Option<String>,
     /// The call that has taken it back.
     pub undone: Option<String>,
-    /// Each change, in order.
-    pub all: Vec<Change>,
+    /// Each change, in order, by root: a command may have changed a git folder beside its workspace.
+    pub all: Vec<(String, Vec<Change>)>,
 }
 
 /// What a call changed, as it was noted.
 pub(crate) fn changes(store: &Store, call: &str) -> Result<Changes, StoreError> {
-    let (mut workspace, mut undone) = (None, None);
+    let (mut workspace, mut undone): (Option<String>, _) = (None, None);
     let mut read = || {
         let mut statement = store.connection().prepare(
-            "SELECT workspace, path, goal, before, after, backup, undone FROM changes WHERE call = ?1 ORDER BY id",
+            "SELECT workspace, path, goal, before, after, backup, undone, change FROM changes WHERE call = ?1 ORDER BY id",
         )?;
         let mut rows = statement.query([call])?;
-        let mut changes = Vec::new();
+        let mut changes: Vec<(String, Vec<Change>)> = Vec::new();
         while let Some(row) = rows.next()? {
-            workspace = Some(row.get(0)?);
+            let root: String = row.get(0)?;
+            workspace.get_or_insert_with(|| root.clone());
             undone = row.get(6)?;
             let (before, after): (String, String) = (row.get(3)?, row.get(4)?);
-            changes.push(Change {
+            let change = Change {
                 path: row.get(1)?,
                 goal: row.get(2)?,
-                before: serde_json::from_str(&before).unwrap_or(State::Other),
+                before: State::of_text(&before),
                 after: serde_json::from_str(&after).unwrap_or_default(),
                 backup: row.get(5)?,
-            });
+                staged: row.get::<_, String>(7)?.starts_with(STAGED),
+            };
+            match changes.iter_mut().find(|(known, _)| *known == root) {
+                Some((_, own)) => own.push(change),
+                None => changes.push((root, vec![change])),
+            }
         }
         Ok(changes)
     };

@@ -1,5 +1,6 @@
 //! What has a name: the form in which it is compared and kept.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,6 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use super::names::encode_bytes;
+use super::trees::{Glimpse, glimpse};
 
 /// What has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +44,20 @@ pub(crate) enum State {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stamp: Option<Stamp>,
     },
+    /// A folder with all that is in it, which one change made or took away as a whole.
+    Tree {
+        /// Permissions of the folder.
+        mode: u32,
+        /// A digest over everything below it; see `trees`.
+        digest: String,
+        /// How many entries it has.
+        entries: u64,
+        /// Bytes of all its files.
+        bytes: u64,
+        /// Which folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<Stamp>,
+    },
     /// A pipe, a socket, a device.
     Other,
 }
@@ -53,6 +71,16 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
+    /// Of something that was seen as these numbers.
+    pub(crate) fn new(device: u64, inode: u64, changed: (i64, u64)) -> Self {
+        Self { device, inode, changed }
+    }
+
+    /// Which object.
+    pub(crate) fn object(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
@@ -68,7 +96,7 @@ impl Stamp {
 
 impl State {
     /// What has this name now, without the content of a file. A link is a link.
-    pub(super) fn glance(folder: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
+    pub(crate) fn glance(folder: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<Self, Errno> {
         let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Self::Absent),
@@ -85,8 +113,8 @@ impl State {
             },
             FileType::Directory => Self::Folder { mode, stamp },
             FileType::Symlink => {
-                let target = readlinkat(folder, name, Vec::new())?.into_string();
-                target.map_or(Self::Other, |target| Self::Link { target })
+                let target = readlinkat(folder, name, Vec::new())?;
+                Self::Link { target: encode_bytes(target.as_bytes()) }
             }
             FileType::Fifo
             | FileType::Socket
@@ -97,13 +125,24 @@ impl State {
     }
 
     /// The same, with the content's digest.
-    pub(super) fn look(folder: BorrowedFd<'_>, name: &str) -> io::Result<Self> {
+    pub(super) fn look(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         let glanced = Self::glance(folder, name)?;
         let Self::File { .. } = glanced else { return Ok(glanced) };
         let file = open_file(folder, name)?;
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&file)?;
         Ok(Self::of_file(&file, Some(&hasher.finalize()))?)
+    }
+
+    /// What has this name, as a whole tree if it is a folder.
+    pub(crate) fn tree(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Self, Errno> {
+        let Self::Folder { mode, stamp } = Self::glance(folder, name)? else {
+            return Self::glance(folder, name);
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inside = openat(folder, name, flags, Mode::empty())?;
+        let Glimpse { digest, entries, bytes } = glimpse(&inside)?;
+        Ok(Self::Tree { mode, digest, entries, bytes, stamp })
     }
 
     /// An open file.
@@ -139,20 +178,44 @@ impl State {
                     }
             }
             (
+                Self::Tree { mode, digest, stamp, .. },
+                Self::Tree { mode: m, digest: d, stamp: st, .. },
+            ) => {
+                let object = |stamp: &Option<Stamp>| stamp.as_ref().map(Stamp::object);
+                mode == m && digest == d && object(stamp) == object(st)
+            }
+            (
                 Self::Absent
                 | Self::Link { .. }
                 | Self::File { .. }
                 | Self::Folder { .. }
+                | Self::Tree { .. }
                 | Self::Other,
                 _,
             ) => false,
         }
     }
 
+    /// As `text` wrote it; `Other`, which is like nothing, for anything else.
+    pub(super) fn of_text(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or(Self::Other)
+    }
+
+    /// As text.
+    pub(super) fn text(&self) -> String {
+        // Plain data with text keys: writing it as JSON cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Device and inode of the object, if it was looked at.
+    pub(crate) fn object(&self) -> Option<(u64, u64)> {
+        self.stamp().map(|stamp| stamp.object())
+    }
+
     /// Which object it was, if it was looked at.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         match self {
-            Self::File { stamp, .. } | Self::Folder { stamp, .. } => *stamp,
+            Self::File { stamp, .. } | Self::Folder { stamp, .. } | Self::Tree { stamp, .. } => *stamp,
             Self::Absent | Self::Link { .. } | Self::Other => None,
         }
     }
@@ -164,13 +227,14 @@ impl State {
             Self::File { size, mode, .. } => format!("a file of {size} bytes, mode {mode:o}"),
             Self::Link { target } => format!("a link to {target}"),
             Self::Folder { mode, .. } => format!("a folder, mode {mode:o}"),
+            Self::Tree { entries, .. } => format!("a folder with {entries} entries"),
             Self::Other => "a pipe, socket or device".to_owned(),
         }
     }
 }
 
 /// Opens a file for reading by its name in a folder; a link is none, and a pipe hangs nobody.
-pub(super) fn open_file(folder: BorrowedFd<'_>, name: &str) -> Result<File, Errno> {
+pub(super) fn open_file(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<File, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;

@@ -1,7 +1,5 @@
 //! One undo from its record to its end.
 
-use std::path::PathBuf;
-
 use runner_policy::Verdict;
 use serde::Serialize;
 use serde_json::json;
@@ -14,7 +12,11 @@ use crate::codes::Code;
 use crate::config::Undo;
 use crate::exit::{Ending, Kind};
 use crate::policy_files::Places;
-use crate::undo::{Backups, Changes, Journal, Site, Step, changes, mark, plan};
+use crate::store::Store;
+use crate::undo::names::decode;
+use crate::undo::{
+    Backups, Changes, Journal, Kept as Change, Obstacle, Site, Step, Writing, changes, mark, plan,
+};
 use crate::workspace::Workspace;
 
 /// What an undo came to, or would come to.
@@ -39,7 +41,7 @@ pub enum Doing {
     Look,
 }
 
-/// Takes back what a call changed through the broker. It blocks: a host that has an event loop gives it a thread.
+/// Takes back what a call changed, through the broker or by its command. It blocks: a host that has an event loop gives it a thread.
 ///
 /// # Errors
 /// See [`UndoError`].
@@ -51,21 +53,20 @@ pub fn run(
     context: &Context,
 ) -> Result<Undone, UndoError> {
     let store = ledger.store();
+    // An apply that a death interrupted is ended first: until then it is not known what the call left.
+    crate::stage::recover(store.folder(), crate::stage::apply::Sync::Once)
+        .map_err(|error| CallError::Local("recover interrupted calls", error))?;
     let Changes { workspace, undone, all: changes } = changes(store, call)?;
     let Some(workspace) = workspace else { return Err(UndoError::Nothing(call.to_owned())) };
     if undone.is_some() {
         // What is there now is no longer that call's.
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps: Vec::new() });
     }
-    let root = PathBuf::from(&workspace);
-    let opened = Workspace::open_at(&root, &root, &context.environment)
-        .map_err(|error| UndoError::Workspace(root.clone(), error))?;
-    let backups = Backups::open(store.folder())
-        .map_err(|error| CallError::Local("open the backups", error))?;
-    let site = Site::new(opened, backups);
-    let planned = plan(&site, &changes);
+    let sites = open_sites(store, &workspace, &changes, context)?;
+    let planned = plan_all(&sites, &changes);
     if doing == Doing::Look {
         let steps = planned.map_err(|found| UndoError::Conflict(call.to_owned(), found))?;
+        let steps = steps.into_iter().map(|(_, step)| step).collect();
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps });
     }
     let started = Started::of_undo(call, &workspace, &context.caller);
@@ -73,8 +74,12 @@ pub fn run(
     let own = record.id().to_string();
     let done =
         planned.map_err(|found| UndoError::Conflict(call.to_owned(), found)).and_then(|steps| {
-            let journal = Journal::new(record.id(), places, &root, bounds).of_undo(call);
-            restore(&site, &record, &journal, steps)
+            let own = |(root, _): &(String, _)| {
+                let root = decode(root);
+                Journal::new(record.id(), places, &root, bounds).of_undo(call)
+            };
+            let journals: Vec<Journal> = changes.iter().map(own).collect();
+            restore(&sites, &record, &journals, steps)
         });
     let (ending, code, count) = match &done {
         Ok(steps) => (Ending::ok(), None, steps.len()),
@@ -96,14 +101,14 @@ pub fn run(
 
 /// Does the steps; each is recorded as the request that it is.
 fn restore(
-    site: &Site,
+    sites: &[Site],
     record: &Record,
-    journal: &Journal,
-    steps: Vec<Step>,
+    journals: &[Journal],
+    steps: Vec<(usize, Step)>,
 ) -> Result<Vec<Step>, UndoError> {
-    for (at, step) in steps.iter().enumerate() {
+    for (at, (root, step)) in steps.iter().enumerate() {
         let begun = std::time::Instant::now();
-        let done = site.take(step, journal);
+        let done = sites[*root].take(step, &journals[*root]);
         let requested = Requested {
             request: u32::try_from(at + 1).unwrap_or(u32::MAX),
             method: "undo.restore",
@@ -124,5 +129,48 @@ fn restore(
             done: at,
         })?;
     }
-    Ok(steps)
+    Ok(steps.into_iter().map(|(_, step)| step).collect())
+}
+
+/// Opens the workspace of a call, and other folders that a command changed.
+fn open_sites(
+    store: &Store,
+    workspace: &str,
+    changes: &[(String, Vec<Change>)],
+    context: &Context,
+) -> Result<Vec<Site>, UndoError> {
+    let failed = |what| move |error| CallError::Local(what, error);
+    let mut sites = Vec::with_capacity(changes.len());
+    for (root, own) in changes {
+        let path = decode(root);
+        let backups = Backups::open(store.folder()).map_err(failed("open the backups"))?;
+        let site = if root == workspace {
+            let opened = Workspace::open_at(&path, &path, &context.environment)
+                .map_err(|error| UndoError::Workspace(path.clone(), error))?;
+            let writing = match own.iter().all(|change| change.staged) {
+                true => Writing::AsCommand,
+                false => Writing::AsTool,
+            };
+            Site::new(&opened, backups, writing)
+        } else {
+            Site::beside(&path, backups)
+        };
+        sites.push(site.map_err(failed("open the workspace"))?);
+    }
+    Ok(sites)
+}
+
+/// The steps in all folders, each with the number of its folder.
+fn plan_all(
+    sites: &[Site],
+    changes: &[(String, Vec<Change>)],
+) -> Result<Vec<(usize, Step)>, Vec<Obstacle>> {
+    let (mut steps, mut obstacles) = (Vec::new(), Vec::new());
+    for (index, (site, (_, own))) in sites.iter().zip(changes).enumerate() {
+        match plan(site, own) {
+            Ok(own) => steps.extend(own.into_iter().map(|step| (index, step))),
+            Err(found) => obstacles.extend(found),
+        }
+    }
+    if obstacles.is_empty() { Ok(steps) } else { Err(obstacles) }
 }

@@ -1,0 +1,283 @@
+//! Git folders: what belongs together, and under which locks it is applied.
+//!
+//! Objects are applied first: nothing refers to them yet. The index, `HEAD`, refs and logs come last, all
+//! or none, while git's own lock files are held. If a call moved a branch, and a path that git tracks is
+//! held back or in conflict, nothing of the call is applied: the commit would not match the files.
+//!
+//! Non-goals: which git files may be written at all; the judge decides that. An index is compared
+//! without the facts of files, so a `git status` on the host is no conflict.
+
+mod index;
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use index::{INDEX_MAX, Index};
+
+use super::apply::act::RootHandles;
+use super::change::Held;
+use super::conflict::{Finding, open_file};
+use super::folder::{RootKind, Stage};
+use super::handles::{self, split};
+
+/// What a path in a git folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// An object, or a file of LFS: named by its content.
+    Objects,
+    /// The index, `HEAD`, a ref or a log: applied all or none.
+    Metadata,
+    /// Anything else.
+    Other,
+}
+
+/// Whether a call moved a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    Branch,
+    Nothing,
+}
+
+/// What must not be applied although it could be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// Nothing.
+    Free,
+    /// The metadata of these git folders, by root.
+    Metadata(Vec<(usize, PathBuf)>),
+    /// Everything.
+    Everything,
+}
+
+/// The git folder that a path lies in, and the rest of the path. Git folders of submodules and of linked
+/// worktrees inside a git folder are git folders of their own.
+#[must_use]
+pub fn git_folder(kind: RootKind, path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let parts: Vec<&OsStr> = path.iter().collect();
+    let mut at = match kind {
+        RootKind::GitFolder => 0,
+        RootKind::Workspace => parts.iter().position(|part| *part == ".git")? + 1,
+    };
+    while let [first, _, _, ..] = parts[at..] {
+        if first != "worktrees" && first != "modules" {
+            break;
+        }
+        at += 2;
+    }
+    (at < parts.len()).then(|| (parts[..at].iter().collect(), parts[at..].iter().collect()))
+}
+
+/// What a path in a git folder is; `None` outside of git folders.
+#[must_use]
+pub fn part(kind: RootKind, path: &Path) -> Option<Part> {
+    let (_, rest) = git_folder(kind, path)?;
+    Some(part_of_rest(&rest))
+}
+
+fn part_of_rest(rest: &Path) -> Part {
+    let mut parts = rest.components();
+    let Some(Component::Normal(first)) = parts.next() else { return Part::Other };
+    let alone = parts.next().is_none();
+    match first.as_bytes() {
+        b"objects" | b"lfs" => Part::Objects,
+        b"refs" | b"logs" => Part::Metadata,
+        b"index" | b"packed-refs" if alone => Part::Metadata,
+        // `HEAD`, `ORIG_HEAD`, `FETCH_HEAD`, `MERGE_HEAD`, `CHERRY_PICK_HEAD` and the like.
+        name if alone && name.ends_with(b"HEAD") => Part::Metadata,
+        _ => Part::Other,
+    }
+}
+
+/// Whether the path is that of an index.
+pub(super) fn is_index(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "index")
+}
+
+/// In which order metadata are applied: logs, refs, packed refs, index, `HEAD`.
+pub(super) fn order(path: &Path) -> (u8, PathBuf) {
+    let name = path.file_name().map_or(&b""[..], |name| name.as_bytes());
+    let has = |part: &str| path.iter().any(|found| found == part);
+    let rank = match name {
+        b"HEAD" if !has("logs") && !has("refs") => 4,
+        b"index" if !has("logs") && !has("refs") => 3,
+        b"packed-refs" => 2,
+        _ if has("logs") => 0,
+        _ => 1,
+    };
+    (rank, path.to_owned())
+}
+
+/// The lock file that git holds while it changes a file of the metadata; logs have none.
+pub(super) fn lock_of(path: &Path) -> Option<PathBuf> {
+    if path.iter().any(|part| part == "logs") {
+        return None;
+    }
+    let mut name = path.file_name()?.to_owned();
+    name.push(".lock");
+    Some(path.with_file_name(name))
+}
+
+/// Whether changing this moves a branch.
+fn moves_branch(rest: &Path) -> bool {
+    let first = rest.iter().next().unwrap_or_default();
+    first == "refs" || rest == Path::new("HEAD") || rest == Path::new("packed-refs")
+}
+
+/// Decides what belongs together, from what could be applied and what is held back.
+pub(super) fn decide(
+    stage: &Stage,
+    roots: &[RootHandles],
+    ready: &[(usize, &Path)],
+    held: &[(usize, PathBuf, Held)],
+) -> (Moved, Together) {
+    let kind = |root: usize| stage.roots()[root].kind;
+    let of = |root: usize, path: &Path| git_folder(kind(root), path);
+    let all = || ready.iter().copied().chain(held.iter().map(|(root, path, _)| (*root, path.as_path())));
+    let moved: Vec<(usize, PathBuf)> = all()
+        .filter_map(|(root, path)| {
+            let (folder, rest) = of(root, path)?;
+            moves_branch(&rest).then_some((root, folder))
+        })
+        .collect();
+    let in_git = |root: usize, path: &Path| {
+        of(root, path).filter(|(_, rest)| part_of_rest(rest) == Part::Metadata)
+    };
+    if !moved.is_empty() {
+        let tracked: Vec<Option<(PathBuf, Vec<Index>)>> =
+            moved.iter().map(|(root, folder)| indexes(stage, roots, *root, folder)).collect();
+        let is_tracked = |root: usize, path: &Path| {
+            if of(root, path).is_some() {
+                return in_git(root, path).is_some() || part(kind(root), path) == Some(Part::Objects);
+            }
+            tracked.iter().any(|found| match found {
+                // What cannot be read may track anything.
+                None => true,
+                Some((above, indexes)) => path.strip_prefix(above).is_ok_and(|below| {
+                    indexes.iter().any(|index| index.tracks(below.as_os_str().as_bytes()))
+                }),
+            })
+        };
+        let stays = held.iter().any(|(root, path, _)| is_tracked(*root, path));
+        return (Moved::Branch, if stays { Together::Everything } else { Together::Free });
+    }
+    let broken: Vec<(usize, PathBuf)> = held
+        .iter()
+        .filter_map(|(root, path, _)| in_git(*root, path).map(|(folder, _)| (*root, folder)))
+        .collect();
+    (Moved::Nothing, if broken.is_empty() { Together::Free } else { Together::Metadata(broken) })
+}
+
+/// The indexes of a git folder, of the host and of the stage, with the folder that their paths are below.
+/// `None` if one cannot be understood.
+fn indexes(
+    stage: &Stage,
+    roots: &[RootHandles],
+    root: usize,
+    folder: &Path,
+) -> Option<(PathBuf, Vec<Index>)> {
+    let above = match stage.roots()[root].kind {
+        RootKind::GitFolder => PathBuf::new(),
+        RootKind::Workspace => folder.parent()?.to_owned(),
+    };
+    let path = folder.join("index");
+    let mut found = Vec::new();
+    for handle in [&roots[root].host, &roots[root].upper] {
+        match read(handle, &path) {
+            Ok(bytes) => found.push(Index::read(&bytes)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return None,
+        }
+    }
+    // Without any index it is not known what is tracked.
+    (!found.is_empty()).then_some((above, found))
+}
+
+fn read(root: &std::os::fd::OwnedFd, path: &Path) -> io::Result<Vec<u8>> {
+    let (folder, name) = split(path).ok_or(io::ErrorKind::InvalidInput)?;
+    let file = open_file(handles::open_folder(root, folder)?, name)?;
+    if file.metadata()?.len() > INDEX_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(INDEX_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Keeps the host's index as it is when a call begins, so that it can be told later whether the host
+/// changed more of it than facts of files. A repository without an index has nothing to keep.
+///
+/// # Errors
+/// It cannot be read, or not be written in the stage.
+pub fn remember_index(stage: &Stage, root: usize, git_folder: &Path) -> io::Result<()> {
+    let host = stage.roots()[root].open().map_err(io::Error::other)?;
+    let path = git_folder.join("index");
+    match read(&host, &path) {
+        Ok(bytes) => std::fs::write(base_of(stage, root, &path), bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn base_of(stage: &Stage, root: usize, path: &Path) -> PathBuf {
+    let digest = blake3::hash(path.as_os_str().as_bytes()).to_hex();
+    stage.folder().join(root.to_string()).join(format!("index-{}", &digest[..16]))
+}
+
+/// Looks again at a finding about an index: what differs in facts of files only does not differ.
+pub(super) fn find_index(
+    stage: &Stage,
+    root: usize,
+    handles: &RootHandles,
+    path: &Path,
+    finding: Finding,
+) -> Finding {
+    let now = read(&handles.host, path).ok().and_then(|bytes| Index::read(&bytes));
+    let Some(now) = now else { return finding };
+    let staged = read(&handles.upper, path).ok().and_then(|bytes| Index::read(&bytes));
+    if staged.is_some_and(|staged| staged == now) {
+        return Finding::NoChange;
+    }
+    if !matches!(finding, Finding::Conflict(_)) {
+        return finding;
+    }
+    let base = std::fs::read(base_of(stage, root, path)).ok();
+    match base.and_then(|bytes| Index::read(&bytes)) {
+        Some(base) if base == now => Finding::Applies,
+        _ => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_git_folders_are_told_apart() {
+        let of = |path: &str| part(RootKind::Workspace, Path::new(path));
+        for path in [".git/objects/aa/bb", "sub/.git/lfs/objects/x", ".git/modules/m/objects/pack/p"] {
+            assert_eq!(of(path), Some(Part::Objects), "{path}");
+        }
+        for path in [
+            ".git/index",
+            ".git/HEAD",
+            ".git/ORIG_HEAD",
+            ".git/refs/heads/main",
+            ".git/packed-refs",
+            ".git/logs/HEAD",
+            "a/.git/worktrees/w/HEAD",
+            ".git/modules/m/refs/heads/x",
+        ] {
+            assert_eq!(of(path), Some(Part::Metadata), "{path}");
+        }
+        for path in [".git/config", ".git/info/exclude", ".git/hooks/index", ".git/COMMIT_EDITMSG"] {
+            assert_eq!(of(path), Some(Part::Other), "{path}");
+        }
+        assert_eq!(of("src/index"), None);
+        assert_eq!(of(".git"), None);
+        assert_eq!(part(RootKind::GitFolder, Path::new("worktrees/w/index")), Some(Part::Metadata));
+        assert_eq!(lock_of(Path::new(".git/refs/heads/x")), Some(".git/refs/heads/x.lock".into()));
+        assert_eq!(lock_of(Path::new(".git/logs/HEAD")), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! What dead processes left: interrupted applies are brought to their end, dead stages removed.
+//!
+//! An interrupted apply is finished. If that fails, all of it is taken back. If that fails too, the journal
+//! stays and names what is between; the next recovery tries again.
+
+use std::io;
+use std::path::Path;
+
+use super::apply::act::{Actor, open_roots};
+use super::apply::{Applied, ApplyError, Ended, Sync, run};
+use super::folder::{Stage, StageError, StageState, list, remove_remains};
+use super::journal::Journal;
+use crate::ids::CallId;
+use crate::store::Store;
+use crate::undo::Backups;
+
+/// What came of one stage.
+#[derive(Debug)]
+pub enum Recovered {
+    /// Its apply was finished.
+    Finished(CallId, Applied),
+    /// Its apply could not be finished, and was taken back.
+    TakenBack(CallId, io::Error),
+    /// Nothing of it had been applied; it was removed.
+    Removed(CallId),
+    /// It could not be brought to an end.
+    Failed(CallId, ApplyError),
+}
+
+/// Looks after all stages whose process has died. Those that are kept for review stay.
+///
+/// # Errors
+/// The folder of stages cannot be read.
+pub fn recover(state: &Path, sync: Sync) -> io::Result<Vec<Recovered>> {
+    let mut all = Vec::new();
+    for listed in list(state)? {
+        let label = listed.label;
+        let done = match listed.state {
+            StageState::Waiting | StageState::Running | StageState::Kept => continue,
+            StageState::Applying => finish(state, &label, sync),
+            StageState::Dead => remove(state, &label),
+        };
+        match done {
+            Ok(recovered) => all.push(recovered),
+            // Another process looks after it.
+            Err(ApplyError::Stage(StageError::Running(_) | StageError::Missing(_))) => {}
+            Err(error) => all.push(Recovered::Failed(label, error)),
+        }
+    }
+    Ok(all)
+}
+
+fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyError> {
+    let stage = Stage::open(state, label)?;
+    let read = |error| ApplyError::Failed { what: "read the journal", error };
+    let Some(journal) = Journal::open(&stage).map_err(read)? else {
+        // Another process was faster.
+        return Err(StageError::Missing(label.to_string()).into());
+    };
+    let ways = journal.head.ways.clone();
+    let mut actor = Actor::new(open_roots(&stage)?, label, ways);
+    let store = Store::open(Some(state))?;
+    let backups = Backups::open(store.folder())
+        .map_err(|error| ApplyError::Failed { what: "open the backups", error })?;
+    let ended = run(&stage, &mut actor, journal, (&store, &backups), sync)?;
+    let call = stage.call();
+    Ok(match ended {
+        Ended::Applied(applied) => {
+            if applied.held.is_empty() {
+                stage.discard()?;
+            }
+            Recovered::Finished(call, applied)
+        }
+        // What could not be applied stays for review: it is the command's work.
+        Ended::TakenBack { error, .. } => {
+            stage.keep(&[])?;
+            Recovered::TakenBack(call, error)
+        }
+    })
+}
+
+fn remove(state: &Path, label: &CallId) -> Result<Recovered, ApplyError> {
+    match Stage::open(state, label) {
+        Ok(stage) => stage.discard()?,
+        Err(StageError::Running(label)) => return Err(StageError::Running(label).into()),
+        Err(_) => remove_remains(state, label)?,
+    }
+    Ok(Recovered::Removed(label.clone()))
+}
