@@ -9,6 +9,18 @@ use jiff::Timestamp;
 
 pub use runner_policy::written::is_deceptive;
 
+/// Appends the escape of one character, which no terminal obeys and every reader sees.
+pub fn push_escaped(shown: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = match c {
+        '\n' => shown.write_str("\\n"),
+        '\t' => shown.write_str("\\t"),
+        '\r' => shown.write_str("\\r"),
+        c if u32::from(c) < 0x100 => write!(shown, "\\x{:02x}", u32::from(c)),
+        c => write!(shown, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
 /// A number of things: `1 finding`, `2 findings`, `2 sandboxes`.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {

@@ -63,8 +63,8 @@ pub fn decisions(place: &Place, report: &mut Report, context: &Context) -> Resul
         tighten: Vec::new(),
         warmth: Warmth::Cold,
         variables: Variables::Told,
-        writes: Writes::default(),
-        on_held: OnHeld::default(),
+        writes: runner_policy::model::Writes::default(),
+        on_held: crate::call::OnHeld::default(),
     };
     for (name, command, policy) in asked {
         let decided = request(command, policy).decide(context)?;

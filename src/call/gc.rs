@@ -1,18 +1,24 @@
 //! Sweeps whatever of ours is left: sandboxes without a process, records without an end.
 
 use super::error::CallError;
+use super::stage;
 use crate::audit::Ledger;
+use crate::config::Undo;
 use crate::engine::{self, Choice, sweep};
 use crate::environment::Environment;
 use crate::pool::{Pool, discard};
+use crate::sandbox::covers;
+use crate::stage::recover::Recovered;
 
 /// What was swept.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Swept {
     /// Calls that were found aborted.
     pub aborted: Vec<String>,
     /// How many sandboxes were removed.
     pub removed: usize,
+    /// What came of stages whose process had died.
+    pub recovered: Vec<Recovered>,
 }
 
 /// Records what was aborted, removes sandboxes that nobody has any more, and backups that nothing refers to.
@@ -23,6 +29,7 @@ pub async fn gc(
     ledger: &Ledger,
     choice: &Choice,
     environment: &Environment,
+    undo: Undo,
 ) -> Result<Swept, CallError> {
     let aborted = ledger.find_aborted()?;
     let left_over = Pool::new(ledger.store().folder()).left_over();
@@ -33,7 +40,10 @@ pub async fn gc(
     for held in left_over {
         removed += discard(held).await?;
     }
+    let state = ledger.store().folder();
+    let recovered = stage::sweep(engine.as_ref(), state, undo).await?;
+    let _ = covers::forget(state);
     crate::undo::sweep(ledger.store())?;
     ledger.store().settle()?;
-    Ok(Swept { aborted, removed })
+    Ok(Swept { aborted, removed, recovered })
 }

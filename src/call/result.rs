@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::details::Details;
 use super::metadata::{Metadata, Protection, User};
-use super::run::DryRun;
 use super::request::OnHeld;
+use super::run::DryRun;
 use super::stage::{Changes, StagedError};
 use crate::audit::Redactor;
 pub use crate::audit::ToolRef;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::approval::{Asking, Doing, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
@@ -22,7 +22,7 @@ use super::stage::{Changes, Settling, StagedError, settle};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
-use crate::call::launch::outcome::Outcome;
+use crate::call::launch::outcome::Stillness;
 use crate::call::launch::run::{self, Keep, Streams};
 use crate::engine::Engine;
 use crate::engine::plan::SandboxPlan;
@@ -236,7 +236,10 @@ async fn in_sandbox(
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
     let mut outcome = outcome?;
     let settled = match outcome.stage.take() {
-        Some(stage) => Some(settled(decided, &plan, &outcome, stage).await?),
+        Some(stage) => {
+            let ended = (outcome.verdict.clone(), outcome.stillness);
+            Some(settled(decided, &plan, ended, stage).await?)
+        }
         None => None,
     };
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
@@ -277,15 +280,15 @@ async fn in_sandbox(
 async fn settled(
     decided: &Decided,
     plan: &SandboxPlan,
-    outcome: &Outcome,
+    (ended, stillness): (Verdict, Stillness),
     stage: Stage,
 ) -> Result<Result<Changes, StagedError>, CallError> {
     let settling = Settling {
         policy: Arc::clone(&decided.policy),
         covered: plan.covered.clone(),
         when: decided.policy.writes().max(decided.request.writes),
-        ended: outcome.verdict.clone(),
-        stillness: outcome.stillness,
+        ended,
+        stillness,
         state: state(&decided.places)?.to_owned(),
         bounds: decided.config.undo(),
     };

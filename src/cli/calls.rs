@@ -7,12 +7,16 @@ use super::event_loop::in_event_loop;
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
+use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::Context;
 use crate::call::{self, Cancelled};
 use crate::cli::Error;
+use crate::config;
 use crate::engine;
 use crate::exit::Ending;
+use crate::policy_files::Places;
+use crate::stage::recover::Recovered;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
@@ -84,17 +88,44 @@ pub(super) fn cancel(
 pub(super) fn gc(args: Gc, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let ledger = Ledger::new(open(context)?);
     let choice = args.engine.unwrap_or_default();
-    let swept = in_event_loop(call::gc(&ledger, &choice, &context.environment))??;
+    let undo = config::load(&Places::of(&context.environment, None))?.undo();
+    let swept = in_event_loop(call::gc(&ledger, &choice, &context.environment, undo))??;
+    let applies: Vec<_> = swept.recovered.iter().filter_map(recovered).collect();
     match printer.format() {
         Format::Json => printer.json(&json!({
             "aborted": swept.aborted,
             "removed": swept.removed,
+            "applies": applies,
         }))?,
-        Format::Text => printer.data(format_args!(
-            "{} call(s) found aborted, {} sandbox(es) removed\n",
-            swept.aborted.len(),
-            swept.removed
-        ))?,
+        Format::Text => {
+            printer.data(format_args!(
+                "{} call(s) found aborted, {} sandbox(es) removed\n",
+                swept.aborted.len(),
+                swept.removed
+            ))?;
+            for apply in &applies {
+                printer.data(format_args!("{}: {}\n", apply.call, visible(&apply.outcome)))?;
+            }
+        }
     }
     Ok(Ending::ok())
+}
+
+/// An apply that a death had interrupted.
+#[derive(serde::Serialize)]
+struct RecoveredApply {
+    call: String,
+    outcome: String,
+}
+
+fn recovered(recovered: &Recovered) -> Option<RecoveredApply> {
+    let (call, outcome) = match recovered {
+        Recovered::Finished(call, _) => (call, "its changes are applied now".to_owned()),
+        Recovered::TakenBack(call, error) => {
+            (call, format!("its changes could not be applied ({error}); nothing of them was"))
+        }
+        Recovered::Failed(call, error) => (call, error.to_string()),
+        Recovered::Removed(_) => return None,
+    };
+    Some(RecoveredApply { call: call.to_string(), outcome })
 }

@@ -25,8 +25,8 @@ use crate::call::Context;
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::stage::Changes;
 use crate::call::{
-    self, Asking, CallResult, Command, Decided, ErrorObject, OnHeld, Output, Request, Spent, Variables,
-    Warmth,
+    self, Asking, CallResult, Command, Decided, ErrorObject, OnHeld, Output, Request, Spent,
+    Variables, Warmth,
 };
 use crate::cli::Error;
 use crate::codes::Code;

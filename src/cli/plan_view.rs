@@ -6,9 +6,7 @@ use runner_policy::limits::Unit;
 
 use super::style;
 use super::visible::visible;
-use crate::engine::plan::{
-    Image, OverlayRole, OverlayWrites, ProtectionStatus, SandboxPlan,
-};
+use crate::engine::plan::{Image, OverlayRole, OverlayWrites, ProtectionStatus, SandboxPlan};
 
 /// How an overlay with a stage is shown.
 const STAGED: &str = "changes are judged when the call is over";

@@ -187,8 +187,8 @@ fn warm_command(
         tighten: Vec::new(),
         warmth: Warmth::Pool,
         variables: Variables::Told,
-        writes: Writes::default(),
-        on_held: OnHeld::default(),
+        writes: runner_policy::model::Writes::default(),
+        on_held: crate::call::OnHeld::default(),
     };
     let decided = request.decide(context)?;
     Ok(in_event_loop(call::warm(&decided, args.count, told))??)

@@ -133,7 +133,10 @@ fn diff(looked: &Looked, printer: &mut Printer) -> Result<Ending, Error> {
         Format::Json => printer.json(&json!({
             "call": looked.call,
             "workspace": looked.workspace,
-            "diffs": looked.diffs,
+            "diffs": looked.held.iter().zip(&looked.diffs).map(|(held, lines)| json!({
+                "path": held.path,
+                "lines": lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
         }))?,
         Format::Text => {
             for diff in &looked.diffs {

@@ -11,6 +11,10 @@ pub const WARN: Style = AnsiColor::Yellow.on_default().bold();
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// A hint, a pointer to a place.
 pub const NOTE: Style = AnsiColor::Cyan.on_default();
+/// A line that goes.
+pub const REMOVED: Style = AnsiColor::Red.on_default();
+/// A line that comes.
+pub const ADDED: Style = AnsiColor::Green.on_default();
 /// What the eye should find first.
 pub const STRONG: Style = Style::new().bold();
 /// What the eye may skip.

@@ -5,9 +5,8 @@
 //! as escapes instead. JSON has its own escapes for them (`text::harmless_json`).
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
-pub(super) use crate::text::is_deceptive;
+pub(super) use crate::text::{is_deceptive, push_escaped};
 
 /// `text` on one line: line ends and tabs are escaped too.
 #[must_use]
@@ -55,18 +54,6 @@ fn escape(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
         if hidden(c) { push_escaped(&mut shown, c) } else { shown.push(c) }
     }
     Cow::Owned(shown)
-}
-
-/// Appends the escape of one character.
-pub(super) fn push_escaped(shown: &mut String, c: char) {
-    // Writing to a String cannot fail.
-    let _ = match c {
-        '\n' => shown.write_str("\\n"),
-        '\t' => shown.write_str("\\t"),
-        '\r' => shown.write_str("\\r"),
-        c if u32::from(c) < 0x100 => write!(shown, "\\x{:02x}", u32::from(c)),
-        c => write!(shown, "\\u{{{:x}}}", u32::from(c)),
-    };
 }
 
 #[cfg(test)]

@@ -184,7 +184,8 @@ impl Pool {
     }
 
     /// Whether a sandbox with this label waits.
-    pub(super) fn has(&self, label: &str) -> bool {
+    #[must_use]
+    pub fn waits(&self, label: &str) -> bool {
         let ending = format!(".{label}.{ENDING}");
         self.names().iter().any(|name| name.ends_with(&ending))
     }

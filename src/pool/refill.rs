@@ -66,7 +66,9 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
                 source: error.into(),
             }
         })?;
-    let stage = Stage::of_plan(&order.state, &label, &order.plan).map_err(local("make a stage"))?;
+    let stage = Stage::of_plan(&order.state, &label, &order.plan).map_err(|error| {
+        RunError::Local { operation: "make a stage", source: std::io::Error::other(error) }
+    })?;
     let spec = Spec {
         plan: &order.plan,
         prepared: &prepared,

@@ -174,7 +174,7 @@ impl Pool {
             }
             // Before the file is looked at: whoever claims what waits removes this file first, so one that is there
             // afterwards tells of nothing that was claimed since.
-            let waits = path.file_stem().and_then(OsStr::to_str).is_some_and(|it| self.has(it));
+            let waits = path.file_stem().and_then(OsStr::to_str).is_some_and(|it| self.waits(it));
             match look(&path) {
                 Some(Hands::Living(trace)) if is(MAKING) => making.push(trace),
                 // It waits: its maker died when all was done but this file.

@@ -160,10 +160,8 @@ fn open_layer(path: &Path, mark: &str) -> Option<OwnedFd> {
     (value.get(..length) == Some(mark.as_bytes())).then_some(handle)
 }
 
-const FOLDER_FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Makes a layer under a name of its own, and gives it its name when it is complete.
 fn make(covering: &Covering<'_>, folder: &Path, mark: &str) -> io::Result<OwnedFd> {
@@ -228,12 +226,7 @@ fn make_folder(
     Ok(fchmod(&handle, cover.mode())?)
 }
 
-fn make_file(
-    covering: &Covering<'_>,
-    root: &OwnedFd,
-    path: &Path,
-    cover: Cover,
-) -> io::Result<()> {
+fn make_file(covering: &Covering<'_>, root: &OwnedFd, path: &Path, cover: Cover) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(root, path, flags, Mode::from(0o600))?;
     give(&handle, covering.owner)?;
@@ -271,9 +264,8 @@ fn refresh(covering: &Covering<'_>, layer: &OwnedFd, path: &Path) -> Result<(), 
 const FILE_TYPE: u32 = 0o170_000;
 
 fn same(real: &Stat, own: &Stat) -> bool {
-    let facts = |stat: &Stat| {
-        (stat.st_mode, stat.st_uid, stat.st_gid, stat.st_mtime, stat.st_mtime_nsec)
-    };
+    let facts =
+        |stat: &Stat| (stat.st_mode, stat.st_uid, stat.st_gid, stat.st_mtime, stat.st_mtime_nsec);
     facts(real) == facts(own)
 }
 

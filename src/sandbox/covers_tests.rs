@@ -23,10 +23,7 @@ fn case(paths: &[&str]) -> Case {
 }
 
 fn owner() -> Owner {
-    Owner {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    }
+    Owner { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
 }
 
 impl Case {

@@ -106,7 +106,8 @@ impl Expectation {
     #[must_use]
     pub fn of(plan: &SandboxPlan, stage: &str) -> Self {
         let overlays = plan.overlays.iter().map(|overlay| Expected::overlay(overlay, stage));
-        let binds = plan.mounts.iter().map(|it| Expected::bind(&it.source, &it.target, it.identity));
+        let binds =
+            plan.mounts.iter().map(|it| Expected::bind(&it.source, &it.target, it.identity));
         let masks = plan.masks.iter().map(|it| Expected::bind(&it.source, &it.target, it.identity));
         let files = plan.synthetic.iter();
         let files = files.map(|it| Expected::bind(&it.source, &it.target, it.identity));

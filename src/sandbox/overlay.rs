@@ -12,9 +12,7 @@ use rustix::fs::FileType;
 use super::covers::{Cover, Covering, layer};
 use super::materials::Missing;
 use super::mount_error::MountError;
-use crate::engine::plan::{
-    MaskKind, Mount, MountRole, Note, Overlay, OverlayRole, OverlayWrites,
-};
+use crate::engine::plan::{MaskKind, Mount, MountRole, Note, Overlay, OverlayRole, OverlayWrites};
 use crate::workspace::grants::{FileGrants, Writes};
 use crate::workspace::mountinfo::MountPoints;
 use crate::workspace::protected;
@@ -66,12 +64,8 @@ pub fn view(
     owner: Owner,
     around: Surroundings<'_>,
 ) -> Result<View, MountError> {
-    let survey = survey(&Looking {
-        workspace,
-        grants,
-        memory: around.memory,
-        unscanned: around.unscanned,
-    })?;
+    let survey =
+        survey(&Looking { workspace, grants, memory: around.memory, unscanned: around.unscanned })?;
     let start = workspace.cwd().strip_prefix(workspace.root()).unwrap_or(Path::new(""));
     if survey.is_hidden(start) {
         return Err(MountError::StartHidden(workspace.cwd().to_owned()));
@@ -159,9 +153,8 @@ fn below(
         if relative.ancestors().any(|above| hidden.contains_key(above)) {
             continue;
         }
-        let found = workspace
-            .open(relative)
-            .map_err(|error| MountError::Open(point.to_owned(), error))?;
+        let found =
+            workspace.open(relative).map_err(|error| MountError::Open(point.to_owned(), error))?;
         if !matches!(found.kind, FileType::Directory | FileType::RegularFile) {
             continue;
         }

@@ -16,8 +16,8 @@ use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
-use super::materials::{MaterialError, Materials, Missing};
 use super::covers::{Covering, layer};
+use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
 use super::protection::{TooLittle, demand, protections};
@@ -303,8 +303,8 @@ fn git_overlay(
     folder: PathBuf,
     identity: Identity,
 ) -> Result<Overlay, MountError> {
-    let handle = std::fs::File::open(&folder)
-        .map_err(|error| MountError::Open(folder.clone(), error))?;
+    let handle =
+        std::fs::File::open(&folder).map_err(|error| MountError::Open(folder.clone(), error))?;
     let covers = layer(&Covering {
         over: handle.as_fd(),
         identity,
@@ -398,11 +398,7 @@ fn environment(
 }
 
 /// A project can lead git and Rust's toolchains to programs of its own: a call without `code` sets what is stronger.
-fn run_nothing(
-    request: &PlanRequest<'_>,
-    shown: &Shown,
-    env: &mut Environment,
-) -> Option<Note> {
+fn run_nothing(request: &PlanRequest<'_>, shown: &Shown, env: &mut Environment) -> Option<Note> {
     if request.image == Image::Host {
         let rustup = (request.variable)("RUSTUP_HOME").map(PathBuf::from);
         let chosen = rustup::toolchain(request.workspace, request.home, rustup.as_deref());

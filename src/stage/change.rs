@@ -14,6 +14,16 @@ pub struct Moment {
     pub nanoseconds: u32,
 }
 
+/// What the root of a stage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RootKind {
+    /// The workspace.
+    Workspace,
+    /// A git folder outside the workspace, of a linked worktree or a submodule.
+    GitFolder,
+}
+
 /// One name whose content, kind, permissions or existence a call changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {

@@ -87,7 +87,8 @@ pub(super) fn held(reason: impl Into<String>) -> Held {
         why: Why::Conflict,
         reason: reason.into(),
         rule: "built-in/conflict".to_owned(),
-        next: "compare both with `runner stage diff`, then apply it by name or discard it".to_owned(),
+        next: "compare both with `runner stage diff`, then apply it by name or discard it"
+            .to_owned(),
     }
 }
 
@@ -123,7 +124,8 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Opens a regular file for reading; a symlink is none, and a pipe blocks nobody.
 pub(super) fn open_file(folder: impl AsFd, name: &std::ffi::OsStr) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(folder, name, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),

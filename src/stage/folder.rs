@@ -21,11 +21,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat2, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use super::change::{Held, Moment};
+use super::change::{Held, Moment, RootKind};
 use super::handles;
 use crate::ids::{CallId, Identity};
 use crate::sys::lease::{self, Exclusive, Found, Lease};
@@ -46,6 +47,7 @@ pub struct Stage {
     label: CallId,
     about: About,
     lease: Lease<Exclusive>,
+    applied_by: Option<CallId>,
 }
 
 /// What must be known of a stage after its process died.
@@ -69,16 +71,6 @@ pub struct Root {
     pub identity: Identity,
     /// What it is.
     pub kind: RootKind,
-}
-
-/// What a root is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RootKind {
-    /// The workspace.
-    Workspace,
-    /// A git folder outside of it, of a linked worktree.
-    GitFolder,
 }
 
 /// Why a stage cannot be used.
@@ -124,6 +116,8 @@ pub struct Listed {
     pub workspace: PathBuf,
     /// What it is about.
     pub state: StageState,
+    /// When its changes were held back, since 1970.
+    pub kept_at: Option<Duration>,
 }
 
 /// A change that was held back, as it is kept.
@@ -166,7 +160,10 @@ impl Root {
     }
 
     /// Opens it, if it is still the same folder.
-    pub(super) fn open(&self) -> Result<OwnedFd, StageError> {
+    ///
+    /// # Errors
+    /// It is gone, or another folder has its path.
+    pub fn open(&self) -> Result<OwnedFd, StageError> {
         let path = self.path();
         let failed = |error: io::Error| StageError::Io("open", path.clone(), error);
         let handle = open_host(&path).map_err(failed)?;
@@ -212,7 +209,7 @@ impl Stage {
             make().map_err(failed("make folders of"))?;
         }
         let about = About { call: None, claim: None, roots };
-        let stage = Self { folder, label: label.clone(), about, lease };
+        let stage = Self { folder, label: label.clone(), about, lease, applied_by: None };
         stage.write(ABOUT, &stage.about)?;
         Ok(stage)
     }
@@ -233,7 +230,7 @@ impl Stage {
             Found::Gone => return Err(StageError::Missing(label.to_string())),
         };
         let about = read(&folder.join(ABOUT)).map_err(failed("read"))?;
-        Ok(Self { folder, label: label.clone(), about, lease })
+        Ok(Self { folder, label: label.clone(), about, lease, applied_by: None })
     }
 
     /// Notes that a call uses the stage from now on. The moment is the file system's own, because it is
@@ -263,6 +260,17 @@ impl Stage {
     #[must_use]
     pub fn call(&self) -> CallId {
         self.about.call.as_deref().and_then(CallId::new).unwrap_or_else(|| self.label.clone())
+    }
+
+    /// Whose work what is applied from now on is: a call of a person, under whose name it is undone.
+    pub fn applied_by(&mut self, call: &CallId) {
+        self.applied_by = Some(call.clone());
+    }
+
+    /// The call under whose name changes are undone.
+    #[must_use]
+    pub(super) fn undone_as(&self) -> CallId {
+        self.applied_by.clone().unwrap_or_else(|| self.call())
     }
 
     /// Its label.
@@ -351,7 +359,8 @@ fn discard_folder(folder: &Path) -> io::Result<()> {
         }
         let root = folder.join(&name);
         let work = root.join("work");
-        if fs::symlink_metadata(&work).is_ok_and(|found| found.is_dir()) && fs::remove_dir(&work).is_err()
+        if fs::symlink_metadata(&work).is_ok_and(|found| found.is_dir())
+            && fs::remove_dir(&work).is_err()
         {
             let inner = open_host(&root)?;
             if handles::remove_all(&inner, OsStr::new("work")).is_err() {
@@ -370,9 +379,9 @@ fn discard_folder(folder: &Path) -> io::Result<()> {
 /// Moves a spare work folder to `work`; whether there was one.
 fn take_spare(state: &Path, work: &Path) -> bool {
     let Ok(entries) = fs::read_dir(state.join(STAGES).join(SPARE)) else { return false };
-    entries.flatten().any(|entry| {
-        renameat_with(CWD, entry.path(), CWD, work, RenameFlags::NOREPLACE).is_ok()
-    })
+    entries
+        .flatten()
+        .any(|entry| renameat_with(CWD, entry.path(), CWD, work, RenameFlags::NOREPLACE).is_ok())
 }
 
 /// Makes a folder for the caller alone.
@@ -418,10 +427,16 @@ pub fn list(state: &Path) -> io::Result<Vec<Listed>> {
             call: about.and_then(|about| about.call),
             workspace: workspace.unwrap_or_default(),
             state,
+            kept_at: kept_at(&folder),
         });
     }
     listed.sort_by(|one, other| one.label.cmp(&other.label));
     Ok(listed)
+}
+
+fn kept_at(folder: &Path) -> Option<Duration> {
+    let changed = fs::metadata(folder.join(HELD)).and_then(|found| found.modified()).ok()?;
+    changed.duration_since(std::time::UNIX_EPOCH).ok()
 }
 
 /// Removes a stage of which not even the lease is left, as a death during `make` or `discard` leaves it.

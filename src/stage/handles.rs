@@ -10,8 +10,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, StatxFlags, Uid, chmodat,
-    chownat, llistxattr, lremovexattr, mkdirat, openat, openat2, readlinkat, statat, statx,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, StatxFlags, Uid, chmodat, chownat,
+    llistxattr, lremovexattr, mkdirat, openat, openat2, readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 
@@ -27,10 +27,8 @@ const PATH_STEP: usize = 4000;
 const XATTR_NAMES: usize = 64 * 1024;
 /// How the overlay's own attributes begin, escaped ones too.
 const OVERLAY: &[u8] = b"user.overlay.";
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens a folder below `root`, however long its path is. The empty path is the root itself.
 pub(super) fn open_folder(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
@@ -160,10 +158,8 @@ pub(super) fn target(folder: impl AsFd, name: &OsStr) -> Result<OsString, Errno>
 pub(super) fn born(folder: impl AsFd, name: &OsStr) -> Option<Moment> {
     let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
     let mask = StatxFlags::from_bits_retain(found.stx_mask);
-    mask.contains(StatxFlags::BTIME).then_some(Moment {
-        seconds: found.stx_btime.tv_sec,
-        nanoseconds: found.stx_btime.tv_nsec,
-    })
+    mask.contains(StatxFlags::BTIME)
+        .then_some(Moment { seconds: found.stx_btime.tv_sec, nanoseconds: found.stx_btime.tv_nsec })
 }
 
 /// The mount that a folder is in: a rename between two mounts fails even on one file system.

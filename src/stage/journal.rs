@@ -176,11 +176,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Writes a journal. It has its name when it is complete.
-    pub(super) fn begin(
-        stage: &Stage,
-        head: Head,
-        operations: Vec<Operation>,
-    ) -> io::Result<Self> {
+    pub(super) fn begin(stage: &Stage, head: Head, operations: Vec<Operation>) -> io::Result<Self> {
         let path = stage.folder().join(JOURNAL);
         let new = path.with_extension("new");
         let mut writer = BufWriter::new(File::create(&new)?);

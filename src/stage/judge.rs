@@ -27,11 +27,11 @@ use std::path::{Path, PathBuf};
 
 use runner_glob::Glob;
 
-use super::change::{Change, Held, Host, Judged, Verdict, What};
+use super::change::{Change, Held, Host, Judged, RootKind, Verdict, What};
 use super::gitconfig;
 use super::merged::Merged;
 use super::reasons;
-use super::repository::{Led, Place, Repositories, RootKind};
+use super::repository::{Led, Place, Repositories};
 use super::table::{self, Class, Row};
 use crate::workspace::grants::{FileGrants, Writes};
 use crate::workspace::protected;

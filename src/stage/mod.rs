@@ -15,10 +15,11 @@
 
 pub mod apply;
 pub mod change;
-
-#[cfg(test)]
+pub mod compare;
 mod conflict;
+#[cfg(test)]
 pub(crate) mod dice;
+pub mod diff;
 pub mod folder;
 pub mod gitconfig;
 pub mod group;
@@ -27,9 +28,9 @@ mod journal;
 pub mod judge;
 pub mod layer;
 pub mod merged;
-pub use recover::{Recovered, recover};
+mod of_plan;
 mod reasons;
-mod recover;
+pub mod recover;
 pub mod repository;
 pub mod table;
 pub mod tracked;

@@ -27,27 +27,39 @@ pub enum Recovered {
     Failed(CallId, ApplyError),
 }
 
-/// Looks after all stages whose process has died. Those that are kept for review stay.
+/// Finishes applies that a death has interrupted, or takes them back.
 ///
 /// # Errors
 /// The folder of stages cannot be read.
-pub fn recover(state: &Path, sync: Sync) -> io::Result<Vec<Recovered>> {
-    let mut all = Vec::new();
-    for listed in list(state)? {
-        let label = listed.label;
-        let done = match listed.state {
-            StageState::Waiting | StageState::Running | StageState::Kept => continue,
-            StageState::Applying => finish(state, &label, sync),
-            StageState::Dead => remove(state, &label),
-        };
-        match done {
-            Ok(recovered) => all.push(recovered),
-            // Another process looks after it.
-            Err(ApplyError::Stage(StageError::Running(_) | StageError::Missing(_))) => {}
-            Err(error) => all.push(Recovered::Failed(label, error)),
-        }
-    }
+pub fn finish_all(state: &Path, sync: Sync) -> io::Result<Vec<Recovered>> {
+    let interrupted = list(state)?.into_iter().filter(|it| it.state == StageState::Applying);
+    Ok(interrupted.filter_map(|it| told(&it.label, finish(state, &it.label, sync))).collect())
+}
+
+/// Finishes interrupted applies, and removes stages of which nothing was applied. Those that are kept
+/// for review stay, and so do those that are spared: their sandboxes may still be there.
+///
+/// # Errors
+/// The folder of stages cannot be read.
+pub fn recover(
+    state: &Path,
+    sync: Sync,
+    spared: &dyn Fn(&CallId) -> bool,
+) -> io::Result<Vec<Recovered>> {
+    let mut all = finish_all(state, sync)?;
+    let dead = list(state)?.into_iter().filter(|it| it.state == StageState::Dead);
+    let dead = dead.filter(|it| !spared(&it.label));
+    all.extend(dead.filter_map(|it| told(&it.label, remove(state, &it.label))));
     Ok(all)
+}
+
+fn told(label: &CallId, done: Result<Recovered, ApplyError>) -> Option<Recovered> {
+    match done {
+        Ok(recovered) => Some(recovered),
+        // Another process looks after it.
+        Err(ApplyError::Stage(StageError::Running(_) | StageError::Missing(_))) => None,
+        Err(error) => Some(Recovered::Failed(label.clone(), error)),
+    }
 }
 
 fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyError> {
@@ -65,12 +77,8 @@ fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyEr
     let ended = run(&stage, &mut actor, journal, (&store, &backups), sync)?;
     let call = stage.call();
     Ok(match ended {
-        Ended::Applied(applied) => {
-            if applied.held.is_empty() {
-                stage.discard()?;
-            }
-            Recovered::Finished(call, applied)
-        }
+        // The rest is removed when its sandbox is surely gone.
+        Ended::Applied(applied) => Recovered::Finished(call, applied),
         // What could not be applied stays for review: it is the command's work.
         Ended::TakenBack { error, .. } => {
             stage.keep(&[])?;

@@ -14,19 +14,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, Host, What};
+use super::change::{Change, Host, RootKind, What};
 use super::gitconfig::{self, Config};
 use super::merged::Merged;
 use super::table::is_same_name;
-
-/// What the root of a stage is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootKind {
-    /// A workspace.
-    Workspace,
-    /// A git folder outside the workspace, of a linked worktree or a submodule.
-    GitFolder,
-}
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]

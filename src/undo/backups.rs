@@ -14,9 +14,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, RenameFlags, renameat_with, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, RenameFlags, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::trees::remove_all;

@@ -55,7 +55,11 @@ struct Slot<'p> {
 }
 
 impl Site {
-    pub(crate) fn new(workspace: &Workspace, backups: Backups, writing: Writing) -> io::Result<Self> {
+    pub(crate) fn new(
+        workspace: &Workspace,
+        backups: Backups,
+        writing: Writing,
+    ) -> io::Result<Self> {
         let root = rustix::io::fcntl_dupfd_cloexec(workspace.handle(), 3)?;
         Ok(Self { root, backups, writing })
     }
@@ -110,8 +114,7 @@ impl Site {
 
     fn slot<'p>(&self, path: &'p str) -> io::Result<Slot<'p>> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let guarded =
-            self.writing == Writing::AsTool && guard(Path::new(path)) != Guard::Open;
+        let guarded = self.writing == Writing::AsTool && guard(Path::new(path)) != Guard::Open;
         if name.is_empty() || matches!(name, "." | "..") || guarded {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -156,7 +159,9 @@ impl Site {
                 let backup = backup.as_ref().or(digest.as_ref()).ok_or(Errno::NOENT)?;
                 self.write(&slot, (*mode, *size), backup, keep)
             }
-            Act::Restore { before: State::Other | State::Tree { .. }, .. } => Err(io::ErrorKind::Unsupported.into()),
+            Act::Restore { before: State::Other | State::Tree { .. }, .. } => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
         }
     }
 

@@ -96,7 +96,10 @@ impl Stamp {
 
 impl State {
     /// What has this name now, without the content of a file. A link is a link.
-    pub(crate) fn glance(folder: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<Self, Errno> {
+    pub(crate) fn glance(
+        folder: BorrowedFd<'_>,
+        name: impl rustix::path::Arg + Copy,
+    ) -> Result<Self, Errno> {
         let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Self::Absent),
@@ -215,7 +218,9 @@ impl State {
     /// Which object it was, if it was looked at.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         match self {
-            Self::File { stamp, .. } | Self::Folder { stamp, .. } | Self::Tree { stamp, .. } => *stamp,
+            Self::File { stamp, .. } | Self::Folder { stamp, .. } | Self::Tree { stamp, .. } => {
+                *stamp
+            }
             Self::Absent | Self::Link { .. } | Self::Other => None,
         }
     }
@@ -234,7 +239,10 @@ impl State {
 }
 
 /// Opens a file for reading by its name in a folder; a link is none, and a pipe hangs nobody.
-pub(super) fn open_file(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<File, Errno> {
+pub(super) fn open_file(
+    folder: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> Result<File, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;

@@ -47,7 +47,9 @@ pub(super) fn glimpse(folder: impl AsFd) -> Result<Glimpse, Errno> {
         let stat = statat(&*handle, &name, AtFlags::SYMLINK_NOFOLLOW)?;
         hasher.update(name.as_bytes());
         hasher.update(b"\0");
-        for number in [u64::from(stat.st_mode), stat.st_dev, stat.st_ino, stat.st_size.cast_unsigned()] {
+        for number in
+            [u64::from(stat.st_mode), stat.st_dev, stat.st_ino, stat.st_size.cast_unsigned()]
+        {
             hasher.update(&number.to_le_bytes());
         }
         hasher.update(&stat.st_ctime.to_le_bytes());

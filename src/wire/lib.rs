@@ -40,8 +40,8 @@ pub use line::{
     Simple, Word,
 };
 pub use message::{
-    MARK, MARK_MAX,    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MountSeen, Phase,
-    Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
+    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MARK, MARK_MAX,
+    MountSeen, Phase, Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
 pub use ran::{NAME_MAX, PROGRAMS_MAX, Programs, Ran};
 pub use start::{Port, Start, StartLimits, Stdin, Work};

@@ -173,9 +173,8 @@ mod tests {
         .unwrap();
         assert_eq!(workspace.root(), case.top.join(name));
         let found = find(&workspace);
-        let shown = found.folder.as_ref().map(|(path, _)| {
-            path.strip_prefix(&case.top).unwrap().to_owned()
-        });
+        let shown =
+            found.folder.as_ref().map(|(path, _)| path.strip_prefix(&case.top).unwrap().to_owned());
         (shown, found)
     }
 

@@ -251,9 +251,9 @@ impl Visitor<Found> for Look<'_> {
             return;
         };
         memory.find(folder, below);
-        let marks = kept.iter().map(|Found(mark, path)| {
-            Some((mark.number()?, path.file_name()?.as_bytes().to_vec()))
-        });
+        let marks = kept
+            .iter()
+            .map(|Found(mark, path)| Some((mark.number()?, path.file_name()?.as_bytes().to_vec())));
         if let Some(marks) = marks.collect() {
             memory.note(folder, place.seen, entries, marks, below);
         }

@@ -218,9 +218,7 @@ fn not_scanned(looking: &Looking<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
         looking.workspace.open(path).is_ok_and(|found| found.kind == FileType::Directory)
     };
     let seen = |one: &&Unscanned| {
-        one.shown == Shown::Everything
-            && !survey.is_hidden(&one.folder)
-            && is_folder(&one.folder)
+        one.shown == Shown::Everything && !survey.is_hidden(&one.folder) && is_folder(&one.folder)
     };
     looking.unscanned.iter().filter(seen).map(|one| one.folder.clone()).collect()
 }

@@ -255,7 +255,7 @@ impl Planned {
             purpose: Purpose::Call,
         };
         let stage = Stage::of_plan(&self.call.state, &self.call.id, &self.call.plan)
-            .map_err(local("make a stage"))?;
+            .map_err(|error| local("make a stage")(std::io::Error::other(error)))?;
         let spec = Spec {
             plan: &self.call.plan,
             prepared: &self.prepared,
@@ -310,17 +310,8 @@ impl Launched {
             Ok(seen) => {
                 let (image_digest, waited, discarded) = (prepared.digest, None, 0);
                 let held = None;
-                let woken = Woken {
-                    id,
-                    wire,
-                    seen,
-                    phases,
-                    image_digest,
-                    waited,
-                    discarded,
-                    stage,
-                    held,
-                };
+                let woken =
+                    Woken { id, wire, seen, phases, image_digest, waited, discarded, stage, held };
                 Ok(Proved::new(engine, call, watchdog, woken))
             }
             Err(error) => {

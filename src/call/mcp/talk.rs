@@ -88,8 +88,8 @@ pub(in crate::call) fn decide(
         tighten,
         warmth,
         variables: Variables::Hidden,
-        writes: Writes::default(),
-        on_held: OnHeld::default(),
+        writes: runner_policy::model::Writes::default(),
+        on_held: crate::call::OnHeld::default(),
     };
     let workspace = Workspace::open_at(&root, &root, &context.environment)?;
     let (places, config) = (places.clone(), Arc::clone(config));

@@ -85,9 +85,12 @@ impl Failure for StagedError {
             Self::Apply(ApplyError::Between { .. }) => {
                 Some("`runner gc` finishes it, or takes it back".to_owned())
             }
-            Self::Declined | Self::Restless | Self::Stage(_) | Self::Walk(_) | Self::Apply(_) | Self::Local(..) => {
-                None
-            }
+            Self::Declined
+            | Self::Restless
+            | Self::Stage(_)
+            | Self::Walk(_)
+            | Self::Apply(_)
+            | Self::Local(..) => None,
         }
     }
 }

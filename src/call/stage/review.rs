@@ -21,7 +21,8 @@ use crate::ids::CallId;
 use crate::policy_files::Places;
 use crate::stage::apply::{self, Sync};
 use crate::stage::change::{Change, Held, Judged, Verdict, Why};
-use crate::stage::diff::{Diff, diff};
+use crate::stage::compare::compare;
+use crate::stage::diff::Line;
 use crate::stage::folder::{self, Stage, StageState};
 use crate::stage::walk::{Bounds, walk};
 
@@ -48,7 +49,7 @@ pub struct Looked {
     /// Each change that was held back.
     pub held: Vec<HeldChange>,
     /// The same with what is different, in the same order.
-    pub diffs: Vec<Diff>,
+    pub diffs: Vec<Vec<Line>>,
 }
 
 /// The calls whose changes were held back, oldest first.
@@ -120,10 +121,12 @@ pub fn look(state: &Path, call: &str) -> Result<Looked, StagedError> {
         let host = stage.roots()[at].open()?;
         let upper = std::fs::File::open(stage.upper(at))
             .map_err(|error| StagedError::Local("open a stage", error))?;
-        for (change, held) in changes {
-                held_changes.push(HeldChange::new(&shown(&stage, at, &change.path), &held));
-            diffs.push(diff(&change, host.as_fd(), upper.as_fd()));
+        for (change, held) in &changes {
+            held_changes.push(HeldChange::new(&shown(&stage, at, &change.path), held));
         }
+        let changes: Vec<Change> = changes.into_iter().map(|(change, _)| change).collect();
+        let root = stage.roots()[at].path();
+        diffs.extend(compare(&changes, &root, host.as_fd(), upper.as_fd()));
     }
     let workspace = stage.roots().first().map(|root| root.path()).unwrap_or_default();
     Ok(Looked { call: stage.call().to_string(), workspace, held: held_changes, diffs })
@@ -188,9 +191,7 @@ pub fn apply(
     let done = apply_chosen(state, &looked.call, paths, bounds, &call);
     let (ending, code, detail) = match &done {
         Ok(changes) => (Ending::ok(), None, json!({ "changes": changes })),
-        Err(error) => {
-            (Ending::of_kind(error.kind(), error.code()), Some(error.code()), json!({}))
-        }
+        Err(error) => (Ending::of_kind(error.kind(), error.code()), Some(error.code()), json!({})),
     };
     record.end(End { ending, code, detail, rule: None, cost: None, requests: Vec::new() })?;
     Ok(ByHand { call: call.to_string(), changes: done? })

@@ -75,8 +75,8 @@ impl ToolExec {
                 .collect(),
             warmth: self.warmth,
             variables: Variables::Told,
-            writes: Writes::default(),
-            on_held: OnHeld::default(),
+            writes: runner_policy::model::Writes::default(),
+            on_held: crate::call::OnHeld::default(),
         };
         let workspace = Workspace::open_at(&self.root, &cwd, &self.context.environment)
             .map_err(|error| Refusal::new(Code::InvalidArgument, error.to_string()))?;

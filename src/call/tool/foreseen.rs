@@ -72,8 +72,8 @@ impl Foreseen {
             tighten: prepared.tighten.clone(),
             warmth: scene.warmth,
             variables: Variables::Told,
-            writes: Writes::default(),
-            on_held: OnHeld::default(),
+            writes: runner_policy::model::Writes::default(),
+            on_held: crate::call::OnHeld::default(),
         };
         let (policy, config) = (Arc::clone(&scene.policy), Arc::clone(&scene.config));
         let (places, context) = (scene.places.clone(), scene.context.clone());

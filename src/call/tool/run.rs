@@ -335,6 +335,7 @@ pub(super) fn assemble(
             policy: policy.name().to_owned(),
             digest: policy.digest.to_hex().to_string(),
         },
+        changes: None,
         metadata,
         shortfall: Vec::new(),
         ending: judged.ending,

@@ -54,7 +54,7 @@ pub fn run(
 ) -> Result<Undone, UndoError> {
     let store = ledger.store();
     // An apply that a death interrupted is ended first: until then it is not known what the call left.
-    crate::stage::recover(store.folder(), crate::stage::apply::Sync::Once)
+    crate::stage::recover::finish_all(store.folder(), crate::stage::apply::Sync::Once)
         .map_err(|error| CallError::Local("recover interrupted calls", error))?;
     let Changes { workspace, undone, all: changes } = changes(store, call)?;
     let Some(workspace) = workspace else { return Err(UndoError::Nothing(call.to_owned())) };

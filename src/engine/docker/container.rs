@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::connect::in_time;
 use super::line::Line;
-use super::settings::{GuestDelivery, Launch, RECIPE, container_settings};
 use super::overlay::{self, Layers, Naming};
+use super::settings::{GuestDelivery, Launch, RECIPE, container_settings};
 use super::{Docker, starting};
 use crate::engine::address::Address;
 use crate::engine::error::EngineError;

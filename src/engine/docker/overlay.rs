@@ -154,11 +154,7 @@ mod tests {
         }
         Overlay {
             identity: identity(&target),
-            covers: Layer {
-                identity: identity(&covers),
-                path: covers,
-                mark: "m".to_owned(),
-            },
+            covers: Layer { identity: identity(&covers), path: covers, mark: "m".to_owned() },
             target,
             writes,
             role: OverlayRole::Workspace,

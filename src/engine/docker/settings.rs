@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
     Mount as DockerMount, MountBindOptions, MountBindOptionsPropagationEnum, MountType,
-    MountVolumeOptions, MountVolumeOptionsDriverConfig, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+    MountVolumeOptions, MountVolumeOptionsDriverConfig, ResourcesUlimits, RestartPolicy,
+    RestartPolicyNameEnum,
 };
 use runner_policy::limits::{Limit, Limits};
 
@@ -208,11 +209,7 @@ fn mounts(plan: &SandboxPlan, launch: &Launch) -> Result<Vec<DockerMount>, Setti
 
 /// An anonymous volume that is mounted as an overlay. It goes with the container; its label is for
 /// those that a killed daemon leaves.
-fn volume(
-    overlay: &Overlay,
-    options: &str,
-    launch: &Launch,
-) -> Result<DockerMount, SettingsError> {
+fn volume(overlay: &Overlay, options: &str, launch: &Launch) -> Result<DockerMount, SettingsError> {
     let driver = [("type", "overlay"), ("device", "overlay"), ("o", options)];
     Ok(DockerMount {
         typ: Some(MountType::VOLUME),
@@ -223,9 +220,7 @@ fn volume(
             labels: Some(launch.labels.clone().into_iter().collect()),
             driver_config: Some(MountVolumeOptionsDriverConfig {
                 name: Some("local".to_owned()),
-                options: Some(
-                    driver.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
-                ),
+                options: Some(driver.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
             }),
             ..MountVolumeOptions::default()
         }),

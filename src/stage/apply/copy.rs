@@ -39,11 +39,8 @@ pub(super) fn copy(staged: &Slot, to: &Slot) -> io::Result<()> {
         }
         FileType::RegularFile => {
             let mut from = readable(staged.at(), staged, found.st_mode)?;
-            let flags = OFlags::WRONLY
-                | OFlags::CREATE
-                | OFlags::EXCL
-                | OFlags::NOFOLLOW
-                | OFlags::CLOEXEC;
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file =
                 File::from(openat(&to.folder, &to.name, flags, Mode::RUSR | Mode::WUSR)?);
             if ioctl_ficlone(&file, &from).is_err() {

@@ -146,8 +146,17 @@ pub fn apply(
     let roots = open_roots(stage)?;
     let mut ways = Vec::with_capacity(roots.len());
     for root in &roots {
-        let way = || Ok(if mount_of(&root.host)? == mount_of(&root.upper)? { Way::Rename } else { Way::Copy });
-        ways.push(way().map_err(|error: rustix::io::Errno| ApplyError::Failed { what: "look at the roots", error: error.into() })?);
+        let way = || {
+            Ok(if mount_of(&root.host)? == mount_of(&root.upper)? {
+                Way::Rename
+            } else {
+                Way::Copy
+            })
+        };
+        ways.push(way().map_err(|error: rustix::io::Errno| ApplyError::Failed {
+            what: "look at the roots",
+            error: error.into(),
+        })?);
     }
     let Plan { drafts, held, unity, locks } =
         plan::plan(stage, &roots, &ways, judged).map_err(ApplyError::failed("read the stage"))?;
@@ -160,12 +169,12 @@ pub fn apply(
         return Ok(Applied { counts: Counts::default(), held: told(&held), undo: true });
     }
     let store = Store::open(Some(context.state))?;
-    let backups =
-        Backups::open(store.folder()).map_err(ApplyError::failed("open the backups"))?;
+    let backups = Backups::open(store.folder()).map_err(ApplyError::failed("open the backups"))?;
     let (operations, undo) = record(stage, &store, &backups, drafts, context)?;
     let unity = unity.unwrap_or(Unity::From(operations.len()));
     let count = operations.len();
-    let head = Head { version: VERSION, ways: ways.clone(), held, unity, locks, operations: count, undo };
+    let head =
+        Head { version: VERSION, ways: ways.clone(), held, unity, locks, operations: count, undo };
     let rows: Vec<(i64, Option<State>)> = operations.iter().map(|op| (op.row, None)).collect();
     let begun = Journal::begin(stage, head, operations).and_then(|journal| {
         if context.sync == Sync::Once {
@@ -197,7 +206,7 @@ fn record(
     drafts: Vec<plan::Draft>,
     context: &Context<'_>,
 ) -> Result<(Vec<Operation>, bool), ApplyError> {
-    let call = stage.call();
+    let call = stage.undone_as();
     let mut rows = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
         let Some((word, before)) = &draft.undo else { continue };

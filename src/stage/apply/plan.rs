@@ -126,7 +126,9 @@ fn hold_together(
         found.retain(|path, item| {
             let reason = match together {
                 Together::Free => return true,
-                Together::Everything => "the call moved a branch, and a path that git tracks is held back",
+                Together::Everything => {
+                    "the call moved a branch, and a path that git tracks is held back"
+                }
                 Together::Metadata(folders) => {
                     let own = group::git_folder(kind, path).map(|(folder, _)| (root, folder));
                     let broken = own.is_some_and(|own| folders.contains(&own));
@@ -163,7 +165,8 @@ fn sort_out<'j>(
             held.push((index, change.path.clone(), why.clone()));
             continue;
         }
-        let plain = change.path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let plain =
+            change.path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         let Some((folder, name)) = split(&change.path).filter(|_| plain) else {
             conflict("it is not a path below the root");
             continue;
@@ -206,7 +209,8 @@ fn sort_out<'j>(
             Finding::NoChange => {}
             Finding::Conflict(why) => conflict(why),
             Finding::Applies => {
-                let owner = owner.map(|new| stat.map_or(new, |stat: Stat| (stat.st_uid, stat.st_gid)));
+                let owner =
+                    owner.map(|new| stat.map_or(new, |stat: Stat| (stat.st_uid, stat.st_gid)));
                 ready.insert(change.path.clone(), Ready { change, now, owner, part });
             }
         }
@@ -298,7 +302,11 @@ fn draft_root(
                 };
                 match ready_file(root, &mut upper, path, item, &links)? {
                     Some((staged, size)) => {
-                        let word = if matches!(item.change.what, What::Link { .. }) { "linked" } else { "put" };
+                        let word = if matches!(item.change.what, What::Link { .. }) {
+                            "linked"
+                        } else {
+                            "put"
+                        };
                         let undo = Some((word, before(old)));
                         add(Act::Put { staged, size }, facts_of(old), undo, class);
                     }
@@ -360,7 +368,8 @@ fn whole_folders(
         }
     }
     let is_folder = |item: &Ready<'_>| matches!(item.change.what, What::Folder { .. });
-    let whole = ready.iter().filter(|(path, item)| is_folder(item) && !broken.contains(path.as_path()));
+    let whole =
+        ready.iter().filter(|(path, item)| is_folder(item) && !broken.contains(path.as_path()));
     whole.map(|(path, _)| path.clone()).collect()
 }
 
@@ -432,12 +441,9 @@ fn before(host: &Host) -> State {
     };
     match host {
         Host::Absent => State::Absent,
-        Host::File(facts) => State::File {
-            mode: facts.mode,
-            size: facts.size,
-            digest: None,
-            stamp: stamp(facts),
-        },
+        Host::File(facts) => {
+            State::File { mode: facts.mode, size: facts.size, digest: None, stamp: stamp(facts) }
+        }
         Host::Folder(facts) => State::Folder { mode: facts.mode, stamp: stamp(facts) },
         Host::Link { target, .. } => State::Link { target: encode(Path::new(target)) },
         Host::Other(_) => State::Other,
@@ -450,6 +456,7 @@ pub(super) fn hold_group(reason: &str) -> Held {
         why: Why::Group,
         reason: reason.to_owned(),
         rule: "built-in/git".to_owned(),
-        next: "look at the other held paths of this call, then apply or discard all of it".to_owned(),
+        next: "look at the other held paths of this call, then apply or discard all of it"
+            .to_owned(),
     }
 }

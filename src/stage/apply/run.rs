@@ -23,10 +23,7 @@ pub(in crate::stage) enum Ended {
     /// Operations happened, or were skipped as conflicts.
     Applied(Applied),
     /// An operation failed, and all were taken back.
-    TakenBack {
-        what: &'static str,
-        error: io::Error,
-    },
+    TakenBack { what: &'static str, error: io::Error },
 }
 
 /// Why operations stopped.

@@ -107,8 +107,8 @@ fn tidy_stage(actor: &mut Actor, operation: &Operation) -> io::Result<()> {
     }
     let Ok(staged) = actor.staged(operation) else { return Ok(()) };
     let Some(found) = handles::stat(staged.at(), &staged.name)? else { return Ok(()) };
-    let whiteout = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
-        && found.st_rdev == 0;
+    let whiteout =
+        FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice && found.st_rdev == 0;
     if copied || whiteout {
         unlink(&staged)?;
     }

@@ -89,7 +89,11 @@ fn check_all(bench: &Bench) {
     }
     // Nothing is left in the stage.
     let rest: Vec<PathBuf> = snapshot(&bench.stage().upper(0)).into_keys().collect();
-    assert!(rest.iter().all(|path| bench.stage().upper(0).join(path).is_dir() || path.ends_with("same")), "{rest:?}");
+    assert!(
+        rest.iter()
+            .all(|path| bench.stage().upper(0).join(path).is_dir() || path.ends_with("same")),
+        "{rest:?}"
+    );
     bench.undo(bench.stage().label().as_str()).unwrap();
     assert_eq!(bench.snapshot(), before);
 }
@@ -186,7 +190,10 @@ fn conflicts(prepare: impl Fn(&Bench), host: impl Fn(&Path)) {
 
 #[test]
 fn an_edit_in_place_is_a_conflict() {
-    conflicts(|bench| bench.edit("a/file", "call"), |root| fs::write(root.join("a/file"), "mine").unwrap());
+    conflicts(
+        |bench| bench.edit("a/file", "call"),
+        |root| fs::write(root.join("a/file"), "mine").unwrap(),
+    );
 }
 
 #[test]
@@ -202,7 +209,10 @@ fn a_rename_over_is_a_conflict() {
 
 #[test]
 fn a_new_file_of_the_host_is_a_conflict() {
-    conflicts(|bench| bench.put("a/new", "call"), |root| fs::write(root.join("a/new"), "mine").unwrap());
+    conflicts(
+        |bench| bench.put("a/new", "call"),
+        |root| fs::write(root.join("a/new"), "mine").unwrap(),
+    );
 }
 
 #[test]
@@ -219,7 +229,10 @@ fn a_file_that_the_host_removed_is_a_conflict() {
 
 #[test]
 fn a_removal_of_what_the_host_edited_is_a_conflict() {
-    conflicts(|bench| bench.remove("a/file"), |root| fs::write(root.join("a/file"), "mine").unwrap());
+    conflicts(
+        |bench| bench.remove("a/file"),
+        |root| fs::write(root.join("a/file"), "mine").unwrap(),
+    );
 }
 
 #[test]
@@ -256,12 +269,8 @@ fn a_full_workspace_gets_nothing_and_keeps_all() {
     assert_eq!(bench.snapshot(), before);
     assert!(bench.undo(bench.stage().label().as_str()).is_ok());
     // What the command made is still there, and goes when there is room.
-    rustix::mount::mount_remount(
-        &memory.0,
-        rustix::mount::MountFlags::empty(),
-        c"size=16m",
-    )
-    .unwrap();
+    rustix::mount::mount_remount(&memory.0, rustix::mount::MountFlags::empty(), c"size=16m")
+        .unwrap();
     assert_eq!(bench.apply().held, []);
     assert_eq!(fs::metadata(bench.workspace.join("e/f")).unwrap().len(), 100_000);
 }
@@ -331,7 +340,10 @@ fn a_parent_that_becomes_a_symlink_at_full_speed_leads_nowhere() {
             applied.unwrap();
         });
         assert_eq!(snapshot(outside.path()), before);
-        let left = bench.snapshot().into_keys().filter(|path| path.to_string_lossy().contains("runner-temp"));
+        let left = bench
+            .snapshot()
+            .into_keys()
+            .filter(|path| path.to_string_lossy().contains("runner-temp"));
         assert_eq!(left.count(), 0);
     }
 }
@@ -353,8 +365,12 @@ fn committed(bench: &mut Bench) {
     bench.begin();
     // The same in a copy, whose differences become the stage.
     let copy = bench.dir.path().join("copy");
-    let copied =
-        std::process::Command::new("cp").arg("-a").arg(&bench.workspace).arg(&copy).status().unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(&bench.workspace)
+        .arg(&copy)
+        .status()
+        .unwrap();
     assert!(copied.success());
     fs::write(copy.join("tracked"), "committed").unwrap();
     git(&copy, &["commit", "-qam", "two"]);
@@ -382,7 +398,10 @@ fn a_commit_is_applied_with_its_files() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(log.stdout).unwrap(), "two\none\n");
-    let locks = bench.snapshot().into_keys().filter(|path| path.extension().is_some_and(|end| end == "lock"));
+    let locks = bench
+        .snapshot()
+        .into_keys()
+        .filter(|path| path.extension().is_some_and(|end| end == "lock"));
     assert_eq!(locks.count(), 0);
     bench.undo(bench.stage().label().as_str()).unwrap();
     assert_eq!(bench.snapshot(), before);

@@ -18,8 +18,9 @@ use index::{INDEX_MAX, Index};
 
 use super::apply::act::RootHandles;
 use super::change::Held;
+use super::change::RootKind;
 use super::conflict::{Finding, open_file};
-use super::folder::{RootKind, Stage};
+use super::folder::Stage;
 use super::handles::{self, split};
 
 /// What a path in a git folder is.
@@ -134,7 +135,8 @@ pub(super) fn decide(
 ) -> (Moved, Together) {
     let kind = |root: usize| stage.roots()[root].kind;
     let of = |root: usize, path: &Path| git_folder(kind(root), path);
-    let all = || ready.iter().copied().chain(held.iter().map(|(root, path, _)| (*root, path.as_path())));
+    let all =
+        || ready.iter().copied().chain(held.iter().map(|(root, path, _)| (*root, path.as_path())));
     let moved: Vec<(usize, PathBuf)> = all()
         .filter_map(|(root, path)| {
             let (folder, rest) = of(root, path)?;
@@ -149,7 +151,8 @@ pub(super) fn decide(
             moved.iter().map(|(root, folder)| indexes(stage, roots, *root, folder)).collect();
         let is_tracked = |root: usize, path: &Path| {
             if of(root, path).is_some() {
-                return in_git(root, path).is_some() || part(kind(root), path) == Some(Part::Objects);
+                return in_git(root, path).is_some()
+                    || part(kind(root), path) == Some(Part::Objects);
             }
             tracked.iter().any(|found| match found {
                 // What cannot be read may track anything.
@@ -256,7 +259,9 @@ mod tests {
     #[test]
     fn paths_of_git_folders_are_told_apart() {
         let of = |path: &str| part(RootKind::Workspace, Path::new(path));
-        for path in [".git/objects/aa/bb", "sub/.git/lfs/objects/x", ".git/modules/m/objects/pack/p"] {
+        for path in
+            [".git/objects/aa/bb", "sub/.git/lfs/objects/x", ".git/modules/m/objects/pack/p"]
+        {
             assert_eq!(of(path), Some(Part::Objects), "{path}");
         }
         for path in [
@@ -271,7 +276,8 @@ mod tests {
         ] {
             assert_eq!(of(path), Some(Part::Metadata), "{path}");
         }
-        for path in [".git/config", ".git/info/exclude", ".git/hooks/index", ".git/COMMIT_EDITMSG"] {
+        for path in [".git/config", ".git/info/exclude", ".git/hooks/index", ".git/COMMIT_EDITMSG"]
+        {
             assert_eq!(of(path), Some(Part::Other), "{path}");
         }
         assert_eq!(of("src/index"), None);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::bury::bury;
 use super::words::{Next, Word, Words};
+use crate::call::stage;
 use crate::engine::{self, Address};
 use crate::ids::CallId;
 use crate::pool::{Order, refill};
@@ -103,6 +104,9 @@ fn watch(address: &Address, call: CallId, pause: Duration) -> io::Result<()> {
         // It waits for nobody who holds the records.
         bury(&runtime, address, &heard);
     });
+    if let Some(state) = &records {
+        stage::clear(state, &heard.labels);
+    }
     Ok(())
 }
 
