@@ -33,6 +33,7 @@ use super::merged::Merged;
 use super::reasons;
 use super::repository::{Led, Place, Repositories};
 use super::table::{self, Class, Row};
+use super::worktree::{self, Worktree};
 use crate::workspace::grants::{FileGrants, Writes};
 use crate::workspace::protected;
 
@@ -70,9 +71,11 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
     let verdicts = {
         let merged = Merged::new(rules.host, rules.upper, rules.root, &changes);
         let repositories = Repositories::new(&merged, rules.kind);
-        let mut led = repositories.led(changes.iter().map(|change| change.path.as_path()));
+        let worktrees = worktree::find(&changes, &merged, &repositories, rules.root);
+        let paths = changes.iter().map(|change| change.path.as_path());
+        let mut led = repositories.led(paths, &worktrees);
         led.extend_from_slice(rules.led);
-        let judge = Judge { rules, merged: &merged, repositories: &repositories, led };
+        let judge = Judge { rules, merged: &merged, repositories: &repositories, worktrees, led };
         let mut verdicts: Vec<Opinion> = changes.iter().map(|change| judge.one(change)).collect();
         settle_new_folders(&changes, &mut verdicts);
         settle_kept_folders(&changes, &mut verdicts);
@@ -114,6 +117,7 @@ struct Judge<'r, 'a> {
     rules: &'r Rules<'a>,
     merged: &'r Merged<'r>,
     repositories: &'r Repositories<'r>,
+    worktrees: Vec<Worktree>,
     led: Vec<Led>,
 }
 
@@ -177,6 +181,9 @@ impl Judge<'_, '_> {
 
     /// Why a change may not be made in or to a repository.
     fn in_repository(&self, change: &Change) -> Option<Held> {
+        if self.worktrees.iter().any(|worktree| worktree.holds(&change.path)) {
+            return None;
+        }
         let (folder, below) = match self.repositories.place(change) {
             Place::Plain => return None,
             Place::NewGit => return Some(reasons::new_repository(None)),
@@ -281,10 +288,10 @@ fn settle_new_folders(changes: &[Change], opinions: &mut [Opinion]) {
     let mut held: HashMap<&Path, Held> = HashMap::new();
     for (change, opinion) in changes.iter().zip(opinions.iter_mut()) {
         let above = change.path.parent().and_then(|parent| held.get(parent));
-        if let Some(above) = above.cloned() {
-            if matches!(opinion, Opinion::Apply | Opinion::Unlisted(_)) {
-                *opinion = Opinion::Hold(reasons::below_held(&above));
-            }
+        if let Some(above) = above.cloned()
+            && matches!(opinion, Opinion::Apply | Opinion::Unlisted(_))
+        {
+            *opinion = Opinion::Hold(reasons::below_held(&above));
         }
         if is_new(change)
             && let Opinion::Hold(reason) = opinion

@@ -557,3 +557,67 @@ fn what_git_leaves_in_its_daily_work_is_applied() {
     assert_eq!(case.held(), []);
     assert!(case.applied().contains(&".git/config".to_owned()));
 }
+
+/// A repository in which a script ran in a real overlay; the view is at the host's own path.
+fn after(script: &str) -> Case {
+    let case = case();
+    case.repository("");
+    write(&case.host, "a", "1\n");
+    git(&case.host, &["add", "-A"]);
+    git(&case.host, &["commit", "-qm", "files"]);
+    let mount = r#"
+        set -e
+        export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+        mkdir work
+        mount -t overlay overlay -o userxattr,nosuid,nodev,lowerdir=host,upperdir=upper,workdir=work host
+        cd "$PWD/host"
+    "#;
+    let script = format!("{mount}\n{script}");
+    let top = case.host.parent().unwrap();
+    let done = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .current_dir(top)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    case
+}
+
+#[test]
+fn a_new_worktree_is_applied_and_a_forged_one_is_held() {
+    let add = "git worktree add -q -b topic sub/wt && ";
+    let good = after(&format!("{add} true"));
+    assert_eq!(good.held(), []);
+    assert!(good.applied().contains(&"sub/wt/.git".to_owned()));
+    for (forged, path) in [
+        ("echo /elsewhere > .git/worktrees/wt/commondir", ".git/worktrees/wt/commondir"),
+        ("echo '../../../evil' > .git/worktrees/wt/commondir", "sub/wt/.git"),
+        ("echo 'gitdir: ../evil' > sub/wt/.git", "sub/wt/.git"),
+        ("echo '[core]' > .git/worktrees/wt/config.worktree", "sub/wt/.git"),
+        ("mkdir .git/worktrees/wt/hooks && echo x > .git/worktrees/wt/hooks/x", "sub/wt/.git"),
+        ("ln -s ../../../a .git/worktrees/wt/x", "sub/wt/.git"),
+        (
+            "cp -r .git store && rm -rf .git/worktrees/wt && echo 'gitdir: store' > sub/wt/.git",
+            "sub/wt/.git",
+        ),
+    ] {
+        let case = after(&format!("{add} {forged}"));
+        assert_eq!(case.why(path), Some(Why::RunsOnHost), "{forged}");
+        assert_eq!(case.why("sub/wt/.git"), Some(Why::RunsOnHost), "{forged}");
+    }
+}
+
+#[test]
+fn hooks_of_a_repository_are_held_in_a_new_worktree_too() {
+    let case = case();
+    case.repository("");
+    git(&case.host, &["config", "core.hooksPath", "tools/hooks"]);
+    let root = case.host.display().to_string();
+    case.stage("wt/.git", &format!("gitdir: {root}/.git/worktrees/wt\n"));
+    case.stage(".git/worktrees/wt/commondir", "../..\n").stage(".git/worktrees/wt/HEAD", "x");
+    case.stage(".git/worktrees/wt/gitdir", &format!("{root}/wt/.git\n"));
+    case.stage("wt/tools/hooks/pre-commit", "evil").stage("wt/tools/x", "");
+    assert_eq!(case.why("wt/.git"), None);
+    assert_eq!(case.why("wt/tools/hooks/pre-commit"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("wt/tools/x"), None);
+}

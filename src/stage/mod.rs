@@ -35,3 +35,4 @@ pub mod repository;
 pub mod table;
 pub mod tracked;
 pub mod walk;
+pub mod worktree;

@@ -18,6 +18,7 @@ use super::change::{Change, Host, RootKind, What};
 use super::gitconfig::{self, Config};
 use super::merged::Merged;
 use super::table::is_same_name;
+use super::worktree::Worktree;
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +137,7 @@ impl<'a> Repositories<'a> {
                     let next = names.get(depth).map(|name| name.as_bytes());
                     let part =
                         |part: &&str| next.is_some_and(|next| is_same_name(next, part.as_bytes()));
-                    if PARTS.iter().any(|name| part(&name)) {
+                    if PARTS.iter().any(part) {
                         return Place::Completes { folder };
                     }
                 }
@@ -150,6 +151,12 @@ impl<'a> Repositories<'a> {
             },
             None => Place::Plain,
         }
+    }
+
+    /// Whether the host has a repository's git folder here.
+    #[must_use]
+    pub fn is_git_on_host(&self, folder: &Path) -> bool {
+        self.state(folder) == State::Git
     }
 
     fn state(&self, folder: &Path) -> State {
@@ -183,9 +190,13 @@ impl<'a> Repositories<'a> {
     }
 
     /// The places that the host's repositories lead git to: those around the changed paths, and those that
-    /// their configurations include.
+    /// their configurations include. New worktrees are led by the configuration of their repository.
     #[must_use]
-    pub fn led<'p>(&self, paths: impl Iterator<Item = &'p Path>) -> Vec<Led> {
+    pub fn led<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p Path>,
+        worktrees: &[Worktree],
+    ) -> Vec<Led> {
         let mut seen: HashMap<PathBuf, ()> = HashMap::new();
         let mut found = Vec::new();
         let mut configs = 0;
@@ -212,6 +223,10 @@ impl<'a> Repositories<'a> {
             if let Some(common) = self.common(&git) {
                 read.config(&common.join("config"), folder);
             }
+        }
+        let mut read = Leading { merged: self.merged, found: &mut found, configs: &mut configs };
+        for worktree in worktrees {
+            read.config(&worktree.git.join("config"), &worktree.folder);
         }
         found
     }

@@ -223,7 +223,7 @@ fn an_ordinary_owner_reads_closed_folders_and_leaves_their_modes() {
     opaque(&case.upper, "closed/in");
     for folder in ["closed/in", "closed"] {
         let path = case.upper.join(folder);
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
     }
     let given = Command::new("chown").args(["-R", "65534:65534"]).arg(top).status().unwrap();
     assert!(given.success());
