@@ -159,7 +159,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         writes: request.grants.writes,
     })?;
     let kind = RuntimeKind::of(request.runtime.as_ref());
-    let mut protections = protections(kind, &user);
+    let mut protections = protections(kind);
     demand(request.isolation, kind, &protections)?;
 
     let materials = Materials::new(&request.state.join(MATERIALS), request.missing);

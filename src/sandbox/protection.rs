@@ -6,7 +6,7 @@
 
 use runner_policy::limits::Isolation;
 
-use crate::engine::plan::{Protection, ProtectionStatus, UserChoice, WhyUser};
+use crate::engine::plan::{Protection, ProtectionStatus};
 use crate::engine::runtime_kind::RuntimeKind;
 
 /// One row: a protection, and what enforces it under each kind of runtime.
@@ -54,11 +54,11 @@ const TABLE: &[Row] = &[
     Row { name: "capabilities",  shared: holds("all dropped, no-new-privileges"), gvisor: holds("all dropped, no-new-privileges"), kata: holds("all dropped, no-new-privileges"), demanded_by: Basic },
     Row { name: "namespaces",    shared: holds("private pid, ipc, uts, cgroup and mount namespaces"), gvisor: holds("gVisor's own kernel"), kata: holds("virtual machine"), demanded_by: Basic },
     Row { name: "system-calls",  shared: holds("seccomp profile of images/seccomp.json"), gvisor: partly("gVisor's own kernel", "our profile is ignored; gVisor answers each call itself and filters its own"), kata: partly("virtual machine", "our profile may be ignored"), demanded_by: Basic },
-    Row { name: "setuid-bits",   shared: holds("seccomp profile of images/seccomp.json"), gvisor: partly("the user id", "setuid and setgid bits can be set in writable workspace folders; they are never root's"), kata: partly("the user id", "our profile may be ignored; bits that are set are never root's"), demanded_by: Basic },
+    Row { name: "setuid-bits",   shared: holds("seccomp profile of images/seccomp.json; the host holds back files with such bits"), gvisor: holds("the host holds back files with such bits, and a stage is mounted nosuid"), kata: holds("the host holds back files with such bits, and a stage is mounted nosuid"), demanded_by: Basic },
     Row { name: "own-kernel",    shared: absent("the sandbox uses the host's kernel"), gvisor: holds("gVisor"), kata: holds("virtual machine"), demanded_by: Paranoid },
-    Row { name: "file-grants",   shared: holds("bind mounts, compared by device and inode from inside"), gvisor: partly("bind mounts, compared by device and inode on the host", "gVisor shows numbers of its own, so a folder that is swapped and swapped back goes unnoticed"), kata: partly("shared folders, compared by device and inode on the host", "device numbers differ inside"), demanded_by: Strict },
-    Row { name: "protected-paths", shared: holds("read-only mounts; every folder above one is a mount point"), gvisor: holds("read-only mounts; every folder above one is a mount point"), kata: holds("read-only mounts; every folder above one is a mount point"), demanded_by: Strict },
-    Row { name: "denied-files",  shared: holds("unreadable covers over the files that existed at the start"), gvisor: holds("unreadable covers over the files that existed at the start"), kata: holds("unreadable covers over the files that existed at the start"), demanded_by: Strict },
+    Row { name: "file-grants",   shared: holds("one overlay of the workspace, known by a mark of its topmost layer; other mounts are compared by device and inode from inside"), gvisor: partly("one overlay of the workspace; sources are compared by device and inode on the host", "gVisor shows numbers of its own, so a folder that is swapped and swapped back goes unnoticed"), kata: partly("one overlay of the workspace; sources are compared by device and inode on the host", "device numbers differ inside"), demanded_by: Strict },
+    Row { name: "protected-paths", shared: holds("commands write into a stage; the host judges each change before it applies it"), gvisor: holds("commands write into a stage; the host judges each change before it applies it"), kata: holds("commands write into a stage; the host judges each change before it applies it"), demanded_by: Strict },
+    Row { name: "denied-files",  shared: holds("a layer of the overlay covers the files that existed at the start"), gvisor: holds("a layer of the overlay covers the files that existed at the start"), kata: holds("a layer of the overlay covers the files that existed at the start"), demanded_by: Strict },
     Row { name: "environment",   shared: holds("the guest starts the command with exactly the planned variables"), gvisor: holds("the guest starts the command with exactly the planned variables"), kata: holds("the guest starts the command with exactly the planned variables"), demanded_by: Basic },
     Row { name: "memory",        shared: holds("cgroup, no swap"), gvisor: partly("cgroup, no swap", "counts gVisor itself; exceeding it ends the whole sandbox"), kata: holds("virtual machine"), demanded_by: Basic },
     Row { name: "cpus",          shared: holds("cgroup"), gvisor: holds("cgroup"), kata: holds("virtual machine"), demanded_by: Basic },
@@ -70,31 +70,18 @@ const TABLE: &[Row] = &[
     Row { name: "shared-memory", shared: holds("no /dev/shm, or a tmpfs of the policy's size"), gvisor: holds("no /dev/shm, or a tmpfs of the policy's size"), kata: holds("no /dev/shm, or a tmpfs of the policy's size"), demanded_by: Basic },
     Row { name: "inodes",        shared: holds("tmpfs nr_inodes"), gvisor: absent("gVisor ignores nr_inodes; memory bounds them"), kata: holds("tmpfs nr_inodes"), demanded_by: Nobody },
     Row { name: "wall",          shared: holds("host clock and guest lease"), gvisor: holds("host clock and guest lease"), kata: holds("host clock and guest lease"), demanded_by: Basic },
-    Row { name: "workspace-space", shared: partly("watched free space and file size", "folders of the host have no quota"), gvisor: partly("watched free space and file size", "folders of the host have no quota"), kata: partly("watched free space and file size", "folders of the host have no quota"), demanded_by: Nobody },
+    Row { name: "workspace-space", shared: partly("watched free space and file size", "a stage is a folder of the host, and has no quota"), gvisor: partly("watched free space and file size", "a stage is a folder of the host, and has no quota"), kata: partly("watched free space and file size", "a stage is a folder of the host, and has no quota"), demanded_by: Nobody },
     Row { name: "result-channel", shared: holds("undumpable guest, and a MAC on every frame"), gvisor: partly("a MAC on every frame", "a process of the same uid can reach the guest's pipes, where what it writes is refused, and can end the guest, which ends the call as an error"), kata: holds("undumpable guest, and a MAC on every frame"), demanded_by: Basic },
 ];
 
 /// The protections of a call under a runtime, in the order of the table.
 #[must_use]
-pub fn protections(kind: RuntimeKind, user: &UserChoice) -> Vec<Protection> {
-    TABLE
-        .iter()
-        .map(|row| {
-            let Cell(enforced_by, status) = *row.cell(kind);
-            let status = match (row.name, kind, user.why) {
-                // Bits that a root without capabilities sets are root's.
-                (
-                    "setuid-bits",
-                    RuntimeKind::Gvisor | RuntimeKind::Kata,
-                    WhyUser::RootWithoutCapabilities,
-                ) => ProtectionStatus::Absent(
-                    "the call writes as root, and setuid bits could be set",
-                ),
-                _ => status,
-            };
-            Protection { name: row.name, enforced_by, status }
-        })
-        .collect()
+pub fn protections(kind: RuntimeKind) -> Vec<Protection> {
+    let protection = |row: &Row| {
+        let Cell(enforced_by, status) = *row.cell(kind);
+        Protection { name: row.name, enforced_by, status }
+    };
+    TABLE.iter().map(protection).collect()
 }
 
 impl Row {
@@ -183,14 +170,15 @@ mod tests {
     const KINDS: [RuntimeKind; 3] =
         [RuntimeKind::SharedKernel, RuntimeKind::Gvisor, RuntimeKind::Kata];
 
-    const USER: UserChoice = UserChoice { uid: 1000, gid: 1000, why: WhyUser::Caller };
-
+    /// Root may write on every runtime: the bits that it could set stay in the stage.
     #[test]
-    fn root_may_not_write_where_setuid_bits_can_be_set() {
-        let root = UserChoice { uid: 0, gid: 0, why: WhyUser::RootWithoutCapabilities };
-        let check = |kind| demand(Isolation::Basic, kind, &protections(kind, &root));
-        assert_eq!(check(RuntimeKind::SharedKernel), Ok(()));
-        assert_eq!(check(RuntimeKind::Gvisor).unwrap_err().protection, "setuid-bits");
+    fn setuid_bits_are_held_back_on_every_runtime() {
+        for kind in KINDS {
+            let all = protections(kind);
+            let found = all.iter().find(|protection| protection.name == "setuid-bits").unwrap();
+            assert_eq!(found.status, ProtectionStatus::Enforced);
+            assert!(found.enforced_by.contains("holds back"), "{}", found.enforced_by);
+        }
     }
 
     #[test]
@@ -200,7 +188,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), TABLE.len());
         for kind in KINDS {
-            for protection in protections(kind, &USER) {
+            for protection in protections(kind) {
                 assert!(!protection.enforced_by.is_empty(), "{}", protection.name);
             }
         }
@@ -208,7 +196,7 @@ mod tests {
 
     #[test]
     fn paranoid_needs_a_kernel_of_its_own() {
-        let check = |isolation, kind| demand(isolation, kind, &protections(kind, &USER));
+        let check = |isolation, kind| demand(isolation, kind, &protections(kind));
         for kind in KINDS {
             assert_eq!(check(Isolation::Basic, kind), Ok(()));
             assert_eq!(check(Isolation::Strict, kind), Ok(()));
@@ -222,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_protection_that_is_absent_or_unnamed_is_refused() {
-        let mut less = protections(RuntimeKind::SharedKernel, &USER);
+        let mut less = protections(RuntimeKind::SharedKernel);
         less.iter_mut().find(|p| p.name == "denied-files").unwrap().status =
             ProtectionStatus::Absent("test");
         let kind = RuntimeKind::SharedKernel;

@@ -1,7 +1,7 @@
 //! What the README says is what the code does.
 
 use runner::codes::{self, Recoverable};
-use runner::engine::plan::{Protection, ProtectionStatus, UserChoice, WhyUser};
+use runner::engine::plan::{Protection, ProtectionStatus};
 use runner::engine::runtime_kind::RuntimeKind;
 use runner::exit;
 use runner::policy_files::{Choice, Places, Trust, load};
@@ -155,14 +155,12 @@ fn bless(heading: &str, head: &str, rows: &[Vec<String>]) {
 
 #[test]
 fn the_table_of_protections_is_the_protections() {
-    let user = UserChoice { uid: 1000, gid: 1000, why: WhyUser::Caller };
-    let of = |kind| protections(kind, &user);
     let cell = |protection: &Protection| match protection.status {
         ProtectionStatus::Enforced => format!("yes: {}", protection.enforced_by),
         ProtectionStatus::BestEffort(ends) => format!("partly: {}; {ends}", protection.enforced_by),
         ProtectionStatus::Absent(why) => format!("no: {why}"),
     };
-    let (runc, gvisor) = (of(RuntimeKind::SharedKernel), of(RuntimeKind::Gvisor));
+    let (runc, gvisor) = (protections(RuntimeKind::SharedKernel), protections(RuntimeKind::Gvisor));
     let rows = runc
         .iter()
         .zip(&gvisor)
