@@ -1,6 +1,6 @@
 //! What a decision lets a call do with files, as the planner needs it.
 //!
-//! Duty: the planner's view of a policy's path lists, and which of their patterns a mount can express.
+//! Duty: the planner's view of a policy's path lists, and what their patterns could reach.
 //! Non-goals: matching patterns (whoever has the policy does, behind [`PathSet`]).
 
 use std::path::{Path, PathBuf};
@@ -62,9 +62,9 @@ const PROBE: &str = "\u{1}any\u{1}";
 /// Whether a call may write at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
-    /// The granted effects hold no write: everything is mounted read-only.
+    /// The granted effects hold no write: everything is read-only.
     None,
-    /// They do: what the policy's write list holds is writable.
+    /// They do: the command writes into a stage, and what the policy allows of it is applied.
     Some,
 }
 
@@ -108,49 +108,11 @@ pub struct Companion {
     pub beside: PathBuf,
 }
 
-/// What a pattern of a write list is to a mount.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
-    /// A folder and everything below it.
-    Tree(PathBuf),
-    /// One path.
-    Exact(PathBuf),
-    /// Names that no mount can tell from others.
-    Scattered(String),
-    /// Not in the workspace.
-    Elsewhere(String),
-}
-
 /// Most alternatives that one pattern's braces may stand for.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// The shapes of a pattern: one for each alternative of its braces.
-#[must_use]
-pub fn shapes(pattern: &str) -> Vec<Shape> {
-    let Some(alternatives) = alternatives(pattern) else {
-        return vec![Shape::Scattered(pattern.to_owned())];
-    };
-    alternatives.iter().map(|text| shape(text)).collect()
-}
-
-fn shape(pattern: &str) -> Shape {
-    if pattern.starts_with('/') {
-        return Shape::Elsewhere(pattern.to_owned());
-    }
-    let tree = match pattern {
-        "**" | "**/*" => Some(""),
-        _ => pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/**/*")),
-    };
-    match tree {
-        Some(folder) if is_literal(folder) => Shape::Tree(PathBuf::from(folder)),
-        None if is_literal(pattern) => Shape::Exact(PathBuf::from(pattern)),
-        Some(_) | None => Shape::Scattered(pattern.to_owned()),
-    }
-}
-
 /// Whether a pattern names exactly one path.
-#[must_use]
-pub fn is_literal(pattern: &str) -> bool {
+fn is_literal(pattern: &str) -> bool {
     !pattern.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 
@@ -200,22 +162,6 @@ pub(crate) mod tests {
         fn patterns(&self) -> Vec<String> {
             self.texts.clone()
         }
-    }
-
-    #[test]
-    fn patterns_have_the_shapes_that_mounts_can_express() {
-        let tree = |text: &str| Shape::Tree(PathBuf::from(text));
-        assert_eq!(shapes("**"), [tree("")]);
-        assert_eq!(shapes("target/**"), [tree("target")]);
-        assert_eq!(shapes("a/b/**/*"), [tree("a/b")]);
-        assert_eq!(shapes("{a,b}/**"), [tree("a"), tree("b")]);
-        assert_eq!(shapes("Cargo.lock"), [Shape::Exact("Cargo.lock".into())]);
-        assert_eq!(shapes("/tmp/**"), [Shape::Elsewhere("/tmp/**".to_owned())]);
-        for text in ["*.rs", "**/target/**", "a/*/b", "src/[ab].rs", "{a,{b,c}}/**", "x\\*"] {
-            assert_eq!(shapes(text), [Shape::Scattered(text.to_owned())], "{text}");
-        }
-        let many = "{a,b,c,d,e,f,g,h,i}{a,b,c,d,e,f,g,h,i}/**";
-        assert_eq!(shapes(many), [Shape::Scattered(many.to_owned())]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Paths that no policy can open: what is never writable, and what is never readable.
 //!
-//! Duty: say of a path below a workspace whether it is protected, and how; and which protected names do
-//! not exist yet. Non-goals: mounting. The policy holds the same lists for commands and the broker;
-//! here they are read part by part, because a mount needs to know more than yes or no.
+//! Duty: say of a path below a workspace whether it is protected, and how. Non-goals: mounting. The
+//! policy holds the same lists for commands; here they are read part by part, because the broker needs
+//! to know more than yes or no.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use runner_policy::paths;
 
@@ -110,27 +110,6 @@ pub fn guard_in_git(below: &Path) -> Guard {
     }
 }
 
-/// Protected paths in the root of a workspace, whether they exist or not.
-pub fn in_root() -> impl Iterator<Item = PathBuf> {
-    NAMES.iter().copied().chain([".git"]).map(PathBuf::from)
-}
-
-/// Protected paths in a git folder, whether they exist or not.
-pub fn in_git(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
-    GIT.iter().map(|name| folder.join(name))
-}
-
-/// Patterns that hold every path that [`guard`] does not leave open.
-#[must_use]
-pub fn patterns() -> Vec<String> {
-    let names = NAMES.iter().map(|name| format!("**/{name}"));
-    let git = GIT.iter().map(|name| format!("**/.git/{name}"));
-    let trees: Vec<String> =
-        names.chain(git).flat_map(|path| [format!("{path}/**"), path]).collect();
-    let listed = paths::PROTECTED.iter().copied().chain(["**/.git"]).map(str::to_owned);
-    trees.into_iter().chain(listed).collect()
-}
-
 /// Patterns of the key material that can be in a workspace.
 #[must_use]
 pub fn key_material() -> Vec<&'static str> {
@@ -195,16 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_policy_protects_is_protected_here_and_in_the_root_before_it_exists() {
-        let root: Vec<PathBuf> = in_root().collect();
+    fn what_the_policy_protects_is_protected_here() {
         for pattern in paths::PROTECTED {
             let sample = pattern.replace("**/", "").replace("/**", "/x").replace('*', "x");
             let sample = sample
                 .replace("{gitdir,commondir}", "gitdir")
                 .replace("{rebase-merge,rebase-apply,sequencer}", "sequencer");
             assert_ne!(guard(Path::new(&sample)), Guard::Open, "{pattern}");
-            let first = Path::new(&sample).iter().next().unwrap();
-            assert!(root.iter().any(|name| name == first), "{pattern}");
         }
     }
 }
