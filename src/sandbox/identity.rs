@@ -191,3 +191,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
     let meta = std::fs::symlink_metadata(path)?;
     Ok(Identity { dev: meta.dev(), ino: meta.ino() })
 }
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

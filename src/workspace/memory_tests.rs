@@ -18,27 +18,25 @@ struct Case {
     dir: tempfile::TempDir,
     workspace: Workspace,
     lists: [Globs; 4],
-    trees: Vec<PathBuf>,
+    writes: Writes,
 }
 
-fn case(trees: &[&str]) -> Case {
+fn case(writes: Writes) -> Case {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("ws");
     fs::create_dir_all(root.join("out")).unwrap();
     fs::create_dir_all(root.join("a/b/c")).unwrap();
-    let write: Vec<String> = trees.iter().map(|tree| format!("{tree}/**")).collect();
-    let write: Vec<&str> = write.iter().map(String::as_str).collect();
     Case {
         workspace: Workspace::find(Some(&root), &crate::environment::Environment::default())
             .unwrap(),
         dir,
         lists: [
             globs(&["**"]),
-            globs(&write),
+            globs(&["out/**", "a/b/**"]),
             globs(&["**/*.lock"]),
             globs(&["**/.env", "**/*.pem", "!**/ok.pem", "**/secrets/**"]),
         ],
-        trees: trees.iter().map(PathBuf::from).collect(),
+        writes,
     }
 }
 
@@ -56,12 +54,11 @@ impl Case {
             readonly,
             deny,
             create: &[],
-            writes: if self.trees.is_empty() { Writes::None } else { Writes::Some },
+            writes: self.writes,
             code: Code::Granted,
         };
-        let (workspace, trees) = (&self.workspace, self.trees.as_slice());
-        let user = workspace.owner();
-        run(&Looking { workspace, grants: &grants, trees, user, memory: None, unscanned: &[] })
+        let workspace = &self.workspace;
+        run(&Looking { workspace, grants: &grants, memory: None, unscanned: &[] })
     }
 
     fn memory(&self, looking: &Looking<'_>) -> Memory {
@@ -117,13 +114,7 @@ impl Case {
 
 /// All that follows from a survey, as text.
 fn summary(survey: &Survey) -> String {
-    let mut several: Vec<_> =
-        survey.several.iter().map(|name| (&name.path, name.identity, name.links)).collect();
-    several.sort();
-    format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{several:?}",
-        survey.hidden, survey.protected, survey.anchored, survey.links
-    )
+    format!("{:?}\n{:?}\n{:?}", survey.hidden, survey.repositories, survey.not_scanned)
 }
 
 /// Waits for a new tick, if a change could fall into the one of a look before it.
@@ -146,7 +137,7 @@ fn tick(case: &Case) {
 
 #[test]
 fn an_unchanged_workspace_is_read_once() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     fs::write(case.root().join("a/b/.env"), "").unwrap();
     let (first, unknown) = case.recalled();
     assert_eq!(unknown, 0);
@@ -156,7 +147,7 @@ fn an_unchanged_workspace_is_read_once() {
 
 #[test]
 fn a_survey_writes_its_memory_before_the_process_ends() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     for at in 0..WORTH {
         fs::create_dir(case.root().join(format!("d{at}"))).unwrap();
     }
@@ -172,7 +163,7 @@ fn a_survey_writes_its_memory_before_the_process_ends() {
 /// The attack of a workspace that changes under a waiting sandbox, and that it is seen.
 #[test]
 fn a_denied_file_that_appears_or_is_replaced_is_seen() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     let root = case.root();
     let env = root.join("a/b/.env");
     case.check(&"nothing is denied yet");
@@ -211,7 +202,7 @@ fn set_times(path: &Path, times: &fs::Metadata) {
 
 #[test]
 fn a_folder_that_changed_a_moment_ago_does_not_count() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     case.with(|looking| {
         let mut memory = case.memory(looking);
         memory.begun -= 3600;
@@ -225,7 +216,7 @@ fn a_folder_that_changed_a_moment_ago_does_not_count() {
 
 #[test]
 fn a_clock_that_was_set_forgets_everything() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     assert_eq!(case.recalled().1, 0);
     case.with(|looking| {
         let mut memory = case.memory(looking);
@@ -240,7 +231,7 @@ fn a_clock_that_was_set_forgets_everything() {
 
 #[test]
 fn another_policy_or_place_has_another_memory() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     case.recalled();
     case.with(|looking| {
         assert!(case.memory(looking).root().is_some());
@@ -250,8 +241,8 @@ fn another_policy_or_place_has_another_memory() {
         // The same patterns, which another policy has in other layers.
         let grants = FileGrants { policy: [1; 32], ..*looking.grants };
         assert!(case.memory(&Looking { grants: &grants, ..*looking }).root().is_none());
-        let trees = [PathBuf::from("out")];
-        assert!(case.memory(&Looking { trees: &trees, ..*looking }).root().is_none());
+        let grants = FileGrants { writes: Writes::Some, ..*looking.grants };
+        assert!(case.memory(&Looking { grants: &grants, ..*looking }).root().is_none());
         let inside = case.root().join("walks");
         let binding = binding::of(looking);
         assert!(Memory::open(&inside, &case.workspace, binding).is_none(), "in the workspace");
@@ -260,7 +251,7 @@ fn another_policy_or_place_has_another_memory() {
 
 #[test]
 fn a_second_name_of_a_denied_file_is_found_in_an_unchanged_folder() {
-    let case = case(&[]);
+    let case = case(Writes::None);
     let root = case.root();
     fs::write(root.join(".env"), "canary").unwrap();
     fs::write(root.join("a/b/c/innocent"), "x").unwrap();
@@ -277,7 +268,7 @@ fn a_second_name_of_a_denied_file_is_found_in_an_unchanged_folder() {
 #[test]
 fn what_is_mounted_over_a_remembered_folder_is_looked_through() {
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-    let case = case(&[]);
+    let case = case(Writes::None);
     let place = case.root().join("a/b");
     assert_eq!(case.recalled().1, 0);
     if mount("none", &place, "tmpfs", MountFlags::empty(), None).is_err() {
@@ -293,17 +284,6 @@ fn what_is_mounted_over_a_remembered_folder_is_looked_through() {
     let (found, unknown) = case.recalled();
     assert!(found.hidden.is_empty());
     assert_eq!(unknown, 0);
-}
-
-#[test]
-fn links_of_files_in_writable_folders_are_counted_each_time() {
-    let case = case(&["out"]);
-    fs::write(case.root().join("out/file"), "").unwrap();
-    assert!(case.recalled().0.several.is_empty());
-    tick(&case);
-    // No folder of the workspace changes.
-    fs::hard_link(case.root().join("out/file"), case.dir.path().join("elsewhere")).unwrap();
-    assert_eq!(case.recalled().0.several.len(), 1);
 }
 
 /// Numbers that look random, the same in every run.
@@ -370,9 +350,9 @@ impl Dice {
 }
 
 /// `RUNNER_ROUNDS` asks for more or fewer of them.
-fn random_changes(trees: &[&str], seed: u64) {
+fn random_changes(writes: Writes, seed: u64) {
     let rounds = std::env::var("RUNNER_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let case = case(trees);
+    let case = case(writes);
     let mut dice = Dice(seed);
     for round in 0..rounds.unwrap_or(200) {
         tick(&case);
@@ -387,10 +367,10 @@ fn random_changes(trees: &[&str], seed: u64) {
 
 #[test]
 fn memory_never_differs_from_a_look_where_nothing_is_writable() {
-    random_changes(&[], 0x9E37_79B9_7F4A_7C15);
+    random_changes(Writes::None, 0x9E37_79B9_7F4A_7C15);
 }
 
 #[test]
 fn memory_never_differs_from_a_look_where_something_is_writable() {
-    random_changes(&["out", "a/b"], 0xD1B5_4A32_D192_ED03);
+    random_changes(Writes::Some, 0xD1B5_4A32_D192_ED03);
 }

@@ -31,30 +31,24 @@ fn case(files: &[&str]) -> Case {
     }
 }
 
-fn looking<'a>(case: &'a Case, grants: &'a FileGrants<'a>, trees: &'a [PathBuf]) -> Looking<'a> {
-    let workspace = &case.workspace;
-    Looking { workspace, grants, trees, user: workspace.owner(), memory: None, unscanned: &[] }
+fn looking<'a>(case: &'a Case, grants: &'a FileGrants<'a>) -> Looking<'a> {
+    Looking { workspace: &case.workspace, grants, memory: None, unscanned: &[] }
 }
 
-fn look(case: &Case, deny: &[&str], write: &[&str], readonly: &[&str]) -> Survey {
-    let (read, deny) = (globs(&["**"]), globs(deny));
-    let (write_set, readonly) = (globs(write), globs(readonly));
+fn look(case: &Case, deny: &[&str], write: &[&str]) -> Survey {
+    let (read, deny, none) = (globs(&["**"]), globs(deny), globs(&[]));
+    let write_set = globs(write);
     let grants = FileGrants {
         policy: [0; 32],
         read: &read,
         write: &write_set,
-        readonly: &readonly,
+        readonly: &none,
         deny: &deny,
         create: &[],
         writes: if write.is_empty() { Writes::None } else { Writes::Some },
         code: Code::Granted,
     };
-    let trees: Vec<PathBuf> = write
-        .iter()
-        .filter_map(|text| text.strip_suffix("**"))
-        .map(|text| text.trim_end_matches('/').into())
-        .collect();
-    survey(&looking(case, &grants, &trees)).unwrap()
+    survey(&looking(case, &grants)).unwrap()
 }
 
 fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a str> {
@@ -82,11 +76,10 @@ fn denied_files_and_folders_are_found_and_exceptions_are_left() {
         "src/main.rs",
         ".ssh/id_rsa",
     ]);
-    let found = look(&case, &["**/.env", "**/.env.*", "!**/.env.example", "secrets/**"], &[], &[]);
+    let found = look(&case, &["**/.env", "**/.env.*", "!**/.env.example", "secrets/**"], &[]);
     assert_eq!(names(found.hidden.keys()), [".env", ".ssh", "a/.env.local", "secrets"]);
     assert!(found.is_hidden(Path::new("secrets/deep/x")));
     assert_eq!(found.hidden[Path::new("secrets")].kind, MaskKind::Folder);
-    assert!(found.protected.is_empty(), "nothing is writable");
 }
 
 #[test]
@@ -102,7 +95,7 @@ fn sockets_and_pipes_are_hidden() {
         0,
     )
     .unwrap();
-    let found = look(&case, &[], &[], &[]);
+    let found = look(&case, &[], &[]);
     assert_eq!(names(found.hidden.keys()), ["agent.sock", "src/pipe"]);
     assert_eq!(found.hidden[Path::new("agent.sock")].why, WhyHidden::Special);
 }
@@ -113,7 +106,7 @@ fn what_a_denied_link_leads_to_is_hidden_inside_the_workspace() {
     let root = case.workspace.root();
     symlink("config/real", root.join(".env")).unwrap();
     symlink("/etc/hostname", root.join(".env.out")).unwrap();
-    let found = look(&case, &["**/.env", "**/.env.*"], &[], &[]);
+    let found = look(&case, &["**/.env", "**/.env.*"], &[]);
     assert_eq!(names(found.hidden.keys()), ["config/real"]);
 }
 
@@ -122,48 +115,37 @@ fn a_second_name_of_a_denied_file_is_hidden_too() {
     let case = case(&[".env", "plain", "a/"]);
     let root = case.workspace.root();
     std::fs::hard_link(root.join(".env"), root.join("a/innocent")).unwrap();
-    let found = look(&case, &["**/.env"], &[], &[]);
+    let found = look(&case, &["**/.env"], &[]);
     assert_eq!(names(found.hidden.keys()), [".env", "a/innocent"]);
     assert_eq!(found.hidden[Path::new("a/innocent")].why, WhyHidden::SameAsDenied);
 }
 
 #[test]
-fn protected_paths_are_found_where_something_is_writable() {
-    let case = case(&[
-        ".git/config",
-        ".git/hooks/x",
-        ".git/index",
-        ".git/HEAD",
-        "sub/.git/HEAD",
-        "unborn/.git/x",
-        "sub/.git/config",
-        ".vscode/tasks.json",
-        "src/a.lock",
-        "src/main.rs",
-    ]);
-    let found = look(&case, &[], &["**"], &["**/*.lock"]);
-    assert_eq!(
-        names(&found.protected),
-        [".git/config", ".git/hooks", ".vscode", "src/a.lock", "sub/.git/config", "unborn/.git"]
-    );
-    assert_eq!(names(&found.anchored), [".git", "sub/.git"]);
-    let narrow = look(&case, &[], &["src/**"], &["**/*.lock"]);
-    assert_eq!(names(&narrow.protected), ["src/a.lock"]);
+fn what_may_be_written_does_not_change_what_is_hidden() {
+    let case = case(&[".env", ".git/config", "src/a.lock", "vendor/.env", "target/x"]);
+    let deny = ["**/.env"];
+    let reads = look(&case, &deny, &[]);
+    for write in [&["**"][..], &["**", "!vendor/**"], &["target/**"], &["**/*.lock"]] {
+        assert_eq!(look(&case, &deny, write).hidden, reads.hidden, "{write:?}");
+    }
+    assert_eq!(names(reads.hidden.keys()), [".env", "vendor/.env"]);
 }
 
 #[test]
-fn what_a_write_list_subtracts_is_protected() {
-    let case = case(&["src/a", "vendor/b/c"]);
-    let found = look(&case, &[], &["**", "!vendor/**"], &[]);
-    assert_eq!(names(&found.protected), ["vendor"]);
+fn repositories_are_found_wherever_they_are_and_whatever_their_git_is() {
+    let case = case(&[".git/HEAD", "sub/.git/HEAD", "module/.git", "unborn/.git/x", "src/a"]);
+    symlink("../.git", case.workspace.root().join("src/.git")).unwrap();
+    let found = look(&case, &[], &["**"]);
+    let all = [".git", "module/.git", "src/.git", "sub/.git", "unborn/.git"];
+    assert_eq!(names(&found.repositories), all);
 }
 
 #[test]
-fn a_protected_name_that_is_a_link_is_told() {
-    let case = case(&["elsewhere/"]);
-    symlink("elsewhere", case.workspace.root().join(".vscode")).unwrap();
-    let found = look(&case, &[], &["**"], &[]);
-    assert_eq!(names(&found.links), [".vscode"]);
+fn a_file_with_further_names_outside_hides_nothing_else() {
+    let case = case(&["src/a", "store/"]);
+    let root = case.workspace.root();
+    std::fs::hard_link(root.join("src/a"), root.join("store/same")).unwrap();
+    assert!(look(&case, &["**/.env"], &["**"]).hidden.is_empty());
 }
 
 #[test]
@@ -181,20 +163,18 @@ fn what_the_read_list_leaves_out_is_hidden() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let found = survey(&looking(&case, &grants, &[])).unwrap();
+    let found = survey(&looking(&case, &grants)).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs/y.txt", "private/z"]);
     let narrow = globs(&["src/**", "README.md"]);
     let grants = FileGrants { read: &narrow, ..grants };
-    let found = survey(&looking(&case, &grants, &[])).unwrap();
+    let found = survey(&looking(&case, &grants)).unwrap();
     assert_eq!(names(found.hidden.keys()), ["docs", "private"]);
 }
 
+/// Root looks into every folder; an ordinary caller does not, and a file of a denied name may be there.
 #[test]
-fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
-    use std::os::unix::fs::PermissionsExt;
+fn a_folder_that_the_caller_cannot_look_into_is_covered_as_a_whole() {
     let case = case(&["closed/.env", "closed/x", "open/.env"]);
-    let closed = case.workspace.root().join("closed");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
     let (read, none, deny) = (globs(&["**"]), globs(&[]), globs(&["**/.env"]));
     let grants = FileGrants {
         policy: [0; 32],
@@ -206,48 +186,40 @@ fn a_folder_that_the_user_cannot_enter_is_hidden_with_what_is_in_it() {
         writes: Writes::None,
         code: Code::NotGranted,
     };
-    let other = Owner { uid: 4_000_000, gid: 4_000_000 };
-    let found = survey(&Looking { user: other, ..looking(&case, &grants, &[]) }).unwrap();
-    assert_eq!(names(found.hidden.keys()), ["closed", "open/.env"]);
-    let found = survey(&looking(&case, &grants, &[])).unwrap();
+    use crate::workspace::walk::Visitor;
+    let look = Look::new(&looking(&case, &grants), None);
+    let Found(mark, path) = look.closed(Path::new("closed")).unwrap();
+    assert_eq!(mark, Mark::Hide(MaskKind::Folder, WhyHidden::Closed));
+    assert_eq!(path, Path::new("closed"));
+    let found = survey(&looking(&case, &grants)).unwrap();
     assert_eq!(names(found.hidden.keys()), ["closed/.env", "open/.env"]);
 }
 
 #[test]
 fn a_folder_that_is_not_scanned_is_hidden_or_named() {
     let case = case(&["big/.env", "big/cache/x", "covered/.env", "src/.env", "src/big/y"]);
-    let (read, deny) = (globs(&["**"]), globs(&["**/.env"]));
-    let write = globs(&["big/cache/**"]);
-    let grants = FileGrants {
-        policy: [0; 32],
-        read: &read,
-        write: &write,
-        readonly: &globs(&[]),
-        deny: &deny,
-        create: &[],
-        writes: Writes::Some,
-        code: Code::Granted,
-    };
+    let (read, deny, none) = (globs(&["**"]), globs(&["**/.env"]), globs(&[]));
+    let write = globs(&["**"]);
     let unscanned = [
         Unscanned { folder: "big".into(), shown: Shown::Everything },
         Unscanned { folder: "covered".into(), shown: Shown::Nothing },
         Unscanned { folder: "missing".into(), shown: Shown::Everything },
     ];
-    let trees = [PathBuf::from("big/cache")];
-    let root = case.workspace.root();
-    std::fs::hard_link(root.join("src/big/y"), root.join("big/cache/linked")).unwrap();
-    std::fs::write(root.join("big/cache/.env"), "").unwrap();
-    let look = |trees: &[PathBuf]| {
-        survey(&Looking { unscanned: &unscanned, ..looking(&case, &grants, trees) }).unwrap()
-    };
-    let found = look(&trees);
-    assert_eq!(names(found.hidden.keys()), ["big/cache/.env", "covered", "src/.env"]);
-    assert_eq!(found.hidden[Path::new("covered")].why, WhyHidden::NotScanned);
-    assert_eq!(names(&found.not_scanned), ["big"]);
-    assert_eq!(found.several.len(), 1, "what is writable below it is looked through");
-
-    // Where it is writable itself, it is looked through all the same.
-    let found = look(&[PathBuf::new()]);
-    assert_eq!(names(found.hidden.keys()), ["big/.env", "big/cache/.env", "covered", "src/.env"]);
-    assert!(found.not_scanned.is_empty());
+    for writes in [Writes::None, Writes::Some] {
+        let grants = FileGrants {
+            policy: [0; 32],
+            read: &read,
+            write: &write,
+            readonly: &none,
+            deny: &deny,
+            create: &[],
+            writes,
+            code: Code::Granted,
+        };
+        let looking = Looking { unscanned: &unscanned, ..looking(&case, &grants) };
+        let found = survey(&looking).unwrap();
+        assert_eq!(names(found.hidden.keys()), ["covered", "src/.env"]);
+        assert_eq!(found.hidden[Path::new("covered")].why, WhyHidden::NotScanned);
+        assert_eq!(names(&found.not_scanned), ["big"]);
+    }
 }
