@@ -42,7 +42,6 @@ fn a_call_in_a_sandbox() {
     }];
     let mut metadata = Metadata::of_sandbox(&plan, "docker", &outcome());
     metadata.note(&[Note { code: "no_network", text: "t".to_owned() }]);
-    metadata.quarantined = vec!["/w/.git/hooks/x".to_owned()];
     metadata.queued(Duration::from_millis(2));
     let expected = json!({
         "duration_ms": {
@@ -66,7 +65,6 @@ fn a_call_in_a_sandbox() {
             { "name": "network", "enforced_by": "no device", "status": "absent", "why": "why" },
         ],
         "notes": [{ "code": "no_network", "text": "t" }],
-        "quarantined": ["/w/.git/hooks/x"],
     });
     assert_eq!(text(&metadata), expected.to_string());
 }

@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use crate::engine::docker::settings::tests as settings;
     use crate::engine::docker::settings::{GuestDelivery, Launch, container_settings};
+    use crate::engine::plan::OverlayWrites;
     use crate::ids::Identity;
 
     fn address() -> Address {
@@ -202,6 +203,7 @@ mod tests {
             arguments: Vec::new(),
             labels: Default::default(),
             processors: 64,
+            overlays: vec![String::new(); plan.overlays.len()],
         };
         serde_json::to_value(container_settings(plan, &launch).unwrap()).unwrap()
     }
@@ -215,11 +217,17 @@ mod tests {
             let differs = container(&other) != container(&plan);
             assert_eq!(differs, key(&other) != key(&plan), "{}", row.key);
         }
-        let changes: [fn(&mut SandboxPlan); 6] = [
+        let changes: [fn(&mut SandboxPlan); 12] = [
             |plan| plan.user.uid += 1,
             |plan| plan.mounts[0].identity = Identity { dev: 7, ino: 7 },
             |plan| plan.mounts[0].target.push("x"),
             |plan| plan.mounts.clear(),
+            |plan| plan.overlays[0].identity = Identity { dev: 7, ino: 7 },
+            |plan| plan.overlays[0].target.push("x"),
+            |plan| plan.overlays[0].writes = OverlayWrites::Refused,
+            |plan| plan.overlays[0].covers.path.push("x"),
+            |plan| plan.overlays[0].covers.identity = Identity { dev: 7, ino: 7 },
+            |plan| plan.overlays.clear(),
             |plan| plan.tmpfs[0].size += 1,
             |plan| plan.runtime = crate::engine::plan::Runtime::new("runsc"),
         ];

@@ -51,7 +51,7 @@ fn workspace(files: &[(&str, &str)]) -> (tempfile::TempDir, Workspace) {
 fn found(files: &[(&str, &str)], git: &[&str], writes: Writes) -> Result<Vec<String>, Unsafe> {
     let (_dir, workspace) = workspace(files);
     let git = git.iter().map(PathBuf::from).collect();
-    overrides(&workspace, &git, &[], writes).map(|keys| keys.into_keys().collect())
+    overrides(&workspace, &git, None, writes).map(|keys| keys.into_keys().collect())
 }
 
 const EVIL: &str = "[diff \"x\"]\ntextconv = evil\n";

@@ -14,7 +14,8 @@ struct Case {
 }
 
 fn case(write: &[&str]) -> Case {
-    let dir = tempfile::tempdir().unwrap();
+    // On the disk: covers need extended attributes.
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let top = dir.path().canonicalize().unwrap();
     for name in ["home/project/.git/hooks", "home/project/src", "home/.cargo/bin", "home/.rustup"] {
         std::fs::create_dir_all(top.join(name)).unwrap();
@@ -67,7 +68,7 @@ impl Case {
             caller: Owner { uid: 1000, gid: 1000 },
             home: Some(home),
             variable: &variable,
-            materials: &self.dir.path().join("materials"),
+            state: &self.dir.path().join("state"),
             memory: None,
             unscanned: &[],
             missing: Missing::Make,
@@ -83,23 +84,33 @@ use crate::workspace::grants::PathSet;
 fn a_read_only_plan_holds_together() {
     let case = case(&[]);
     let plan = case.plan(|_| {}).unwrap();
-    assert!(plan.mounts.iter().all(|mount| mount.access == Access::ReadOnly));
     let root = case.workspace.root();
+    let overlay = &plan.overlays[0];
+    assert_eq!((overlay.target.as_path(), overlay.writes), (root, OverlayWrites::Refused));
+    assert!(!plan.is_staged() && plan.may_wait());
+    assert_eq!(plan.covered, [PathBuf::from(".env")].into());
+    assert_eq!(std::fs::read(overlay.covers.path.join(".env")).unwrap(), b"");
     let home = root.parent().unwrap();
     let targets: Vec<&Path> = plan.mounts.iter().map(|mount| mount.target.as_path()).collect();
-    for needed in [Path::new("/usr"), root, &home.join(".cargo"), &home.join(".rustup")] {
+    for needed in [Path::new("/usr"), &home.join(".cargo"), &home.join(".rustup")] {
         assert!(targets.contains(&needed), "{}", needed.display());
     }
     assert!(targets.iter().all(|target| !home.starts_with(target)), "never the home");
+    assert!(targets.iter().all(|target| !target.starts_with(root)), "nothing in the workspace");
     let masked: Vec<&Path> = plan.masks.iter().map(|mask| mask.target.as_path()).collect();
-    assert_eq!(masked, [root.join(".env"), home.join(".cargo/credentials.toml")]);
+    assert_eq!(masked, [home.join(".cargo/credentials.toml")]);
     let parents_first = plan
         .mounts
         .windows(2)
         .all(|pair| pair[0].target.components().count() <= pair[1].target.components().count());
     assert!(parents_first);
     assert_eq!(plan.env[OsStr::new("HOME")], HOME);
-    assert!(plan.mounted().all(|(_, identity)| identity != Identity::UNMADE));
+    let mounts = plan.mounts.iter().map(|mount| mount.identity);
+    let masks = plan.masks.iter().map(|mask| mask.identity);
+    let files = plan.synthetic.iter().map(|file| file.identity);
+    let layers = plan.overlays.iter().flat_map(|it| [it.identity, it.covers.identity]);
+    let mut all = mounts.chain(masks).chain(files).chain(layers);
+    assert!(all.all(|identity| identity != Identity::UNMADE));
 }
 
 #[test]
@@ -113,6 +124,7 @@ fn every_plan_can_become_a_container() {
             arguments: Vec::new(),
             labels: std::collections::BTreeMap::new(),
             processors: 1,
+            overlays: vec![String::new(); plan.overlays.len()],
         };
         container_settings(&plan, &launch).unwrap();
     }
@@ -123,9 +135,10 @@ fn a_description_makes_nothing_at_all() {
     let case = case(&["x", "target/**"]);
     let plan = case.plan(|request| request.missing = Missing::Describe).unwrap();
     let root = case.workspace.root();
-    assert_eq!(plan.created_folders, [root.join("target"), root.join("x")]);
+    assert!(plan.is_staged());
+    assert_eq!(plan.overlays[0].covers.identity, Identity::UNMADE);
     assert!(!root.join("target").exists() && !root.join("x").exists());
-    assert!(!case.dir.path().join("materials").exists());
+    assert!(!case.dir.path().join("state").exists());
 }
 
 #[test]
@@ -184,23 +197,68 @@ fn paranoid_refuses_a_shared_kernel() {
 }
 
 #[test]
-fn a_pipe_is_covered_by_runc_and_refused_where_the_runtime_would_wait_at_it() {
-    use rustix::fs::{CWD, Mode, mknodat};
+fn a_plan_that_writes_changes_nothing_in_the_workspace() {
+    let case = case(&["target/**", "x", "**/dist/**", "src/*.rs"]);
+    let root = case.workspace.root();
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let plan = case.plan(|_| {}).unwrap();
+    assert_eq!(names(), before);
+    assert!(plan.is_staged() && plan.may_wait());
+    assert!(!plan.mounts.iter().any(|mount| mount.target.starts_with(root)));
+}
+
+#[test]
+fn pipes_and_sockets_are_covered_on_every_runtime() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     for write in [&["**"][..], &[]] {
         let case = case(write);
-        let pipe = case.workspace.root().join("src/pipe");
-        let own_kernel = |request: &mut PlanRequest<'_>| request.runtime = Runtime::new("runsc");
-        case.plan(own_kernel).unwrap();
-        let socket = case.workspace.root().join("src/socket");
-        let _listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
-        case.plan(own_kernel).unwrap();
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o644), 0).unwrap();
+        let root = case.workspace.root();
+        mknodat(CWD, root.join("src/pipe"), FileType::Fifo, Mode::from(0o644), 0).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(root.join("src/socket")).unwrap();
+        for runtime in [None, Runtime::new("runsc")] {
+            let plan = case.plan(|request| request.runtime = runtime).unwrap();
+            let covered = [".env", "src/pipe", "src/socket"].map(PathBuf::from);
+            assert_eq!(plan.covered, covered.into());
+        }
+    }
+}
+
+#[test]
+fn the_git_folder_of_a_worktree_is_as_writable_as_one_in_the_workspace() {
+    let git = |folder: &Path, args: &[&str]| {
+        let done = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+            .args(args)
+            .current_dir(folder)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    for (write, writes) in
+        [(&["**"][..], Some(OverlayWrites::Staged)), (&["x", "src/**"], None), (&[], None)]
+    {
+        let mut case = case(write);
+        let (root, top) = (case.workspace.root().to_owned(), case.dir.path().to_owned());
+        std::fs::remove_dir_all(root.join(".git")).unwrap();
+        git(&root, &["init", "-q"]);
+        git(&root, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        git(&root, &["worktree", "add", "-q", top.join("home/tree").to_str().unwrap()]);
+        let home = crate::environment::Environment::from_iter([("HOME", top.join("home"))]);
+        case.workspace = Workspace::find(Some(&top.join("home/tree")), &home).unwrap();
         let plan = case.plan(|_| {}).unwrap();
-        assert!(plan.masks.iter().any(|mask| mask.target == pipe));
-        let refused = case.plan(own_kernel).unwrap_err();
-        assert_eq!(refused.code(), "uncoverable_file");
-        assert!(refused.to_string().contains(pipe.to_str().unwrap()), "{refused}");
+        let common = root.join(".git").canonicalize().unwrap();
+        let overlay = plan.overlays.iter().find(|it| it.role == OverlayRole::Git);
+        assert_eq!(overlay.map(|it| (&it.target, it.writes)), writes.map(|it| (&common, it)));
+        let bind = plan.mounts.iter().find(|it| it.role == MountRole::Git);
+        assert_eq!(bind.map(|it| &it.target), writes.is_none().then_some(&common));
     }
 }
 

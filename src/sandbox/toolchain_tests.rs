@@ -46,10 +46,7 @@ fn from_home(home: &Home, found: &Toolchains) -> Vec<String> {
         .mounts
         .iter()
         .filter(|mount| mount.role == MountRole::Toolchain)
-        .map(|mount| {
-            assert_eq!(mount.access, Access::ReadOnly);
-            mount.target.strip_prefix(&home.home).unwrap().display().to_string()
-        })
+        .map(|mount| mount.target.strip_prefix(&home.home).unwrap().display().to_string())
         .collect()
 }
 

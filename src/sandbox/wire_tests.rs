@@ -47,6 +47,7 @@ async fn answer(mut guest: DuplexStream) -> Vec<u8> {
         dev: 1,
         ino: 2,
         read_only: true,
+        mark: None,
     });
     let seen = Seen { uid: 1, gid: 1, capabilities: 0, no_new_privs: None, seccomp: None };
     let ready = Ready { version: VERSION, mounts: mounts.collect(), seen };

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::engine::plan::{
-    FileMode, Image, Mask, MaskKind, Mount, MountRole, Runtime, SyntheticFile, SyntheticRole,
-    UserChoice, WhyUser,
+    FileMode, Image, Layer, Mask, MaskKind, Mount, MountRole, OverlayRole, OverlayWrites, Runtime,
+    SyntheticFile, SyntheticRole, UserChoice, WhyUser,
 };
 use crate::ids::Identity;
 use runner_policy::limits::Isolation;
@@ -13,11 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 
 pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
     let workspace = PathBuf::from("/home/ann/a b:c,d");
-    let mount = |path: &str, access, role| Mount {
-        source: workspace.join(path),
-        target: workspace.join(path),
-        access,
-        identity: Identity { dev: 1, ino: 2 },
+    let mount = |path: &str, ino, role| Mount {
+        source: PathBuf::from(path),
+        target: PathBuf::from(path),
+        identity: Identity { dev: 1, ino },
         role,
     };
     let limits = Limits::preset(isolation);
@@ -31,19 +30,23 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         user: UserChoice { uid: 1000, gid: 1000, why: WhyUser::Caller },
         cwd: workspace.clone(),
         mounts: vec![
-            Mount {
-                source: PathBuf::from("/usr"),
-                target: PathBuf::from("/usr"),
-                access: Access::ReadOnly,
-                identity: Identity { dev: 1, ino: 9 },
-                role: MountRole::System,
-            },
-            mount("", Access::ReadOnly, MountRole::Workspace),
-            mount("target", Access::ReadWrite, MountRole::Write),
+            mount("/usr", 9, MountRole::System),
+            mount("/home/ann/.cargo", 8, MountRole::Toolchain),
         ],
+        overlays: vec![Overlay {
+            target: workspace.clone(),
+            identity: Identity { dev: 1, ino: 2 },
+            covers: Layer {
+                path: PathBuf::from("/home/ann/.local/state/runner/covers/0123"),
+                identity: Identity { dev: 1, ino: 6 },
+                mark: "0123".to_owned(),
+            },
+            writes: OverlayWrites::Staged,
+            role: OverlayRole::Workspace,
+        }],
         masks: vec![Mask {
             source: PathBuf::from("/home/ann/.cache/runner/files/unreadable"),
-            target: workspace.join(".env"),
+            target: PathBuf::from("/home/ann/.cargo/credentials.toml"),
             kind: MaskKind::File,
             identity: Identity { dev: 1, ino: 4 },
             hides: Identity { dev: 1, ino: 3 },
@@ -68,9 +71,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         env: [("SECRET".into(), "canary".into())].into(),
         limits,
         protections: Vec::new(),
-        created_folders: Vec::new(),
-        claim: crate::engine::claim::ClaimHandle::default(),
-        guarded: Vec::new(),
+        covered: [PathBuf::from(".env")].into(),
         notes: Vec::new(),
         workspace,
     }
@@ -83,6 +84,7 @@ fn launch() -> Launch {
         arguments: Vec::new(),
         labels: BTreeMap::from([("runner.call".to_owned(), "c1".to_owned())]),
         processors: 2,
+        overlays: vec!["lowerdir=/proc/7/fd/8:/proc/7/fd/9,userxattr,nosuid,nodev".to_owned()],
     }
 }
 
@@ -151,11 +153,37 @@ fn what_json_cannot_carry_is_refused() {
     }
 }
 
+/// Everything of the host is a read-only bind; only an overlay, whose upper layer is a stage, can be
+/// written.
+#[test]
+fn no_folder_of_the_host_is_mounted_writable() {
+    let body = container_settings(&plan(Isolation::Strict), &launch()).unwrap();
+    for mount in body.host_config.unwrap().mounts.unwrap() {
+        match mount.typ {
+            Some(MountType::BIND) => assert_eq!(mount.read_only, Some(true), "{mount:?}"),
+            Some(MountType::VOLUME) => {
+                let options = mount.volume_options.unwrap();
+                assert_eq!((mount.source, options.no_copy), (None, Some(true)));
+                assert!(options.labels.unwrap().contains_key("runner.call"));
+                let driver = options.driver_config.unwrap().options.unwrap();
+                assert!(driver["o"].ends_with(",userxattr,nosuid,nodev"), "{driver:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_target_is_mounted_once() {
     let mut twice = plan(Isolation::Strict);
     let again = twice.mounts[1].clone();
     twice.mounts.push(again);
+    assert!(matches!(
+        container_settings(&twice, &launch()),
+        Err(SettingsError::DuplicateTarget(_))
+    ));
+    let mut twice = plan(Isolation::Strict);
+    twice.mounts[1].target = twice.workspace.clone();
     assert!(matches!(
         container_settings(&twice, &launch()),
         Err(SettingsError::DuplicateTarget(_))
@@ -167,9 +195,9 @@ fn a_guest_of_a_foreign_image_arrives_in_a_read_only_volume() {
     let launch = Launch { guest: GuestDelivery::Volume("runner-guest-1".to_owned()), ..launch() };
     let body = container_settings(&plan(Isolation::Strict), &launch).unwrap();
     let mounts = body.host_config.unwrap().mounts.unwrap();
-    let volume = mounts.iter().find(|mount| mount.typ == Some(MountType::VOLUME)).unwrap();
+    let volume = mounts.iter().find(|it| it.target.as_deref() == Some(GUEST_FOLDER)).unwrap();
+    assert_eq!(volume.typ, Some(MountType::VOLUME));
     assert_eq!(volume.read_only, Some(true));
-    assert_eq!(volume.target.as_deref(), Some(GUEST_FOLDER));
 }
 
 /// Every rule of the profile that admits this system call.

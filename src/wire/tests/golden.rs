@@ -155,12 +155,22 @@ fn guest() -> Vec<GuestMessage> {
     let mut messages = vec![
         GuestMessage::Ready(Ready {
             version: VERSION,
-            mounts: vec![MountSeen {
-                target: Bytes::from("/w"),
-                dev: 64769,
-                ino: 12,
-                read_only: true,
-            }],
+            mounts: vec![
+                MountSeen {
+                    target: Bytes::from("/w"),
+                    dev: 64769,
+                    ino: 12,
+                    read_only: true,
+                    mark: Some(Bytes::from("0123")),
+                },
+                MountSeen {
+                    target: Bytes::from("/usr"),
+                    dev: 64769,
+                    ino: 13,
+                    read_only: true,
+                    mark: None,
+                },
+            ],
             seen: Seen {
                 uid: 1000,
                 gid: 1000,
