@@ -237,18 +237,20 @@ fn a_reason_names_what_is_protected() {
         "git bisect start",
         "git notes add -m x",
         "git update-ref refs/heads/x HEAD",
+        "git rebase main",
+        "git am x.patch",
+        "git cherry-pick a b",
+        "git worktree add sub/x",
     ] {
         let decision = line(contained, text);
         assert_eq!(decision.decision, Verdict::Allow, "{text}: {}", decision.message);
     }
     for (text, path) in [
-        ("git rebase main", ".git/rebase-merge"),
-        ("git am x.patch", ".git/rebase-apply"),
-        ("git cherry-pick a b", ".git/sequencer"),
+        ("echo x > .git/rebase-merge/git-rebase-todo", ".git/rebase-merge/git-rebase-todo"),
+        ("touch .git/sequencer/todo", ".git/sequencer/todo"),
         ("git config user.name x", ".git/config"),
         ("git remote add x y", ".git/config"),
         ("git sparse-checkout set x", ".git/config.worktree"),
-        ("git worktree add ../x", ".git/worktrees/NAME/gitdir"),
         ("rm -rf .git", ".git"),
     ] {
         let decision = line(contained, text);
