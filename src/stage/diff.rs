@@ -1,10 +1,10 @@
 //! A readable difference between what the host has under a name and what a stage has.
 //!
-//! Duty: lines for people, each of a kind, with hunks as in a unified diff. Non-goals: reading files
-//! (the caller does, and bounds them), colours (the command line does), patches for programs. Trust
-//! boundary: contents, targets and paths are the adversary's. What a terminal obeys or a reader does
-//! not see becomes an escape. No line of a file looks like a heading or a note: those never begin
-//! with the marks of lines, as the `---` of patches does.
+//! Duty: lines for people, each of a kind, with hunks as in a unified diff. Non-goals: reading
+//! files (the caller does, and bounds them), colours (the command line does), patches for programs.
+//! Trust boundary: contents, targets and paths are the adversary's. What a terminal obeys or a
+//! reader does not see becomes an escape. No line of a file looks like a heading or a note: those
+//! never begin with the marks of lines, as the `---` of patches does.
 
 #[cfg(test)]
 #[path = "diff_tests.rs"]
