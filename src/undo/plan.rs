@@ -156,7 +156,10 @@ impl Imagined<'_> {
         };
         let seen = if change.goal.is_some() { None } else { seen };
         steps.push(Step { path: at.clone(), action, act, seen });
-        self.states.insert(at.clone(), change.before.clone());
+        // Other permissions leave what is in the folder as it is; a folder that is made again is empty.
+        if !matches!((&change.before, &now), (State::Folder { .. }, State::Folder { .. })) {
+            self.states.insert(at.clone(), change.before.clone());
+        }
         Ok(steps)
     }
 

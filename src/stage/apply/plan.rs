@@ -89,7 +89,7 @@ pub(super) fn plan(
     hold_together(stage, &mut ready, &together, &mut plan.held);
     for (root, found) in ready.iter().enumerate() {
         let all = &judged[root];
-        draft_root(&mut plan, (stage, root), &roots[root], ways[root], found, all)?;
+        draft_root(&mut plan, root, &roots[root], ways[root], found, all)?;
     }
     plan.drafts.sort_by(|one, other| {
         let order = one.class.cmp(&other.class).then(one.root.cmp(&other.root));
@@ -221,13 +221,12 @@ fn sort_out<'j>(
 /// Adds the operations of one root.
 fn draft_root(
     plan: &mut Plan,
-    (stage, index): (&Stage, usize),
+    index: usize,
     root: &RootHandles,
     way: Way,
     ready: &BTreeMap<PathBuf, Ready<'_>>,
     judged: &[Judged],
 ) -> io::Result<()> {
-    let _ = stage;
     let links = count_links(ready);
     let whole = whole_folders(ready, judged, way, &links);
     let mut upper = Parents::default();
@@ -237,7 +236,7 @@ fn draft_root(
             continue;
         }
         let mut add = |act, old: Option<&Facts>, undo, class| {
-            let beside = (way == Way::Copy).then(|| encode(&nearest(root, path)));
+            let beside = (way == Way::Copy).then(|| encode(&nearest(root, path, ready)));
             let old = old.map(Old::from);
             let path = path.clone();
             plan.drafts.push(Draft { root: index, path, act, old, beside, undo, class });
@@ -418,9 +417,13 @@ fn ready_file(
     Ok(Some((handles::identity(&stat), handles::facts(&stat).size)))
 }
 
-/// The nearest folder above a path that the host has.
-fn nearest(root: &RootHandles, path: &Path) -> PathBuf {
-    let above = path.ancestors().skip(1);
+/// The nearest folder above a path that the host has and keeps: a folder in which a copy waits could not
+/// be removed.
+fn nearest(root: &RootHandles, path: &Path, ready: &BTreeMap<PathBuf, Ready<'_>>) -> PathBuf {
+    let stays = |above: &&Path| {
+        ready.get(*above).is_none_or(|item| matches!(item.change.what, What::Folder { .. }))
+    };
+    let above = path.ancestors().skip(1).filter(stays);
     let mut there = above.filter(|above| handles::open_folder(&root.host, above).is_ok());
     there.next().unwrap_or(Path::new("")).to_owned()
 }

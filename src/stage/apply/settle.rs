@@ -71,6 +71,10 @@ fn settle_one(
         }
     }
     tidy_stage(actor, operation)?;
+    if matches!(operation.act, Act::Remove | Act::RemoveFolder) {
+        // A later operation may have given the name to something else; it has a row of its own.
+        return Ok(State::Absent);
+    }
     let target = match actor.target(operation) {
         Ok(target) => target,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(State::Other),

@@ -33,7 +33,7 @@ impl Index {
         let body = bytes.len().checked_sub(HASH)?;
         let (mut rest, version, count) = match bytes.get(..12)? {
             head if &head[..4] == b"DIRC" => {
-                (&bytes[12..body], number(&head[4..8])?, number(&head[8..12])?)
+                (bytes.get(12..body)?, number(&head[4..8])?, number(&head[8..12])?)
             }
             _ => return None,
         };
