@@ -1,5 +1,7 @@
 //! The slice from a plan to an outcome, with a real engine: `DOCKER_HOST` names it.
 
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +9,17 @@ use std::sync::Arc;
 use runner::call::launch::outcome::Outcome;
 use runner::call::launch::run::{Call, Streams, life, run};
 use runner::engine::plan::{
-    Access, Image, Mount, MountRole, SandboxPlan, Tmpfs, TmpfsExec, UserChoice, WhyUser,
+    Image, Mount, MountRole, Overlay, OverlayRole, OverlayWrites, SandboxPlan, Tmpfs, TmpfsExec,
+    UserChoice, WhyUser,
 };
 use runner::engine::{Choice, Engine};
 use runner::ids::CallId;
 use runner::ids::Identity;
 use runner::sandbox::cancel::Cancel;
-use runner::sandbox::neighbours::Neighbours;
+use runner::sandbox::covers::{Covering, layer};
+use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
+use runner::workspace::Owner;
 use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, Work};
 
@@ -27,32 +32,49 @@ pub async fn engine() -> Arc<dyn Engine> {
 /// An ordinary user, whoever runs the tests.
 const UID: u32 = 65534;
 
-fn mount(source: &str, target: &str, access: Access, role: MountRole) -> Option<Mount> {
-    let meta = std::fs::metadata(source).ok()?;
+fn identity(path: &Path) -> Option<Identity> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(Identity { dev: found.dev(), ino: found.ino() })
+}
+
+fn system(path: &str) -> Option<Mount> {
     Some(Mount {
-        source: std::fs::canonicalize(source).unwrap(),
-        target: PathBuf::from(target),
-        access,
-        identity: Identity { dev: meta.dev(), ino: meta.ino() },
-        role,
+        identity: identity(Path::new(path))?,
+        source: std::fs::canonicalize(path).unwrap(),
+        target: PathBuf::from(path),
+        role: MountRole::System,
     })
 }
 
-/// A place where nobody else runs.
-pub fn neighbours() -> Neighbours {
-    Neighbours::of(Path::new(env!("CARGO_TARGET_TMPDIR")))
+/// The state folder of these calls.
+pub fn state() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
+}
+
+/// A workspace without covers, as an overlay with a stage.
+fn overlay(workspace: &Path) -> Overlay {
+    let identity = identity(workspace).unwrap();
+    let covers = layer(&Covering {
+        over: std::fs::File::open(workspace).unwrap().as_fd(),
+        identity,
+        covers: &BTreeMap::new(),
+        owner: Owner { uid: UID, gid: UID },
+        state: &state(),
+        missing: Missing::Make,
+    });
+    Overlay {
+        target: workspace.to_owned(),
+        identity,
+        covers: covers.unwrap(),
+        writes: OverlayWrites::Staged,
+        role: OverlayRole::Workspace,
+    }
 }
 
 /// A plan with the host's programs and one writable workspace.
 pub fn plan(workspace: &Path) -> SandboxPlan {
     let limits = Limits::preset(Isolation::Strict);
-    let system = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives"];
-    let mut mounts: Vec<Mount> = system
-        .iter()
-        .filter_map(|path| mount(path, path, Access::ReadOnly, MountRole::System))
-        .collect();
-    let path = workspace.to_str().unwrap();
-    mounts.extend(mount(path, path, Access::ReadWrite, MountRole::Workspace));
+    let folders = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives"];
     SandboxPlan {
         image: Image::Host,
         runtime: None,
@@ -60,7 +82,8 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         user: UserChoice { uid: UID, gid: UID, why: WhyUser::Nobody },
         workspace: workspace.to_owned(),
         cwd: workspace.to_owned(),
-        mounts,
+        mounts: folders.into_iter().filter_map(system).collect(),
+        overlays: vec![overlay(workspace)],
         masks: vec![],
         synthetic: vec![],
         tmpfs: vec![Tmpfs {
@@ -75,9 +98,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         limits,
         protections: vec![],
-        created_folders: vec![],
-        claim: runner::engine::claim::ClaimHandle::default(),
-        guarded: vec![],
+        covered: [].into(),
         notes: vec![],
     }
 }
@@ -104,7 +125,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// A call of its own. Its sandbox may take as long as it needs: the command's own time is the plan's.
 pub fn order(id: CallId, plan: SandboxPlan, work: Work) -> Call {
     let deadline = tokio::time::Instant::now() + life(&plan.limits);
-    Call { id, plan, work, umask: 0o022, neighbours: neighbours(), deadline }
+    Call { id, plan, work, umask: 0o022, state: state(), deadline }
 }
 
 pub async fn call_with(
@@ -170,13 +191,40 @@ fn a_missing_program_is_told_apart_from_one_that_cannot_run() {
 #[test]
 fn another_folder_behind_a_mount_fails_closed() {
     let folder = workspace();
+    let work = || argv(&["true"]);
     let mut odd = plan(folder.path());
     odd.mounts.last_mut().unwrap().identity.ino += 1;
-    let marker = folder.path().join("ran");
-    let work = argv(&["touch", marker.to_str().unwrap()]);
-    let error = call(odd, work).unwrap_err();
+    let error = call(odd, work()).unwrap_err();
     assert!(matches!(error, RunError::Identity { .. }), "{error}");
-    assert!(!marker.exists());
+    // What an overlay is made from is compared before the daemon is told of it.
+    let changes: [fn(&mut Overlay); 2] =
+        [|overlay| overlay.identity.ino += 1, |overlay| overlay.covers.identity.ino += 1];
+    for change in changes {
+        let mut odd = plan(folder.path());
+        change(&mut odd.overlays[0]);
+        call(odd, work()).unwrap_err();
+    }
+    // The daemon mounts what it was told; a mark that is not the planned one is not ours.
+    let mut odd = plan(folder.path());
+    odd.overlays[0].writes = OverlayWrites::Refused;
+    odd.overlays[0].covers.mark.push('x');
+    let error = call(odd, work()).unwrap_err();
+    assert!(matches!(error, RunError::Identity { .. }), "{error}");
+    call(plan(folder.path()), work()).unwrap();
+}
+
+/// The stage takes what a command writes; the host's folder does not change while it runs.
+#[test]
+fn what_a_command_writes_is_not_on_the_host_while_it_runs() {
+    let folder = workspace();
+    std::fs::write(folder.path().join("old"), "old").unwrap();
+    let script = "echo new > old; echo new > new; mkdir -p sub/deep; rm old; ls";
+    let outcome = call(plan(folder.path()), argv(&["sh", "-c", script])).unwrap();
+    assert_eq!(outcome.stdout.whole().unwrap(), b"new\nsub\n", "{outcome:?}");
+    let mut reads = plan(folder.path());
+    reads.overlays[0].writes = OverlayWrites::Refused;
+    let outcome = call(reads, argv(&["sh", "-c", "echo x > old; echo $?"])).unwrap();
+    assert_ne!(outcome.stdout.whole().unwrap(), b"0\n", "{outcome:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use runner::engine::plan::{Runtime, SandboxPlan};
 use runner::engine::{Attached, Chunk, Engine, Labels, Purpose, SandboxId, Spec, guest};
 use runner::ids::{CallId, Owner};
 use runner::sandbox::order::order;
+use runner::stage::folder::Stage;
 use runner::sys::now;
 use runner_wire::{
     Bytes, Channel, Decoder, Encoder, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, Key,
@@ -18,7 +19,7 @@ use runner_wire::{
 use tokio::io::AsyncWriteExt;
 
 use crate::death::gone;
-use crate::engine::{argv, block_on, engine, plan, workspace};
+use crate::engine::{argv, block_on, engine, plan, state, workspace};
 use crate::image::docker;
 
 /// What a waiting tool may cost: its shim, the guest and Node together.
@@ -58,7 +59,9 @@ impl Sandbox {
         };
         let arguments = guest::arguments(wait, beforehand).unwrap();
         let (prepared, labels, arguments) = (&prepared, &labels, &arguments);
-        let spec = Spec { plan, prepared, labels, arguments };
+        let stage = Stage::of_plan(&state(), &call, plan).unwrap();
+        let stage = stage.as_ref().map(Stage::folder);
+        let spec = Spec { plan, prepared, labels, arguments, stage };
         let id = engine.park(spec).await.unwrap();
         Self { engine, id, call }
     }

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use runner::engine::plan::ImageFacts;
 use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
-use runner::sandbox::mounts::Missing;
+use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
 use runner::sandbox::user::UserMapping;
 use runner::workspace::grants::{Code, FileGrants, PathSet, Writes};
-use runner::workspace::quarantine::{Appeared, sweep};
 use runner::workspace::{Owner, Workspace};
 use runner_policy::limits::{Isolation, Limit, Limits};
 
@@ -128,7 +127,6 @@ pub struct Ran {
     pub verdict: Verdict,
     pub out: String,
     pub err: String,
-    pub appeared: Vec<Appeared>,
 }
 
 impl Case {
@@ -182,30 +180,25 @@ impl Case {
             },
             home: home.as_deref(),
             variable: &variable,
-            materials: &self.dir.path().join("materials"),
+            state: &self.dir.path().join("state"),
             memory: Some(&self.dir.path().join("walks")),
             unscanned: &[],
             missing: Missing::Make,
         })
     }
 
-    /// Runs a script as the rules allow, and cleans up as the end of a call does.
+    /// Runs a script as the rules allow.
     pub fn sh(&self, rules: Rules<'_>, script: &str) -> Ran {
         self.run(self.plan(rules).unwrap(), &["sh", "-c", script]).unwrap()
     }
 
     pub fn run(&self, plan: SandboxPlan, words: &[&str]) -> Result<Ran, RunError> {
-        // The claim is kept until what appeared was looked at.
-        let (guarded, _claim) = (plan.guarded.clone(), plan.claim.clone());
-        let outcome = call(plan, argv(words));
-        let appeared = sweep(&guarded);
-        let outcome = outcome?;
+        let outcome = call(plan, argv(words))?;
         let text = |bytes: Option<Vec<u8>>| String::from_utf8_lossy(&bytes.unwrap()).into_owned();
         Ok(Ran {
             verdict: outcome.verdict,
             out: text(outcome.stdout.whole()),
             err: text(outcome.stderr.whole()),
-            appeared,
         })
     }
 

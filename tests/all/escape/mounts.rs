@@ -4,25 +4,50 @@
 use super::harness::{READ, Rules, case};
 
 #[test]
-fn what_is_read_only_cannot_be_written_and_what_is_granted_can() {
+fn what_is_not_granted_stays_as_it_is_and_what_is_granted_is_written() {
     let case = case(&["src/a", "build/"]);
-    let rules = Rules { write: &["build/**", "made/**"], ..READ };
-    let ran = case.sh(
-        rules,
-        "echo x > build/x; echo y > made/y; echo z > src/a; echo z > new; mv src s2; rm -r src",
-    );
+    let rules = Rules { write: &["build/**", "made/**", "**/dist/*.js", "one"], ..READ };
+    let script = "echo z > src/a && echo z > new && mkdir other && echo z > other/z && rm -r src && \
+                  mkdir -p deep/dist && echo z > deep/dist/no.css";
+    case.sh(rules, script).succeeded();
+    assert_eq!(case.text("src/a"), "original\n");
+    for path in ["new", "other", "deep/dist/no.css"] {
+        assert!(!case.exists(path), "{path}");
+    }
+    let script = "mkdir made deep deep/dist; echo x > build/x; echo y > made/y; \
+                  echo z > deep/dist/yes.js; echo one > one; echo z > src/a";
+    case.sh(rules, script).succeeded();
+    assert_eq!(case.text("src/a"), "original\n");
     assert_eq!(case.text("build/x"), "x\n");
     assert_eq!(case.text("made/y"), "y\n");
-    assert_eq!(case.text("src/a"), "original\n");
-    assert!(!case.exists("new"));
-    assert!(ran.err.contains("Read-only file system"), "{}", ran.err);
+    assert_eq!(case.text("deep/dist/yes.js"), "z\n");
+    assert_eq!(case.text("one"), "one\n");
+}
+
+/// Whatever may be written: no name of ours is in the caller's folder, while a call runs or afterwards.
+#[test]
+fn a_call_that_writes_nothing_leaves_nothing() {
+    let case = case(&["a", ".env", "sub/.env"]);
+    let names = |folder: &std::path::Path| {
+        let mut find = std::process::Command::new("find");
+        let listed = find.arg(folder).args(["-printf", "%p %y %m %u %T@\n"]).output().unwrap();
+        assert!(listed.status.success());
+        String::from_utf8(listed.stdout).unwrap()
+    };
+    let before = names(&case.root);
+    let rules = Rules { write: &["target/debug/**", "x", "**"], deny: &["**/.env"], ..READ };
+    case.sh(rules, "test ! -e target && test ! -e x && ls -a . sub").succeeded();
+    assert_eq!(names(&case.root), before);
+    case.sh(Rules { write: &[], ..rules }, "touch x; mkdir target; true").succeeded();
+    assert_eq!(names(&case.root), before);
 }
 
 #[test]
-fn a_write_folder_that_stays_empty_is_removed_again() {
-    let case = case(&["a"]);
-    case.sh(Rules { write: &["target/debug/**"], ..READ }, "test -d target/debug").succeeded();
-    assert!(!case.exists("target"));
+fn a_call_that_may_not_write_cannot() {
+    let case = case(&["src/a"]);
+    let ran = case.sh(READ, "echo z > src/a; echo z > new; mkdir d; mv src s2; rm -r src");
+    assert_eq!(ran.err.matches("Read-only file system").count(), 5, "{}", ran.err);
+    assert_eq!(case.text("src/a"), "original\n");
 }
 
 #[test]
@@ -48,6 +73,8 @@ fn denied_files_cannot_be_read_moved_or_replaced() {
          cp .env a/copy && cat a/copy",
     );
     assert_eq!(ran.out, "original\n", "only a/open was read: {}", ran.err);
+    assert!(ran.err.contains("keys/id_rsa: Permission denied"), "{}", ran.err);
+    assert!(!case.exists("a/copy") || case.text("a/copy").is_empty());
     for path in [".env", "a/.env", "keys/id_rsa", "secrets/deep/x"] {
         assert_eq!(case.text(path), "original\n", "{path}");
     }

@@ -1,5 +1,5 @@
-//! Row 4, our own files as target: those, git's, and those that shells and editors run. Nobody inside can change or
-//! make them.
+//! Row 4, our own files as target: those, git's, and those that shells and editors run. Whatever a command does to them,
+//! they are on the host afterwards what they were before.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::seat::Seat;
 /// Everything that can be granted.
 const ALL: &[&str] = &["**"];
 
-fn git(folder: &Path, args: &[&str]) {
+fn git(folder: &Path, args: &[&str]) -> String {
     let done = Command::new("git")
         .args([
             "-c",
@@ -28,6 +28,7 @@ fn git(folder: &Path, args: &[&str]) {
         .output()
         .unwrap();
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
 }
 
 /// A repository with one commit.
@@ -47,7 +48,7 @@ fn existing_protected_files_cannot_be_written_moved_or_replaced(on: On) {
     std::fs::write(case.root.join(".git/hooks/pre-commit"), "original\n").unwrap();
     let config = case.text(".git/config");
     case.give_away();
-    let mut script = String::from("echo changed > src/a\n");
+    let mut script = String::new();
     for path in files.iter().take(5).chain(&[".git/hooks/pre-commit", ".git/config"]) {
         let parent = Path::new(path).parent().unwrap().display();
         script.push_str(&format!(
@@ -66,8 +67,11 @@ fn existing_protected_files_cannot_be_written_moved_or_replaced(on: On) {
         assert_eq!(case.text(path), "original\n", "{path}");
     }
     assert_eq!(case.text(".git/config"), config);
+    assert!(case.exists(".git/HEAD") && case.exists(".git/hooks/pre-commit"));
+    assert!(!case.exists("g2/config") && !case.exists("moved/pre-commit"));
+    git(&case.root, &["status", "--short"]);
+    case.sh(on.write(ALL), "echo changed > src/a").succeeded();
     assert_eq!(case.text("src/a"), "changed\n", "the control");
-    assert!(case.exists(".git/HEAD") && !case.exists("g2"), "a copy can be made, nothing is moved");
 }
 attack!(4, "mounts", existing_protected_files_cannot_be_written_moved_or_replaced);
 
@@ -77,16 +81,21 @@ fn protected_names_that_do_not_exist_cannot_be_made(on: On) {
         ".runner", ".git", ".vscode", ".idea", ".bashrc", ".zshrc", ".profile", ".envrc", ".vimrc",
         ".exrc",
     ];
-    let mut script = String::from("echo made > src/new; echo top > top\n");
-    for name in names {
-        script.push_str(&format!(
-            "echo evil > {name}; mkdir -p {name}/hooks; ln -s src {name}; mv src/new {name}; mkdir /tmp/d; mv /tmp/d {name}\n"
-        ));
+    for form in [
+        "echo evil > NAME",
+        "mkdir -p NAME/hooks && echo evil > NAME/hooks/x && echo evil > NAME/config",
+        "ln -s src NAME",
+        "echo made > src/new; mv src/new NAME",
+        "mkdir /tmp/d; echo evil > /tmp/d/settings.json; mv /tmp/d NAME",
+    ] {
+        let script: Vec<String> = names.iter().map(|name| form.replace("NAME", name)).collect();
+        case.sh(on.write(ALL), &script.join("\n"));
+        for name in names {
+            assert!(!case.exists(name), "{name} by {form}");
+            assert!(!case.exists(&format!("src/{name}")), "{name} by {form}");
+        }
     }
-    case.sh(on.write(ALL), &script);
-    for name in names {
-        assert!(!case.exists(name), "{name}");
-    }
+    case.sh(on.write(ALL), "echo made > src/new; echo top > top").succeeded();
     assert_eq!(case.text("src/new"), "made\n", "the control");
     assert_eq!(case.text("top"), "top\n", "what is not protected can be made");
 }
@@ -104,8 +113,10 @@ fn git_commits_and_cannot_be_led_elsewhere(on: On) {
     for name in ["commondir", "config.worktree", "modules", "rebase-merge", "sequencer"] {
         assert!(!case.exists(&format!(".git/{name}")), "{name}");
     }
-    assert_eq!(ran.appeared.len(), 5, "{:?}", ran.appeared);
     git(&case.root, &["log", "--oneline"]);
+    case.sh(on.write(ALL), "echo y >> src/a && git commit -qam third").succeeded();
+    let log = git(&case.root, &["log", "--format=%s", "-1"]);
+    assert_eq!(log, "third\n", "the control");
 }
 attack!(4, "mounts", git_commits_and_cannot_be_led_elsewhere);
 
@@ -116,11 +127,14 @@ fn an_unfinished_rebase_gets_no_commands(on: On) {
     std::fs::write(case.root.join(todo), "pick 1\n").unwrap();
     case.give_away();
     let script = format!(
-        "echo 'exec evil' >> {todo}; rm -rf .git/rebase-merge; mv .git/rebase-merge .git/x; echo control > .git/free"
+        "echo 'exec evil' >> {todo}; rm -rf .git/rebase-merge; mkdir .git/rebase-merge; \
+         echo 'exec evil' > {todo}; mv .git/rebase-merge .git/x"
     );
     case.sh(on.write(ALL), &script);
     assert_eq!(case.text(todo), "pick 1\n");
-    assert_eq!(case.text(".git/free"), "control\n", "the control");
+    assert!(!case.exists(".git/x"));
+    case.sh(on.write(ALL), "echo control > src/a").succeeded();
+    assert_eq!(case.text("src/a"), "control\n", "the control");
 }
 attack!(4, "mounts", an_unfinished_rebase_gets_no_commands);
 
@@ -150,7 +164,9 @@ fn a_linked_worktree_works_and_protects_the_shared_folder(on: On) {
     assert_eq!(ran.out.trim(), "2", "{}", ran.err);
     assert_eq!(std::fs::read_to_string(main.join(".git/config")).unwrap(), config);
     assert!(!main.join(".git/hooks/pre-commit").exists() && !main.join(".git/commondir").exists());
-    git(&tree.root, &["log", "--oneline"]);
+    assert!(main.join(".git/hooks").exists() && !main.join(".git/h2").exists());
+    let log = git(&tree.root, &["log", "--oneline"]);
+    assert!(tree.root.join(".git").is_file(), "{log}");
 }
 attack!(4, "mounts", a_linked_worktree_works_and_protects_the_shared_folder);
 
@@ -174,15 +190,15 @@ fn our_own_state_in_a_workspace_stays_as_it_is(on: On) {
     let state = seat.home.path("state");
     let attack = format!(
         "echo evil > .runner/policies/new.yml; echo evil > .runner/policies/keep.yml; mv .runner r2; \
-         rm -rf .runner {0}; echo evil > {0}/runner/store.db; mkdir -p {0}/runner/checked; echo done > src/a",
+         rm -rf .runner {0}; echo evil > {0}/runner/store.db; mkdir -p {0}/runner/checked",
         state.display()
     );
     std::fs::write(seat.file("attack.sh"), attack).unwrap();
-    let ran = seat.exec("all", &["sh", "attack.sh"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(seat.text("src/a"), "done\n", "the control");
+    seat.exec("all", &["sh", "attack.sh"]);
     assert_eq!(seat.text(".runner/policies/keep.yml"), "original\n");
     assert!(!seat.file(".runner/policies/new.yml").exists() && !seat.file("r2").exists());
     assert_eq!(seat.calls().len(), calls + 1, "the ledger is whole");
+    seat.works("all", &["sh", "-c", "echo done > src/a"]);
+    assert_eq!(seat.text("src/a"), "done\n", "the control");
 }
 attack!(4, "mounts", our_own_state_in_a_workspace_stays_as_it_is);
