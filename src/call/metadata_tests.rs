@@ -27,6 +27,8 @@ fn outcome() -> Outcome {
         seen: None,
         waited: Some(Duration::from_millis(7)),
         discarded: 1,
+        stage: None,
+        stillness: crate::call::launch::outcome::Stillness::Still,
         farewell: None,
     }
 }

@@ -329,6 +329,8 @@ mod tests {
             tighten: Vec::new(),
             warmth: Warmth::default(),
             variables,
+            writes: Writes::default(),
+            on_held: OnHeld::default(),
         };
         assert_eq!(request(Variables::Told).shown(), "env PAT=x=y node a=b");
         let hidden = request(Variables::Hidden);
@@ -350,6 +352,8 @@ mod tests {
                 tighten: Vec::new(),
                 warmth: Warmth::default(),
                 variables: Variables::Told,
+                writes: Writes::default(),
+                on_held: OnHeld::default(),
             };
             (request.shown(), request.argv_bound())
         };

@@ -60,6 +60,8 @@ impl Tenant {
             tighten: Vec::new(),
             warmth: Warmth::Pool,
             variables: Variables::Told,
+            writes: Default::default(),
+            on_held: Default::default(),
         }
     }
 

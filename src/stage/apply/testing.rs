@@ -13,8 +13,9 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 use super::{Context, Sync};
 use crate::config::Undo;
 use crate::ids::CallId;
+use crate::stage::change::RootKind;
 use crate::stage::change::{Change, Host, Judged, Origin, Staged, Verdict, What};
-use crate::stage::folder::{Root, RootKind, Stage};
+use crate::stage::folder::{Root, Stage};
 use crate::stage::handles;
 use crate::store::Store;
 use crate::undo::{Backups, KeepNothing, Site, Writing, changes, plan};
@@ -152,7 +153,7 @@ pub(super) fn write(path: &Path, content: &str) {
 /// Waits until the clock of files has moved.
 pub(super) fn tick(folder: &Path) {
     let probe = folder.join("clock");
-    let mut now = || {
+    let now = || {
         fs::write(&probe, "").unwrap();
         let found = fs::metadata(&probe).unwrap();
         fs::remove_file(&probe).unwrap();

@@ -166,7 +166,9 @@ fn what_is_held_stays_and_the_rest_of_a_new_folder_goes_name_by_name() {
     drop(bench.stage.take());
     let listed = crate::stage::folder::list(&bench.state).unwrap();
     assert_eq!(listed[0].state, crate::stage::folder::StageState::Kept);
-    assert!(crate::stage::recover(&bench.state, Sync::Never).unwrap().is_empty());
+    assert!(
+        crate::stage::recover::recover(&bench.state, Sync::Never, &|_| false).unwrap().is_empty()
+    );
     Stage::open(&bench.state, &label).unwrap().discard().unwrap();
 }
 

@@ -97,7 +97,7 @@ fn kill_at_moments(rounds: u32, many: usize, place: &Place) {
         std::thread::sleep(whole.mul_f64(part * 1.05));
         let _ = child.kill();
         child.wait().unwrap();
-        let done = recover(&bench.state, Sync::Never).unwrap();
+        let done = recover(&bench.state, Sync::Never, &|_| false).unwrap();
         let after = bench.snapshot();
         match &done[..] {
             [Recovered::Finished(..)] => {
@@ -140,6 +140,9 @@ fn a_stage_that_died_before_it_was_made_is_removed() {
     let bench = Bench::new(&[]);
     let folder: PathBuf = bench.state.join("stages/0123-ab/0/upper");
     fs::create_dir_all(folder).unwrap();
-    assert!(matches!(&recover(&bench.state, Sync::Never).unwrap()[..], [Recovered::Removed(_)]));
+    assert!(matches!(
+        &recover(&bench.state, Sync::Never, &|_| false).unwrap()[..],
+        [Recovered::Removed(_)]
+    ));
     assert_eq!(crate::stage::folder::list(&bench.state).unwrap(), []);
 }
