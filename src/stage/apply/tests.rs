@@ -292,6 +292,7 @@ fn a_full_stage_changes_nothing() {
     let mut fill = fs::File::create(memory.0.join("fill")).unwrap();
     let full = std::io::copy(&mut std::io::repeat(b'x'), &mut fill);
     assert!(full.is_err());
+    drop(fill);
     let judged = bench.walk();
     apply(bench.stage(), std::slice::from_ref(&judged), &bench.context()).unwrap_err();
     assert_eq!(bench.snapshot(), before);

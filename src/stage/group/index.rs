@@ -13,11 +13,14 @@ const HASH: usize = 20;
 /// Extensions that only cache what can be computed again.
 const CACHES: [&[u8; 4]; 5] = [b"TREE", b"EOIE", b"IEOT", b"UNTR", b"FSMN"];
 
+/// Mode, object, flags and further flags of a path.
+type Entry = (u32, [u8; HASH], u16, u16);
+
 /// What an index says, without the facts of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Index {
     /// By path and merge stage: mode, object, flags.
-    entries: BTreeMap<(Vec<u8>, u16), (u32, [u8; HASH], u16, u16)>,
+    entries: BTreeMap<(Vec<u8>, u16), Entry>,
     /// How conflicts were resolved (`REUC`), as written.
     resolved: Vec<u8>,
 }
