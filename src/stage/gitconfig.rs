@@ -1,10 +1,11 @@
-//! Git's configuration files: what they say, and which changes to them cannot make git run or follow
-//! anything.
+//! Git's configuration files: what they say, and which changes to them cannot make git run or
+//! follow anything.
 //!
 //! Duty: parse the text as git does, compare two versions, and name the files of a workspace that a
-//! configuration leads git to. Non-goals: reading files. Trust boundary: the new text is the adversary's.
-//! A change is harmless only if both texts are written in the plain form that git itself writes, so that
-//! no reader can disagree about them, and if every difference is a key of a short closed list.
+//! configuration leads git to. Non-goals: reading files. Trust boundary: the new text is the
+//! adversary's. A change is harmless only if both texts are written in the plain form that git
+//! itself writes, so that no reader can disagree about them, and if every difference is a key of a
+//! short closed list.
 
 /// Longest configuration that is understood.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -234,10 +235,10 @@ impl Parser<'_> {
 
 /// Whether the change from one configuration to another cannot make git run or follow anything.
 ///
-/// May differ: `branch.*.remote` (a remote that the old text has, or `.`), `branch.*.merge` (a ref),
-/// `branch.*.rebase`, `branch.*.description`, `user.name`, `user.email`. Everything else must be there in
-/// the same order with the same values. `init.defaultBranch` is not in the list: it means nothing in a
-/// repository that exists.
+/// May differ: `branch.*.remote` (a remote that the old text has, or `.`), `branch.*.merge` (a
+/// ref), `branch.*.rebase`, `branch.*.description`, `user.name`, `user.email`. Everything else must
+/// be there in the same order with the same values. `init.defaultBranch` is not in the list: it
+/// means nothing in a repository that exists.
 #[must_use]
 pub fn is_harmless_change(old: &[u8], new: &[u8]) -> bool {
     let (Some(old), Some(new)) = (parse(old), parse(new)) else { return false };

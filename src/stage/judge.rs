@@ -1,8 +1,9 @@
 //! Judges each change of a stage: apply it, or hold it back.
 //!
-//! Duty: the verdict by the policy's lists, the built-in table, the repositories around, and the covered
-//! paths. Non-goals: conflicts with the host's own edits, the group of a commit (the apply step holds
-//! those). Trust boundary: every change is the adversary's. What is not understood is held.
+//! Duty: the verdict by the policy's lists, the built-in table, the repositories around, and the
+//! covered paths. Non-goals: conflicts with the host's own edits, the group of a commit (the apply
+//! step holds those). Trust boundary: every change is the adversary's. What is not understood is
+//! held.
 //!
 //! The first of these that fits decides:
 //!
@@ -16,9 +17,9 @@
 //! | `readonly`, or not in `write` and no companion | `NotWritable` |
 //! | *named* in the table and not named by the policy | `Named` |
 //!
-//! Then what belongs together is held together: a folder that keeps a name stays; what is below a new
-//! folder that is held is held with it; and a new folder that the policy does not name is made if
-//! something in it may be applied.
+//! Then what belongs together is held together: a folder that keeps a name stays; what is below a
+//! new folder that is held is held with it; and a new folder that the policy does not name is made
+//! if something in it may be applied.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -60,8 +61,8 @@ pub struct Rules<'a> {
     pub host: BorrowedFd<'a>,
     /// The stage.
     pub upper: BorrowedFd<'a>,
-    /// Places that configurations outside the root lead git to. Those of repositories around the changes
-    /// are found by the judge itself.
+    /// Places that configurations outside the root lead git to. Those of repositories around the
+    /// changes are found by the judge itself.
     pub led: &'a [Led],
 }
 
@@ -239,8 +240,8 @@ impl Judge<'_, '_> {
             })
     }
 
-    /// Whether the policy names a file itself: a pattern of its write list ends in a written name, or
-    /// writes the row's folder out and ends in more than a bare star.
+    /// Whether the policy names a file itself: a pattern of its write list ends in a written name,
+    /// or writes the row's folder out and ends in more than a bare star.
     fn is_named(&self, path: &Path, row: &Row) -> bool {
         let text = path.to_string_lossy();
         let names: Vec<&str> = text.split('/').collect();

@@ -1,10 +1,11 @@
 //! What one entry of an overlay's upper layer means.
 //!
-//! Duty: read an entry of a stage, and open its folders; tell whether a staged file was copied up from a
-//! file of the host. Non-goals: walking, comparing content. Trust boundary: names, modes and content are
-//! the adversary's. Attributes named `user.overlay.*` are the kernel's: with the mount option `userxattr`
-//! it stores what a command sets as `user.overlay.overlay.*`. An attribute that the kernel does not write
-//! to an upper layer with our options means that something else wrote the layer. That is an error.
+//! Duty: read an entry of a stage, and open its folders; tell whether a staged file was copied up
+//! from a file of the host. Non-goals: walking, comparing content. Trust boundary: names, modes and
+//! content are the adversary's. Attributes named `user.overlay.*` are the kernel's: with the mount
+//! option `userxattr` it stores what a command sets as `user.overlay.overlay.*`. An attribute that
+//! the kernel does not write to an upper layer with our options means that something else wrote the
+//! layer. That is an error.
 //!
 //! | in the layer | meaning |
 //! | --- | --- |
@@ -161,7 +162,8 @@ pub fn host(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Host, Errno> {
     })
 }
 
-/// Whether a special entry of the stage is the one that the host has: kind, device, permission bits.
+/// Whether a special entry of the stage is the one that the host has: kind, device, permission
+/// bits.
 #[must_use]
 pub fn is_same_special(folder: BorrowedFd<'_>, name: &OsStr, mode: u32, device: u64) -> bool {
     look(folder, name).is_ok_and(|stat| {
@@ -211,7 +213,8 @@ fn staged(stat: &Statx) -> Staged {
     }
 }
 
-/// A path to an entry through a handle. Only the last part is a name, and `l…xattr` does not follow it.
+/// A path to an entry through a handle. Only the last part is a name, and `l…xattr` does not follow
+/// it.
 fn through(folder: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
 }
@@ -275,8 +278,9 @@ impl Attributes {
     }
 }
 
-/// The handle in an `origin`: `struct ovl_fb` is version 0, magic 0xfb, its own length, flags, the kind
-/// of the handle, 16 bytes of the file system's UUID (zero if overlayfs does without), and the handle.
+/// The handle in an `origin`: `struct ovl_fb` is version 0, magic 0xfb, its own length, flags, the
+/// kind of the handle, 16 bytes of the file system's UUID (zero if overlayfs does without), and the
+/// handle.
 #[must_use]
 pub fn noted_handle(origin: &[u8]) -> Option<FileHandle> {
     let [0, 0xfb, length, _flags, kind, rest @ ..] = origin else { return None };
@@ -285,7 +289,8 @@ pub fn noted_handle(origin: &[u8]) -> Option<FileHandle> {
     whole.then(|| FileHandle { kind: i32::from(*kind), bytes: bytes.to_vec() })
 }
 
-/// An open folder of a stage. If its mode kept its owner out, it gets that mode back when this is dropped.
+/// An open folder of a stage. If its mode kept its owner out, it gets that mode back when this is
+/// dropped.
 #[derive(Debug)]
 pub struct StageFolder {
     handle: OwnedFd,
@@ -317,7 +322,8 @@ pub fn open_folder(folder: BorrowedFd<'_>, name: &OsStr) -> Result<StageFolder, 
     let mode = fstat(&seen)?.st_mode & MODE_BITS;
     let closed = (mode & 0o700 != 0o700 && !rustix::process::geteuid().is_root()).then_some(mode);
     if closed.is_some() {
-        // `fchmod` does not take a handle that only names; the magic link leads to that very folder.
+        // `fchmod` does not take a handle that only names; the magic link leads to that very
+        // folder.
         let path = format!("/proc/self/fd/{}", seen.as_raw_fd());
         chmod(path, Mode::from_raw_mode(mode | 0o700))?;
     }

@@ -1,8 +1,8 @@
 //! The tree as it would be if every change were applied: the host's, with the changes over it.
 //!
-//! Duty: say what stands at a path, on the host and afterwards, and resolve symlinks in it. Non-goals:
-//! deciding. Trust boundary: both are the adversary's. The host is read from one handle, without
-//! following a symlink.
+//! Duty: say what stands at a path, on the host and afterwards, and resolve symlinks in it.
+//! Non-goals: deciding. Trust boundary: both are the adversary's. The host is read from one handle,
+//! without following a symlink.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -102,8 +102,8 @@ impl<'a> Merged<'a> {
 
     /// Where a target that is written at `folder` leads afterwards, below the root.
     ///
-    /// `None` if it leads out, if it cannot be told, or if it goes up after it went down: what it went
-    /// down through could become a symlink later.
+    /// `None` if it leads out, if it cannot be told, or if it goes up after it went down: what it
+    /// went down through could become a symlink later.
     #[must_use]
     pub fn resolve(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
         self.lexical(folder, target)?;

@@ -1,12 +1,13 @@
 //! Git folders under any name, and the files that their configurations lead git to.
 //!
-//! Duty: say of a changed path whether it lies in a git folder that the host has, or helps to make one;
-//! find the places in the workspace that `core.hooksPath`, `include.path` and configured commands name.
-//! Non-goals: deciding. Trust boundary: git takes any folder with `HEAD`, `objects` and `refs` (or
-//! `commondir`) for a repository as soon as somebody runs git in it. So every folder above a change is
-//! looked at, as it is and as it would be.
+//! Duty: say of a changed path whether it lies in a git folder that the host has, or helps to make
+//! one; find the places in the workspace that `core.hooksPath`, `include.path` and configured
+//! commands name. Non-goals: deciding. Trust boundary: git takes any folder with `HEAD`, `objects`
+//! and `refs` (or `commondir`) for a repository as soon as somebody runs git in it. So every folder
+//! above a change is looked at, as it is and as it would be.
 //!
-//! An entry of mode 160000 in an index or a tree is data. The repository that it stands for is what counts.
+//! An entry of mode 160000 in an index or a tree is data. The repository that it stands for is what
+//! counts.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -189,8 +190,9 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// The places that the host's repositories lead git to: those around the changed paths, and those that
-    /// their configurations include. New worktrees are led by the configuration of their repository.
+    /// The places that the host's repositories lead git to: those around the changed paths, and
+    /// those that their configurations include. New worktrees are led by the configuration of their
+    /// repository.
     #[must_use]
     pub fn led<'p>(
         &self,

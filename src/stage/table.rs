@@ -1,19 +1,19 @@
 //! The table of what makes the host run something later.
 //!
-//! Duty: say of a name, wherever it lies and whether or not it exists, whether a program of the host runs
-//! it or is led by it without being asked. Non-goals: the policy's lists; which folders are git folders
-//! ([`super::repository`]).
+//! Duty: say of a name, wherever it lies and whether or not it exists, whether a program of the
+//! host runs it or is led by it without being asked. Non-goals: the policy's lists; which folders
+//! are git folders ([`super::repository`]).
 //!
-//! A row's pattern is one or more names, one below the other, at any depth. It holds for the place and for
-//! everything below it. `*` stands for any characters of one name. ASCII letters match in either case,
-//! because some file systems fold case. [`GIT`] is the same for a git folder of any name, from that folder
-//! down.
+//! A row's pattern is one or more names, one below the other, at any depth. It holds for the place
+//! and for everything below it. `*` stands for any characters of one name. ASCII letters match in
+//! either case, because some file systems fold case. [`GIT`] is the same for a git folder of any
+//! name, from that folder down.
 //!
-//! Not in the table, on purpose: instructions for agents without hooks (`CLAUDE.md`, `AGENTS.md`), which
-//! are text; what a build runs because it was asked to (`Makefile`, `package.json`, `build.rs`), which is
-//! source; and `.gitattributes`, which only selects among the drivers that the user configured. A driver
-//! gets the content of any clone anyway, its configuration is *never*, and so is a driver's program in the
-//! workspace ([`super::repository::Led`]).
+//! Not in the table, on purpose: instructions for agents without hooks (`CLAUDE.md`, `AGENTS.md`),
+//! which are text; what a build runs because it was asked to (`Makefile`, `package.json`,
+//! `build.rs`), which is source; and `.gitattributes`, which only selects among the drivers that
+//! the user configured. A driver gets the content of any clone anyway, its configuration is
+//! *never*, and so is a driver's program in the workspace ([`super::repository::Led`]).
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,8 @@ use std::sync::OnceLock;
 pub enum Class {
     /// The policy decides alone.
     Source,
-    /// Run by the next build, install or pipeline: only a policy that names the file lets it change.
+    /// Run by the next build, install or pipeline: only a policy that names the file lets it
+    /// change.
     Named,
     /// Run without being asked: no policy lets it change.
     Never,
@@ -104,9 +105,9 @@ pub const TABLE: &[Row] = rows! {
         ".gitpod.dockerfile";
 };
 
-/// Names in a git folder, from the folder down. What is not here is data: objects, refs, logs, the index,
-/// `HEAD` and its like, messages. The folders of linked worktrees and submodules that exist are git folders
-/// of their own, and only what is new in `worktrees` and `modules` is meant here.
+/// Names in a git folder, from the folder down. What is not here is data: objects, refs, logs, the
+/// index, `HEAD` and its like, messages. The folders of linked worktrees and submodules that exist
+/// are git folders of their own, and only what is new in `worktrees` and `modules` is meant here.
 pub const GIT: &[Row] = rows! {
     Never "every git command in the repository, as its configuration":
         "config" "config.lock" "config.worktree" "config.worktree.lock";
@@ -125,8 +126,8 @@ pub fn find(path: &Path) -> Option<&'static Row> {
     strictest(path, Reach::AtOrBelow)
 }
 
-/// The strictest row for a symlink: as [`find`], and also where the link stands for a folder that a row's
-/// pattern leads through. A link named `.cargo` brings a `.cargo/config.toml` of its target.
+/// The strictest row for a symlink: as [`find`], and also where the link stands for a folder that a
+/// row's pattern leads through. A link named `.cargo` brings a `.cargo/config.toml` of its target.
 #[must_use]
 pub fn find_for_link(path: &Path) -> Option<&'static Row> {
     strictest(path, Reach::AlsoAbove)

@@ -1,12 +1,12 @@
 //! Walks a stage and tells what a call changed.
 //!
-//! Duty: compare a stage with the host's tree, and list the changes in an order in which they can be
-//! applied: a new folder before its entries, the contents of a removed folder before the folder, and the
-//! contents of a folder before the file that takes its place. Every path occurs once. Non-goals: judging;
-//! the conflict test of the apply step. Trust boundary: the stage is the adversary's, and no process
-//! writes to it any more. The host's tree is the adversary's too and may change at any moment. Both are
-//! read through handles of one folder at a time, no symlink is followed, no mount of the host is entered,
-//! and every quantity is bounded.
+//! Duty: compare a stage with the host's tree, and list the changes in an order in which they can
+//! be applied: a new folder before its entries, the contents of a removed folder before the folder,
+//! and the contents of a folder before the file that takes its place. Every path occurs once.
+//! Non-goals: judging; the conflict test of the apply step. Trust boundary: the stage is the
+//! adversary's, and no process writes to it any more. The host's tree is the adversary's too and
+//! may change at any moment. Both are read through handles of one folder at a time, no symlink is
+//! followed, no mount of the host is entered, and every quantity is bounded.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -24,15 +24,16 @@ use super::change::{Change, Facts, Host, Staged, What};
 use super::layer::{self, Entry, EntryError, StageFolder, View};
 use crate::ids::Identity;
 
-/// Most names that are read, of the stage and of the host's folders that it hides: as many files as a
-/// large build leaves, four times over.
+/// Most names that are read, of the stage and of the host's folders that it hides: as many files as
+/// a large build leaves, four times over.
 pub const MAX_ENTRIES: usize = 1_000_000;
 
-/// Deepest folder that is entered, as in a walk of the workspace. Each level keeps two handles open.
+/// Deepest folder that is entered, as in a walk of the workspace. Each level keeps two handles
+/// open.
 pub const MAX_DEPTH: usize = 256;
 
-/// Most bytes of staged files: more than a stage may hold on disk. A file with holes counts in full,
-/// because it may have to be compared in full.
+/// Most bytes of staged files: more than a stage may hold on disk. A file with holes counts in
+/// full, because it may have to be compared in full.
 pub const MAX_BYTES: u64 = 64 << 30;
 
 /// Most bytes of all paths that are returned: a million paths of usual length.
@@ -95,8 +96,8 @@ pub enum WalkError {
 
 /// Lists what a stage changes in the host's tree.
 ///
-/// `host` is the root that the stage lay over. A name whose kind, content and permission bits are the
-/// host's is no change. The root's own permission bits are not looked at.
+/// `host` is the root that the stage lay over. A name whose kind, content and permission bits are
+/// the host's is no change. The root's own permission bits are not looked at.
 ///
 /// # Errors
 /// See [`WalkError`].

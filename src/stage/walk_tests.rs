@@ -1,4 +1,5 @@
-//! The walker against synthetic stages, against a model of overlay semantics, and against the kernel.
+//! The walker against synthetic stages, against a model of overlay semantics, and against the
+//! kernel.
 
 use super::*;
 use crate::stage::change::Origin;
@@ -187,7 +188,8 @@ fn a_file_system_that_is_mounted_on_the_host_is_not_entered() {
     assert!(inner(&case, gone).contains(&"gone g over Other".to_owned()));
 }
 
-/// Runs a script in a mount namespace of its own; it ends in [`inner_walk`], whose lines are returned.
+/// Runs a script in a mount namespace of its own; it ends in [`inner_walk`], whose lines are
+/// returned.
 fn inner(case: &Case, script: &str) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
     let done = Command::new("unshare")
@@ -227,7 +229,8 @@ fn an_ordinary_owner_reads_closed_folders_and_leaves_their_modes() {
     }
     let given = Command::new("chown").args(["-R", "65534:65534"]).arg(top).status().unwrap();
     assert!(given.success());
-    // The test program lies in a folder that only root may enter: it is handed over as a descriptor.
+    // The test program lies in a folder that only root may enter: it is handed over as a
+    // descriptor.
     let script = r#"
         import os, sys
         program = os.open(sys.argv[1], os.O_RDONLY | os.O_CLOEXEC)

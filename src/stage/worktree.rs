@@ -1,10 +1,10 @@
 //! New linked worktrees, as `git worktree add` leaves them.
 //!
-//! Duty: recognise the two halves of a new worktree in a stage: the `.git` file, and its folder below
-//! `worktrees` of a repository that the host has. If they name each other and nothing else, git runs in
-//! the new worktree by the configuration and the hooks of that repository, which the call cannot change.
-//! So they are data. Non-goals: every other new repository stays held. Trust boundary: all texts are the
-//! adversary's, and are compared with what git writes, byte by byte.
+//! Duty: recognise the two halves of a new worktree in a stage: the `.git` file, and its folder
+//! below `worktrees` of a repository that the host has. If they name each other and nothing else,
+//! git runs in the new worktree by the configuration and the hooks of that repository, which the
+//! call cannot change. So they are data. Non-goals: every other new repository stays held. Trust
+//! boundary: all texts are the adversary's, and are compared with what git writes, byte by byte.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -36,8 +36,9 @@ pub fn file_handle(folder: BorrowedFd<'_>, name: &OsStr) -> Result<FileHandle, E
     let mut buffer = Buffer { length: MAX_BYTES as libc::c_uint, kind: 0, bytes: [0; MAX_BYTES] };
     let mut mount: libc::c_int = 0;
     #[expect(unsafe_code, reason = "no library has a safe call for this")]
-    // SAFETY: `name` ends with NUL. `buffer` has the layout of `struct file_handle` followed by as many
-    // bytes as its length says, and the kernel writes no more than that. Both outlive the call.
+    // SAFETY: `name` ends with NUL. `buffer` has the layout of `struct file_handle` followed by as
+    // many bytes as its length says, and the kernel writes no more than that. Both outlive the
+    // call.
     let result = unsafe {
         libc::name_to_handle_at(
             folder.as_raw_fd(),
