@@ -246,6 +246,12 @@ fn new_repositories_of_every_form_are_held() {
     write(&case4.host, "x/HEAD", "ref: refs/heads/x");
     case4.stage("x/commondir", "../y");
     assert_eq!(case4.why("x/commondir"), Some(Why::RunsOnHost));
+    // A part that the stage removes counts as staying: its removal may be held.
+    let case5 = case();
+    write(&case5.host, "commondir/.envrc", "");
+    whiteout(&case5.upper, "commondir");
+    case5.stage("HEAD", "ref: refs/heads/x");
+    assert_eq!(case5.why("HEAD"), Some(Why::RunsOnHost));
     // Control: two of the three make no repository.
     let control = case();
     control.stage("objects/x", "").stage("refs/x", "").stage("HEAD/x", "");
@@ -397,6 +403,10 @@ fn links_inside_go_and_links_out_are_held() {
     }
     case.link("o7", &format!("{root}/../x"));
     assert_eq!(case.why("o7"), Some(Why::LeadsOut));
+    // Through a link out that the stage replaces.
+    fs::create_dir(case.upper.join("out")).unwrap();
+    case.link("o9", "out/x");
+    assert_eq!(case.why("o9"), Some(Why::LeadsOut));
     // Through another link of the same call.
     case.link("n1", "o1").link("n2", "l6/b");
     assert_eq!(case.why("n1"), Some(Why::LeadsOut));

@@ -73,12 +73,15 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Whether something stands at a path afterwards, in any case of its letters.
+    /// Whether a change leaves something at a path, in any case of its letters.
+    #[must_use]
+    pub fn is_left(&self, path: &Path) -> bool {
+        self.left.contains_key(&folded(path))
+    }
+
+    /// Whether something stands at a path if every change is applied.
     #[must_use]
     pub fn is_there_afterwards(&self, path: &Path) -> bool {
-        if self.left.contains_key(&folded(path)) {
-            return true;
-        }
         match self.change(path) {
             Some(change) => change.what != What::Removed,
             None => self.on_host(path) != Host::Absent,
@@ -107,6 +110,12 @@ impl<'a> Merged<'a> {
     #[must_use]
     pub fn resolve(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
         self.lexical(folder, target)?;
+        // A change on the way may be held: then the host's symlink is the one that is followed.
+        self.resolve_by(folder, target, Prefer::Host)?;
+        self.resolve_by(folder, target, Prefer::Stage)
+    }
+
+    fn resolve_by(&self, folder: &Path, target: &OsStr, prefer: Prefer) -> Option<PathBuf> {
         let mut place = folder.to_owned();
         let mut rest: Vec<PathBuf> = vec![PathBuf::from(target)];
         let mut links = 0;
@@ -130,7 +139,7 @@ impl<'a> Merged<'a> {
                     }
                     Component::Normal(name) => {
                         place.push(name);
-                        if let Some(target) = self.link(&place) {
+                        if let Some(target) = self.link(&place, prefer) {
                             links += 1;
                             if links > MAX_LINKS {
                                 return None;
@@ -174,16 +183,28 @@ impl<'a> Merged<'a> {
     }
 
     /// The target of the symlink that stands at a path afterwards.
-    fn link(&self, path: &Path) -> Option<PathBuf> {
-        match self.change(path) {
-            Some(Change { what: What::Link { target }, .. }) => Some(target.into()),
-            Some(_) => None,
-            None => match self.on_host(path) {
-                Host::Link { target, .. } => Some(target.into()),
-                _ => None,
-            },
+    fn link(&self, path: &Path, prefer: Prefer) -> Option<PathBuf> {
+        let host = |host: Host| match host {
+            Host::Link { target, .. } => Some(PathBuf::from(target)),
+            _ => None,
+        };
+        let Some(change) = self.change(path) else { return host(self.on_host(path)) };
+        let staged = match &change.what {
+            What::Link { target } => Some(PathBuf::from(target)),
+            _ => None,
+        };
+        match prefer {
+            Prefer::Stage => staged,
+            Prefer::Host => host(change.host.clone()).or(staged),
         }
     }
+}
+
+/// Which symlink counts where a change replaces one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prefer {
+    Stage,
+    Host,
 }
 
 /// A path in lower case.

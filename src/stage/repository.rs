@@ -57,7 +57,7 @@ enum State {
     Plain,
     /// A repository on the host.
     Git,
-    /// None on the host, and one with the changes.
+    /// None on the host, and one with some of the changes.
     Becomes,
 }
 
@@ -173,8 +173,12 @@ impl<'a> Repositories<'a> {
     }
 
     fn look(&self, folder: &Path) -> State {
-        let afterwards = |name: &str| self.merged.is_there_afterwards(&folder.join(name));
-        if !afterwards("HEAD") && self.merged.change(&folder.join("HEAD")).is_none() {
+        // A removal may be held or meet a conflict, so what the host has counts as staying.
+        let either = |name: &str| {
+            let path = folder.join(name);
+            self.merged.is_left(&path) || self.merged.on_host(&path) != Host::Absent
+        };
+        if !either("HEAD") {
             return State::Plain;
         }
         let on_host = |name: &str| self.merged.on_host(&folder.join(name)) != Host::Absent;
@@ -183,7 +187,7 @@ impl<'a> Repositories<'a> {
         };
         if is_git(&on_host) {
             State::Git
-        } else if is_git(&afterwards) {
+        } else if is_git(&either) {
             State::Becomes
         } else {
             State::Plain
