@@ -23,6 +23,8 @@ use crate::policy_files::Places;
 use crate::sandbox::materials::Missing;
 use crate::sandbox::planner::{PlanRequest, View, plan};
 use crate::sandbox::user::UserMapping;
+use crate::stage::apply::Sync;
+use crate::stage::recover::finish_all;
 use crate::workspace::grants::{Code, Writes};
 use crate::workspace::survey::{Shown, Unscanned};
 use crate::workspace::{Owner, Workspace};
@@ -134,6 +136,10 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
     let home = environment.home();
     let variable = |name: &str| environment.get(name);
     let state = state(&setting.places)?;
+    if setting.writes == Writes::Some {
+        // What a death interrupted is ended before anything else is written there.
+        let _ = finish_all(state, Sync::Never);
+    }
     let memory = state.join("walks");
     let request = PlanRequest {
         workspace: &setting.workspace,

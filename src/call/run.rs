@@ -18,7 +18,7 @@ use super::plan::{Planned, Setting, make_plan, state};
 use super::record::{End, Starting, Unrecorded};
 use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
-use super::stage::{Changes, Settling, StagedError, settle};
+use super::stage::{Changes, Seen, Settling, StagedError, settle};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
@@ -285,7 +285,7 @@ async fn settled(
 ) -> Result<Result<Changes, StagedError>, CallError> {
     let settling = Settling {
         policy: Arc::clone(&decided.policy),
-        covered: plan.covered.clone(),
+        seen: Seen::of(plan, &decided.places.environment),
         when: decided.policy.writes().max(decided.request.writes),
         ended,
         stillness,

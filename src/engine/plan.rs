@@ -57,6 +57,9 @@ pub struct SandboxPlan {
     /// What is covered, by path below the workspace.
     #[serde(skip)]
     pub covered: BTreeSet<PathBuf>,
+    /// The `.git` of each repository, by path below the workspace.
+    #[serde(skip)]
+    pub repositories: BTreeSet<PathBuf>,
     /// What a user should know, and no protection says.
     #[serde(skip)]
     pub notes: Vec<Note>,

@@ -211,6 +211,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         mounts: in_order(workspace.root(), shown.mounts, toolchains.mounts),
         overlays: shown.overlays,
         covered: shown.covered,
+        repositories: shown.repositories,
         masks,
         synthetic,
         tmpfs: tmpfs(request, &user),

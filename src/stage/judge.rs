@@ -22,9 +22,10 @@
 //! if something in it may be applied.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::ops::Bound;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use runner_glob::Glob;
 
@@ -61,9 +62,42 @@ pub struct Rules<'a> {
     pub host: BorrowedFd<'a>,
     /// The stage.
     pub upper: BorrowedFd<'a>,
-    /// Places that configurations outside the root lead git to. Those of repositories around the
-    /// changes are found by the judge itself.
+    /// The `.git` of each repository below the root that is known. The judge finds those around the
+    /// changes itself.
+    pub repositories: &'a BTreeSet<PathBuf>,
+    /// Places that configurations outside the root lead git to.
     pub led: &'a [Led],
+    /// What of the host the call saw read-only, absolute: a symlink to a system program or an
+    /// interpreter leads out, and is what virtual environments are made of.
+    pub system: &'a System,
+}
+
+/// Folders of the host that every call sees read-only, and what is hidden in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct System {
+    /// The folders.
+    pub folders: Vec<PathBuf>,
+    /// Files and folders in them that hold credentials.
+    pub hidden: Vec<PathBuf>,
+}
+
+impl System {
+    /// Whether a symlink's target is a plain absolute path to something in them.
+    fn holds(&self, target: &OsStr) -> bool {
+        let path = Path::new(target);
+        let plain = path.is_absolute()
+            && path
+                .components()
+                .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        plain
+            && self.folders.iter().any(|folder| path.starts_with(folder))
+            && !self.hidden.iter().any(|it| path.starts_with(it) || it.starts_with(path))
+    }
+}
+
+/// Where git is led to is not known: everything is held.
+fn unknown_leads(change: Change) -> Judged {
+    Judged { change, verdict: Verdict::Hold(reasons::too_many_configs()) }
 }
 
 /// Judges changes, which are in the order of [`super::walk::walk`]. The order stays.
@@ -74,7 +108,10 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
         let repositories = Repositories::new(&merged, rules.kind);
         let worktrees = worktree::find(&changes, &merged, &repositories, rules.root);
         let paths = changes.iter().map(|change| change.path.as_path());
-        let mut led = repositories.led(paths, &worktrees);
+        let known = rules.repositories.iter().filter_map(|git| git.parent());
+        let Ok(mut led) = repositories.led(paths.chain(known), &worktrees) else {
+            return changes.into_iter().map(unknown_leads).collect();
+        };
         led.extend_from_slice(rules.led);
         let judge = Judge { rules, merged: &merged, repositories: &repositories, worktrees, led };
         let mut verdicts: Vec<Opinion> = changes.iter().map(|change| judge.one(change)).collect();
@@ -150,6 +187,7 @@ impl Judge<'_, '_> {
         }
         if let What::Link { target } = &change.what
             && self.merged.resolve(path.parent().unwrap_or(Path::new("")), target).is_none()
+            && !self.rules.system.holds(target)
         {
             return Opinion::Hold(reasons::leads_out(target));
         }

@@ -22,6 +22,7 @@ struct Case {
     create: Vec<Companion>,
     covered: BTreeSet<PathBuf>,
     kind: RootKind,
+    system: System,
 }
 
 fn case_with(write: &[&str]) -> Case {
@@ -31,6 +32,7 @@ fn case_with(write: &[&str]) -> Case {
     fs::create_dir(&host).unwrap();
     fs::create_dir(&upper).unwrap();
     Case {
+        system: System::default(),
         _dir: dir,
         host,
         upper,
@@ -115,7 +117,9 @@ impl Case {
             kind: self.kind,
             host: host.as_fd(),
             upper: upper.as_fd(),
+            repositories: &BTreeSet::new(),
             led: &[],
+            system: &self.system,
         };
         judge(changes, &rules)
     }
@@ -630,4 +634,28 @@ fn hooks_of_a_repository_are_held_in_a_new_worktree_too() {
     assert_eq!(case.why("wt/.git"), None);
     assert_eq!(case.why("wt/tools/hooks/pre-commit"), Some(Why::RunsOnHost));
     assert_eq!(case.why("wt/tools/x"), None);
+}
+
+#[test]
+fn a_virtual_environment_may_link_to_an_interpreter_of_the_host() {
+    let mut case = case();
+    case.system = System {
+        folders: vec!["/usr".into(), "/home/a/.tools".into()],
+        hidden: vec!["/home/a/.tools/credentials".into()],
+    };
+    let links = [
+        ("v/bin/python", "/usr/bin/python3", None),
+        ("v/bin/tool", "/home/a/.tools/bin/x", None),
+        ("o1", "/usr/../etc/passwd", Some(Why::LeadsOut)),
+        ("o2", "/usrx/y", Some(Why::LeadsOut)),
+        ("o3", "/home/a/.tools/credentials", Some(Why::LeadsOut)),
+        ("o4", "/home/a/.tools", Some(Why::LeadsOut)),
+        ("o5", "/etc/passwd", Some(Why::LeadsOut)),
+    ];
+    for (at, target, _) in links {
+        case.link(at, target);
+    }
+    for (at, target, why) in links {
+        assert_eq!(case.why(at), why, "{at} -> {target}");
+    }
 }

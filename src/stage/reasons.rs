@@ -78,6 +78,11 @@ pub(super) fn led(led: &Led) -> Held {
     held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
 }
 
+pub(super) fn too_many_configs() -> Held {
+    let reason = "there are too many git configurations to know what git runs";
+    held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
+}
+
 pub(super) fn leads_out(target: &OsStr) -> Held {
     let shown: String = target.to_string_lossy().chars().take(200).collect();
     let reason =

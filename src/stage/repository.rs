@@ -97,7 +97,11 @@ const HOOKS: &[&str] = &[
 ];
 
 /// Most configuration files that are followed.
-const MAX_CONFIGS: usize = 256;
+const MAX_CONFIGS: usize = 4096;
+
+/// There are more configurations than are followed, so that it is not known where git is led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyConfigs;
 
 /// The repositories around changes.
 pub struct Repositories<'a> {
@@ -197,12 +201,14 @@ impl<'a> Repositories<'a> {
     /// The places that the host's repositories lead git to: those around the changed paths, and
     /// those that their configurations include. New worktrees are led by the configuration of their
     /// repository.
-    #[must_use]
+    ///
+    /// # Errors
+    /// There are too many to follow.
     pub fn led<'p>(
         &self,
         paths: impl Iterator<Item = &'p Path>,
         worktrees: &[Worktree],
-    ) -> Vec<Led> {
+    ) -> Result<Vec<Led>, TooManyConfigs> {
         let mut seen: HashMap<PathBuf, ()> = HashMap::new();
         let mut found = Vec::new();
         let mut configs = 0;
@@ -234,7 +240,7 @@ impl<'a> Repositories<'a> {
         for worktree in worktrees {
             read.config(&worktree.git.join("config"), &worktree.folder);
         }
-        found
+        if configs > MAX_CONFIGS { Err(TooManyConfigs) } else { Ok(found) }
     }
 
     /// Where a `.git` file leads, if inside.
@@ -263,13 +269,13 @@ impl Leading<'_, '_> {
     fn config(&mut self, file: &Path, worktree: &Path) {
         let mut waiting = vec![file.to_owned()];
         while let Some(file) = waiting.pop() {
+            let Some(text) = self.merged.read_host(&file, None, gitconfig::MAX_BYTES) else {
+                continue;
+            };
             *self.configs += 1;
             if *self.configs > MAX_CONFIGS {
                 return;
             }
-            let Some(text) = self.merged.read_host(&file, None, gitconfig::MAX_BYTES) else {
-                continue;
-            };
             // Git stops at a text that it cannot parse, and runs nothing by it.
             let Some(config) = gitconfig::parse(&text) else { continue };
             let folder = file.parent().unwrap_or(Path::new(""));

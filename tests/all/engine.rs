@@ -98,6 +98,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         limits,
         protections: vec![],
+        repositories: Default::default(),
         covered: [].into(),
         notes: vec![],
     }

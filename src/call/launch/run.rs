@@ -39,7 +39,9 @@ use crate::sandbox::outcome::{Phases, RunError, Verdict, verdict};
 use crate::sandbox::pump::{Floor, Traffic, pump};
 use crate::sandbox::streams::{Sink, Source, Talk};
 use crate::sandbox::wire::Wire;
-use crate::stage::folder::Stage;
+use crate::stage::change::RootKind;
+use crate::stage::folder::{Stage, StageError};
+use crate::stage::group::remember_index;
 use crate::sys::now;
 
 /// How long a sandbox may take from its start to the guest's first word.
@@ -386,7 +388,7 @@ impl Proved {
             deadline: sent_at + wall + HOST_SLACK,
         };
         // From here on what changes on the host is told apart from what the call changes.
-        if let Some(Err(error)) = stage.as_mut().map(|stage| stage.claim(&call.id)) {
+        if let Some(Err(error)) = stage.as_mut().map(|stage| begin(stage, &call.id)) {
             let source = std::io::Error::other(error);
             let error = RunError::Local { operation: "claim a stage", source };
             return Err(abandon(engine.as_ref(), &id, error).await);
@@ -486,6 +488,19 @@ impl Outcome {
 async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
     let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
     error
+}
+
+/// Claims a stage for a call, and remembers what the host's git has in its index.
+fn begin(stage: &mut Stage, call: &CallId) -> Result<(), StageError> {
+    for (at, root) in stage.roots().iter().enumerate() {
+        let git = match root.kind {
+            RootKind::Workspace => Path::new(".git"),
+            RootKind::GitFolder => Path::new(""),
+        };
+        // Without it, a `git status` of the host during the call counts as a change of its own.
+        let _ = remember_index(stage, at, git);
+    }
+    stage.claim(call).map(drop)
 }
 
 /// Folders of the host whose file systems a call fills: that of the stages, and those of the folders

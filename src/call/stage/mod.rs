@@ -13,6 +13,7 @@
 //! | `settle` | judges and applies when a call is over |
 //! | `review` | looks at stages that were kept, applies or discards them |
 //! | `sweep` | ends what died: unfinished applies, stages without a sandbox |
+//! | `user_git` | where the user's own git configuration leads into the workspace |
 //! | `error` | why changes stay where they are |
 
 mod changes;
@@ -20,9 +21,10 @@ mod error;
 mod review;
 mod settle;
 mod sweep;
+mod user_git;
 
 pub use changes::{AppliedCounts, Changes, HeldChange};
 pub use error::StagedError;
 pub use review::{ByHand, Kept, Looked, apply, discard, kept, look};
-pub(super) use settle::{Settling, settle};
+pub(super) use settle::{Seen, Settling, settle};
 pub(crate) use sweep::{clear, sweep};

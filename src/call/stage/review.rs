@@ -22,7 +22,7 @@ use crate::policy_files::Places;
 use crate::stage::apply::{self, Sync};
 use crate::stage::change::{Change, Held, Judged, Verdict, Why};
 use crate::stage::compare::compare;
-use crate::stage::diff::Line;
+use crate::stage::diff::{Kind, Line};
 use crate::stage::folder::{self, Stage, StageState};
 use crate::stage::walk::{Bounds, walk};
 
@@ -124,12 +124,30 @@ pub fn look(state: &Path, call: &str) -> Result<Looked, StagedError> {
         for (change, held) in &changes {
             held_changes.push(HeldChange::new(&shown(&stage, at, &change.path), held));
         }
+        let hidden: Vec<bool> = changes.iter().map(|(_, held)| is_hidden(held.why)).collect();
         let changes: Vec<Change> = changes.into_iter().map(|(change, _)| change).collect();
         let root = stage.roots()[at].path();
-        diffs.extend(compare(&changes, &root, host.as_fd(), upper.as_fd()));
+        let compared = compare(&changes, &root, host.as_fd(), upper.as_fd());
+        diffs.extend(compared.into_iter().zip(hidden).map(|(lines, hidden)| match hidden {
+            true => without_content(lines),
+            false => lines,
+        }));
     }
     let workspace = stage.roots().first().map(|root| root.path()).unwrap_or_default();
     Ok(Looked { call: stage.call().to_string(), workspace, held: held_changes, diffs })
+}
+
+/// Whether the policy hides what the host has there: a program that may call us must not read it here.
+fn is_hidden(why: Why) -> bool {
+    matches!(why, Why::Covered | Why::Denied)
+}
+
+/// The heading of a difference alone.
+fn without_content(mut lines: Vec<Line>) -> Vec<Line> {
+    lines.retain(|line| line.kind == Kind::Heading);
+    let text = "the policy hides it: its content is not shown".to_owned();
+    lines.push(Line { kind: Kind::Note, text });
+    lines
 }
 
 /// Whether a person may have it applied.

@@ -10,14 +10,17 @@ use runner_policy::model::Writes as When;
 
 use super::changes::Changes;
 use super::error::StagedError;
+use super::user_git;
 use crate::call::grants::Lists;
 use crate::call::launch::outcome::Stillness;
 use crate::config::Undo;
+use crate::engine::plan::{MountRole, SandboxPlan};
+use crate::environment::Environment;
 use crate::sandbox::outcome::Verdict as Ended;
 use crate::stage::apply::{self, Sync, apply};
 use crate::stage::change::{Held, Judged, RootKind, Verdict, Why};
 use crate::stage::folder::Stage;
-use crate::stage::judge::{Rules, judge};
+use crate::stage::judge::{Rules, System, judge};
 use crate::stage::walk::{Bounds, walk};
 use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
 
@@ -25,8 +28,8 @@ use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
 pub(in crate::call) struct Settling {
     /// The policy that decided the call.
     pub policy: Arc<Effective>,
-    /// What was covered, below the workspace.
-    pub covered: BTreeSet<PathBuf>,
+    /// What the call saw.
+    pub seen: Seen,
     /// When changes are applied.
     pub when: When,
     /// How the command ended.
@@ -37,6 +40,38 @@ pub(in crate::call) struct Settling {
     pub state: PathBuf,
     /// How much undo keeps.
     pub bounds: Undo,
+}
+
+/// What a call saw of the host, as far as its changes are judged by it.
+#[derive(Debug, Clone, Default)]
+pub(in crate::call) struct Seen {
+    /// What was covered, below the workspace.
+    pub covered: BTreeSet<PathBuf>,
+    /// The `.git` of each repository, below the workspace.
+    pub repositories: BTreeSet<PathBuf>,
+    /// Programs of the host.
+    pub system: System,
+    /// The caller's home, and the folder of configurations if it is another.
+    pub home: [Option<PathBuf>; 2],
+}
+
+impl Seen {
+    /// What a call with this plan sees.
+    pub(in crate::call) fn of(plan: &SandboxPlan, environment: &Environment) -> Self {
+        let programs = plan.mounts.iter().filter(|mount| match mount.role {
+            MountRole::System | MountRole::Toolchain => true,
+            MountRole::Below | MountRole::Git => false,
+        });
+        Self {
+            covered: plan.covered.clone(),
+            repositories: plan.repositories.clone(),
+            system: System {
+                folders: programs.map(|mount| mount.target.clone()).collect(),
+                hidden: plan.masks.iter().map(|mask| mask.target.clone()).collect(),
+            },
+            home: [environment.home(), environment.get("XDG_CONFIG_HOME").map(PathBuf::from)],
+        }
+    }
 }
 
 /// Judges and applies what a call changed. It blocks.
@@ -102,15 +137,20 @@ pub(super) fn judge_root(
     let lists = Lists::new(&settling.policy);
     let grants = lists.grants(Writes::Some, Code::Granted);
     let (nothing, path) = (BTreeSet::new(), root.path());
+    let seen = &settling.seen;
+    let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
+    let led = user_git::led(home, config_home, &path);
     let mut rules = Rules {
         grants: &grants,
         policy: settling.policy.name(),
-        covered: &settling.covered,
+        covered: &seen.covered,
         root: &path,
         kind: root.kind,
         host: host.as_fd(),
         upper: upper.as_fd(),
-        led: &[],
+        repositories: &seen.repositories,
+        led: &led,
+        system: &seen.system,
     };
     Ok(match root.kind {
         RootKind::Workspace => judge(changes, &rules),
@@ -127,6 +167,7 @@ pub(super) fn judge_root(
                 ..grants
             };
             (rules.grants, rules.covered) = (&below, &nothing);
+            rules.repositories = &nothing;
             judge(changes, &rules)
         }
     })

@@ -71,6 +71,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         env: [("SECRET".into(), "canary".into())].into(),
         limits,
         protections: Vec::new(),
+        repositories: Default::default(),
         covered: [PathBuf::from(".env")].into(),
         notes: Vec::new(),
         workspace,

@@ -171,7 +171,9 @@ fn run(host: &Path, upper: &Path) {
         kind: RootKind::Workspace,
         host: host_fd.as_fd(),
         upper: upper_fd.as_fd(),
+        repositories: &BTreeSet::new(),
         led: &[],
+        system: &System::default(),
     };
     let judged = judge(changes, &rules);
     for one in &judged {
