@@ -16,7 +16,6 @@ mod details;
 mod error;
 mod gate;
 mod gc;
-mod grants;
 pub mod launch;
 mod line;
 pub mod mcp;

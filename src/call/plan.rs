@@ -11,7 +11,6 @@ use runner_policy::limits::{Isolation, Limits};
 use tokio::sync::oneshot;
 
 use super::error::CallError;
-use super::grants::Lists;
 use crate::config::{Config, Layer};
 use crate::engine::plan::ImageFacts;
 use crate::engine::plan::{Image, Runtime, SandboxPlan};
@@ -26,6 +25,7 @@ use crate::sandbox::user::UserMapping;
 use crate::stage::apply::Sync;
 use crate::stage::recover::finish_all;
 use crate::workspace::grants::{Code, Writes};
+use crate::workspace::lists::Lists;
 use crate::workspace::survey::{Shown, Unscanned};
 use crate::workspace::{Owner, Workspace};
 

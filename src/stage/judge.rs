@@ -29,15 +29,16 @@ use std::path::{Component, Path, PathBuf};
 
 use runner_glob::Glob;
 
-use super::change::{Change, Held, Host, Judged, RootKind, Verdict, What};
+use super::change::{Change, Held, Host, Judged, Origin, RootKind, Staged, Verdict, What};
 use super::gitconfig;
 use super::merged::Merged;
 use super::reasons;
 use super::repository::{Led, Place, Repositories};
-use super::table::{self, Class, Row};
 use super::worktree::{self, Worktree};
+use crate::ids::Identity;
 use crate::workspace::grants::{FileGrants, Writes};
 use crate::workspace::protected;
+use crate::workspace::protected::table::{self, Class, Row};
 
 /// Setuid and setgid: on a file, both make it run as another.
 const SET_ID: u32 = 0o6000;
@@ -124,6 +125,26 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
         .zip(verdicts)
         .map(|(change, opinion)| Judged { change, verdict: opinion.verdict() })
         .collect()
+}
+
+/// Why a file may not be written at a path, for who writes it without a stage.
+#[must_use]
+pub fn judge_file(path: &Path, rules: &Rules<'_>) -> Option<Held> {
+    let host = Merged::new(rules.host, rules.upper, rules.root, &[]).on_host(path);
+    let file = Staged {
+        identity: Identity::UNMADE,
+        mode: 0o644,
+        size: 0,
+        links: 1,
+        born: None,
+        origin: Origin::New,
+    };
+    let change = Change { path: path.to_owned(), what: What::File(file), host };
+    let judged = judge(vec![change], rules);
+    judged.into_iter().find_map(|judged| match judged.verdict {
+        Verdict::Hold(held) => Some(held),
+        Verdict::Apply => None,
+    })
 }
 
 /// What is thought of one change by itself.

@@ -32,7 +32,6 @@ mod of_plan;
 mod reasons;
 pub mod recover;
 pub mod repository;
-pub mod table;
 pub mod tracked;
 pub mod walk;
 pub mod worktree;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::change::{Held, Why};
 use super::repository::Led;
-use super::table::{Class, Row};
+use crate::workspace::protected::table::{Class, Row};
 
 /// The next step where no policy can help.
 const YOURSELF: &str =

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use super::change::{Change, Host, RootKind, What};
 use super::gitconfig::{self, Config};
 use super::merged::Merged;
-use super::table::is_same_name;
 use super::worktree::Worktree;
+use crate::workspace::protected::table::is_same_name;
 
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::change::{Change, Host, What};
 use super::merged::Merged;
 use super::repository::Repositories;
-use super::table;
+use crate::workspace::protected::table;
 
 /// Longest text that is compared: a path, and a little more.
 const MAX_TEXT: usize = 8 * 1024;

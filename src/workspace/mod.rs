@@ -10,6 +10,7 @@ mod binding;
 mod find;
 pub mod gitdirs;
 pub mod grants;
+pub mod lists;
 mod look;
 mod memory;
 mod memory_file;

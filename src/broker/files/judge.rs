@@ -1,5 +1,6 @@
 //! Asking the policy about a path below the workspace.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -10,6 +11,10 @@ use super::place::{self, Found};
 use super::spelled::Named;
 use crate::broker::Refusal;
 use crate::codes::Code;
+use crate::stage::change::{Held, RootKind, Why as HeldFor};
+use crate::stage::judge::{Rules, System, judge_file};
+use crate::workspace::grants::{Code as Granted, Writes};
+use crate::workspace::lists::Lists;
 use crate::workspace::protected::{self, Guard};
 
 impl Files {
@@ -31,7 +36,14 @@ impl Files {
                 .at(relative)
                 .hint("write to another path"));
         }
-        self.ask(relative, &self.absolute(relative), true)
+        self.ask(relative, &self.absolute(relative), true)?;
+        match self.runs_on_host(relative) {
+            Some(held) => {
+                let message = format!("{relative} may not be written: {}", held.reason);
+                Err(Refusal::new(Code::ProtectedPath, message).at(relative).hint(&held.next))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether its being there may be known: to whoever may read it or write it.
@@ -115,10 +127,28 @@ impl Files {
     /// folder of any name runs or is led by.
     fn is_protected(&self, relative: &str) -> bool {
         let path = Path::new(relative);
-        protected::guard(path) != Guard::Open
-            // Some file systems do not tell `.GIT` from `.git`.
-            || protected::guard(Path::new(&relative.to_ascii_lowercase())) != Guard::Open
-            || self.is_led_by(path)
+        protected::guard(path) != Guard::Open || self.is_led_by(path)
+    }
+
+    /// Why the host would run it, or be led by it: a file there is judged as one that a command stages.
+    fn runs_on_host(&self, relative: &str) -> Option<Held> {
+        let lists = Lists::new(&self.policy);
+        let rules = Rules {
+            grants: &lists.grants(Writes::Some, Granted::Granted),
+            policy: self.policy.name(),
+            covered: &BTreeSet::new(),
+            root: Path::new(&self.root),
+            kind: RootKind::Workspace,
+            host: self.workspace.handle(),
+            // Nothing is read from there: what a tool writes is not staged, and the configuration of a
+            // repository is protected by its name.
+            upper: self.workspace.handle(),
+            repositories: &BTreeSet::new(),
+            led: &[],
+            system: &System::default(),
+        };
+        let held = judge_file(Path::new(relative), &rules)?;
+        matches!(held.why, HeldFor::RunsOnHost | HeldFor::Named).then_some(held)
     }
 
     fn is_led_by(&self, path: &Path) -> bool {

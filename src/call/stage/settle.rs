@@ -11,7 +11,6 @@ use runner_policy::model::Writes as When;
 use super::changes::Changes;
 use super::error::StagedError;
 use super::user_git;
-use crate::call::grants::Lists;
 use crate::call::launch::outcome::Stillness;
 use crate::config::Undo;
 use crate::engine::plan::{MountRole, SandboxPlan};
@@ -23,6 +22,7 @@ use crate::stage::folder::Stage;
 use crate::stage::judge::{Rules, System, judge};
 use crate::stage::walk::{Bounds, walk};
 use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
+use crate::workspace::lists::Lists;
 
 /// What the changes of a call are settled by.
 pub(in crate::call) struct Settling {

@@ -1,14 +1,14 @@
-//! A policy's lists of files, as the mount planner reads them.
+//! A policy's lists of files, as planner, broker and judge read them.
 
 use std::path::Path;
 
 use runner_policy::Effective;
 use runner_policy::lists::FileList;
 
-use crate::workspace::grants::{Code, Companion, FileGrants, PathSet, Writes};
+use super::grants::{Code, Companion, FileGrants, PathSet, Writes};
 
 /// The lists of one policy.
-pub(super) struct Lists<'p> {
+pub struct Lists<'p> {
     policy: [u8; 32],
     read: Set<'p>,
     write: Set<'p>,
@@ -23,7 +23,9 @@ struct Set<'p> {
 }
 
 impl<'p> Lists<'p> {
-    pub(super) fn new(policy: &'p Effective) -> Self {
+    /// Those of this policy.
+    #[must_use]
+    pub fn new(policy: &'p Effective) -> Self {
         let set = |list| Set { policy, list };
         Self {
             policy: *policy.digest.as_bytes(),
@@ -40,7 +42,8 @@ impl<'p> Lists<'p> {
     }
 
     /// What the decision lets the call do with files.
-    pub(super) fn grants(&self, writes: Writes, code: Code) -> FileGrants<'_> {
+    #[must_use]
+    pub fn grants(&self, writes: Writes, code: Code) -> FileGrants<'_> {
         FileGrants {
             policy: self.policy,
             read: &self.read,

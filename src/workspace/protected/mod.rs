@@ -1,12 +1,17 @@
 //! Paths that no policy can open: what is never writable, and what is never readable.
 //!
-//! Duty: say of a path below a workspace whether it is protected, and how. Non-goals: mounting. The
-//! policy holds the same lists for commands; here they are read part by part, because the broker needs
-//! to know more than yes or no.
+//! Duty: say of a path below a workspace whether it is protected, and how, by the one table of what the
+//! host runs ([`table`]). Non-goals: which folders are git folders ([`crate::stage::repository`]). The
+//! policy has a list of its own for commands, which refuses the plainest cases before anything runs.
 
+pub mod table;
+
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use runner_policy::paths;
+
+use table::Class;
 
 /// How an existing path is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,60 +23,6 @@ pub enum Guard {
     /// It and everything below it is read-only.
     ReadOnly,
 }
-
-/// Names that are protected wherever they stand, with all that is below them: our own folder, and what
-/// shells and editors run when they start or open a folder.
-const NAMES: &[&str] = &[
-    ".runner",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".envrc",
-    ".gitconfig",
-    ".vimrc",
-    ".gvimrc",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".emacs",
-    ".emacs.d",
-    ".dir-locals.el",
-    ".dir-locals-2.el",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".devcontainer",
-];
-
-/// Where git keeps what it runs or is led by, in a git folder. `modules` and `worktrees` hold git folders of
-/// their own: they are closed as a whole.
-const GIT: &[&str] = &[
-    "config",
-    "config.worktree",
-    "hooks",
-    "commondir",
-    "gitdir",
-    "modules",
-    "worktrees",
-    "info/attributes",
-    "objects/info/alternates",
-    // What an unfinished rebase or sequence does next: its lines can be commands.
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-];
 
 /// How the path is protected, if it exists.
 #[must_use]
@@ -87,23 +38,22 @@ fn guard_by_name(relative: &Path) -> Guard {
     let mut parts = relative.components();
     while let Some(part) = parts.next() {
         let Component::Normal(name) = part else { continue };
-        if NAMES.iter().any(|protected| name == *protected) {
-            return Guard::ReadOnly;
-        }
-        if name == ".git" {
+        if table::is_same_name(name.as_bytes(), b".git") {
             return guard_in_git(parts.as_path());
         }
     }
-    Guard::Open
+    match table::find(relative) {
+        Some(row) if row.class == Class::Never => Guard::ReadOnly,
+        Some(_) | None => Guard::Open,
+    }
 }
 
 /// How a path below a git folder is protected; the empty path is the folder itself.
 #[must_use]
 pub fn guard_in_git(below: &Path) -> Guard {
     if below.as_os_str().is_empty() {
-        return Guard::Anchored;
-    }
-    if GIT.iter().any(|protected| below.starts_with(protected)) {
+        Guard::Anchored
+    } else if table::find_in_git(below).is_some() {
         Guard::ReadOnly
     } else {
         Guard::Open

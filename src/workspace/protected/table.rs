@@ -2,7 +2,7 @@
 //!
 //! Duty: say of a name, wherever it lies and whether or not it exists, whether a program of the
 //! host runs it or is led by it without being asked. Non-goals: the policy's lists; which folders
-//! are git folders ([`super::repository`]).
+//! are git folders ([`crate::stage::repository`]).
 //!
 //! A row's pattern is one or more names, one below the other, at any depth. It holds for the place
 //! and for everything below it. `*` stands for any characters of one name. ASCII letters match in
@@ -13,7 +13,7 @@
 //! which are text; what a build runs because it was asked to (`Makefile`, `package.json`,
 //! `build.rs`), which is source; and `.gitattributes`, which only selects among the drivers that
 //! the user configured. A driver gets the content of any clone anyway, its configuration is
-//! *never*, and so is a driver's program in the workspace ([`super::repository::Led`]).
+//! *never*, and so is a driver's program in the workspace ([`crate::stage::repository::Led`]).
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
