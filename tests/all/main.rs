@@ -36,6 +36,7 @@ mod pool;
 mod queue;
 mod refused;
 mod slow_engine;
+mod stage;
 mod support;
 mod tools;
 mod unapproved;
