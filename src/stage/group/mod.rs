@@ -140,7 +140,9 @@ pub(super) fn decide(
     let moved: Vec<(usize, PathBuf)> = all()
         .filter_map(|(root, path)| {
             let (folder, rest) = of(root, path)?;
-            moves_branch(&rest).then_some((root, folder))
+            // A repository that the host does not have has no branch there.
+            let known = handles::open_folder(&roots[root].host, &folder).is_ok();
+            (known && moves_branch(&rest)).then_some((root, folder))
         })
         .collect();
     let in_git = |root: usize, path: &Path| {
