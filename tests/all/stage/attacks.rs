@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::harness::{Project, copy, folders, held, host, look_around, why};
+use super::harness::{Project, copy, folders, held, host, look_around, why, why_of};
 use crate::tools::{call, told, write_yaml};
 
 /// A configuration that runs `CANARY` with every look at the index, in any folder name.
@@ -28,7 +28,8 @@ fn attack(project: &Project, policy: &str, script: &str) -> Vec<String> {
     let result = project.sh(policy, &script);
     if !project.exists("build/control") {
         // A call that changes git's index and is held back in part waits as a whole.
-        assert_eq!(why(&result, "build/control"), "group", "the control: {result:#}");
+        let shown = project.home.run(["stage", "show", "--json", result["call"].as_str().unwrap()]);
+        assert_eq!(why_of(&shown.json(), "build/control"), "group", "the control");
         project.sh(policy, "echo done > build/control");
     }
     assert_eq!(project.text("build/control"), "done\n", "the control: {result:#}");
@@ -95,7 +96,7 @@ fn repositories_in_other_forms_run_nothing() {
                 &["x/.git"],
             ),
             (
-                "git init -q --bare bare.git && CONFIG | sed s/false/true/ > bare.git/config",
+                "git init -q --bare bare.git && CONFIG | sed 's/bare = false/&\\n\\tworktree = ./' > bare.git/config",
                 &["bare.git/HEAD"],
             ),
             (
@@ -107,7 +108,7 @@ fn repositories_in_other_forms_run_nothing() {
             ("git init -q y; CONFIG > y/.git/config; mv y z", &["z/.git/config"]),
             // The parts come one by one: no name of them is git's.
             (
-                "mkdir -p p/refs p/objects; echo 'ref: refs/heads/main' > p/HEAD; CONFIG | sed s/false/true/ > p/config",
+                "mkdir -p p/refs p/objects; echo 'ref: refs/heads/main' > p/HEAD; CONFIG | sed 's/bare = false/&\\n\\tworktree = ./' > p/config",
                 &["p/HEAD"],
             ),
         ],
@@ -398,4 +399,13 @@ export async function execute(args, context) {
     let written: Vec<_> =
         names.iter().filter(|name| result["value"][**name] == "written").collect();
     assert_eq!(written, Vec::<&&str>::new(), "written by the broker");
+}
+
+/// A repository that is held back takes nothing else with it: the host has no branch that it could move.
+#[test]
+fn a_new_repository_does_not_hold_back_the_rest_of_the_call() {
+    let project = Project::new();
+    let result = project.sh("contained", "git init -q new; echo fine > src/fine");
+    assert_eq!(why(&result, "new/.git/HEAD"), "runs_on_host");
+    assert_eq!(project.text("src/fine"), "fine\n", "{result:#}");
 }

@@ -96,7 +96,12 @@ pub fn held(result: &Value) -> Vec<&str> {
 
 /// The reason for one path by kind.
 pub fn why<'a>(result: &'a Value, path: &str) -> &'a str {
-    let held = result["changes"]["held"].as_array().expect("a list");
+    why_of(&result["changes"], path)
+}
+
+/// The same, of what `runner stage show` tells.
+pub fn why_of<'a>(shown: &'a Value, path: &str) -> &'a str {
+    let held = shown["held"].as_array().expect("a list");
     let one = held.iter().find(|one| one["path"] == path);
     one.unwrap_or_else(|| panic!("{path} is not held: {held:#?}"))["why"].as_str().expect("a kind")
 }
@@ -201,11 +206,6 @@ pub fn tree(root: &Path, skip: &dyn Fn(&str) -> bool) -> Vec<(String, u32, Vec<u
     }
     all.sort();
     all
-}
-
-/// The names of a tree, for messages that are read.
-pub fn names(tree: &[(String, u32, Vec<u8>)]) -> Vec<&str> {
-    tree.iter().map(|(name, ..)| name.as_str()).collect()
 }
 
 /// Asserts that two trees are the same, and names the first that differ.

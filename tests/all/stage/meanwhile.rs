@@ -40,9 +40,7 @@ fn until_staged(project: &Project, name: &str) {
 #[test]
 fn what_the_host_did_during_the_call_stays_and_is_named() {
     let project = Project::new();
-    for name in
-        ["edited", "replaced", "removed", "checked-out", "fine", "rm-edited", "dir/a", "dir2/a"]
-    {
+    for name in ["edited", "replaced", "checked-out", "fine", "rm-edited", "dir/a", "dir2/a"] {
         project.write(name, "old\n");
     }
     project.home.git(&["add", "-A"]);
@@ -52,19 +50,17 @@ fn what_the_host_did_during_the_call_stays_and_is_named() {
     project.write("go", "");
     let child = start(
         &project,
-        "for f in edited replaced removed checked-out fine new-both dir/new dir2/a; do echo command > $f; done; \
+        "for f in edited replaced checked-out fine new-both dir/new; do echo command > $f; done; \
          rm rm-edited; echo 1 > ready; while [ ! -s go ]; do sleep 0.02; done",
     );
     until_staged(&project, "ready");
     project.write("edited", "host\n");
     fs::write(project.file("tmp"), "host\n").unwrap();
     fs::rename(project.file("tmp"), project.file("replaced")).unwrap();
-    fs::remove_file(project.file("removed")).unwrap();
     project.home.git(&["checkout", "-q", "checked-out"]);
     project.write("new-both", "host\n");
     project.write("rm-edited", "host\n");
     fs::rename(project.file("dir"), project.file("moved")).unwrap();
-    fs::remove_dir_all(project.file("dir2")).unwrap();
     project.write("go", "go");
     let result = result(child);
     for name in ["edited", "replaced", "new-both", "rm-edited"] {
@@ -74,20 +70,40 @@ fn what_the_host_did_during_the_call_stays_and_is_named() {
             "{name}"
         );
     }
-    assert_eq!(why(&result, "removed"), "conflict");
-    assert!(!project.exists("removed"));
     assert_eq!(
         (why(&result, "checked-out"), project.text("checked-out").as_str()),
         ("conflict", "old\n")
     );
     assert_eq!(project.text("fine"), "command\n", "the control");
     assert_eq!(project.text("moved/a"), "old\n");
-    assert_eq!(why(&result, "dir2/a"), "conflict");
-    assert!(!project.exists("dir2"));
     // The call's work is not lost: it waits in its stage.
     let shown = project.home.run(["stage", "diff", result["call"].as_str().unwrap()]);
     assert!(shown.out.contains("+command"), "{}", shown.out);
     assert_eq!(project.text("go"), "go");
+}
+
+/// DEFECT: a file that the overlay copied up has an origin. Where the host has removed that file meanwhile, the judge
+/// takes it for a new one, and the file comes back. A file that was moved inside has an origin too, at another name.
+#[test]
+fn a_file_that_the_host_removed_during_the_call_stays_removed() {
+    let project = Project::new();
+    for name in ["removed", "dir2/a", "mv"] {
+        project.write(name, "old\n");
+    }
+    project.write("go", "");
+    let child = start(
+        &project,
+        "echo command > removed; echo command > dir2/a; mv mv moved; echo 1 > ready; \
+         while [ ! -s go ]; do sleep 0.02; done",
+    );
+    until_staged(&project, "ready");
+    fs::remove_file(project.file("removed")).unwrap();
+    fs::remove_dir_all(project.file("dir2")).unwrap();
+    project.write("go", "go");
+    let result = result(child);
+    assert_eq!(project.text("moved"), "old\n", "the control: {result:#}");
+    assert!(!project.exists("removed") && !project.exists("dir2"), "{result:#}");
+    assert_eq!((why(&result, "removed"), why(&result, "dir2/a")), ("conflict", "conflict"));
 }
 
 #[test]
@@ -154,7 +170,7 @@ impl Drop for Disk {
 
 /// Lets a call go on although little space is free.
 const LITTLE: &str =
-    "policy: 1\nname: little\nextends: [contained]\nsandbox: { limits: { free-space: 0 } }\n";
+    "policy: 1\nname: little\nextends: [contained]\nsandbox: { limits: { free-space: 1KiB } }\n";
 
 #[test]
 fn a_full_disk_under_the_workspace_leaves_it_as_it_was() {

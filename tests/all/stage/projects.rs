@@ -321,12 +321,9 @@ fn a_linked_worktree_and_a_submodule_are_workspaces_like_any() {
     );
     assert_eq!(result["changes"]["held_count"], 0, "{result:#}");
     let log = |folder: &Path| {
-        let out = real(
-            Command::new("git")
-                .args(["-c", "safe.directory=*", "log", "--format=%s", "-1"])
-                .current_dir(folder),
-        );
-        String::from_utf8(out.output().unwrap().stdout).unwrap()
+        let mut git = Command::new("git");
+        git.args(["-c", "safe.directory=*", "log", "--format=%s", "-1"]).current_dir(folder);
+        String::from_utf8(real(&mut git).output().unwrap().stdout).unwrap()
     };
     assert_eq!((log(&worktree), log(&project.file(""))), ("second\n".into(), "first\n".into()));
     assert_eq!(project.text(".git/config"), config);
