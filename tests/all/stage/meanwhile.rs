@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::harness::{Project, held, why};
-use crate::support::needs_root;
+use super::harness::{Project, assert_same, held, tree, why};
+use crate::support::{Ran, needs_root};
 
 /// Starts a script; a word on its standard output says when its changes are in the stage.
 fn start(project: &Project, script: &str) -> Child {
@@ -170,33 +170,36 @@ impl Drop for Disk {
 
 /// Lets a call go on although little space is free.
 const LITTLE: &str =
-    "policy: 1\nname: little\nextends: [contained]\nsandbox: { limits: { free-space: 1KiB } }\n";
+    "policy: 1\nname: little\nextends: [contained]\nsandbox: { limits: { free-space: 16MiB } }\n";
+
+/// A caller's workspace on a small disk, where a call writes more than there is room for. The stage has room.
+fn too_much(project: &Project, workspace: &Path) -> Ran {
+    project.home.user_policy("little", LITTLE);
+    fs::create_dir(workspace).unwrap();
+    for at in 0..20 {
+        fs::write(workspace.join(format!("f{at:02}")), "old\n").unwrap();
+    }
+    let script = "for i in $(seq -w 0 19); do head -c 5000000 /dev/zero > f$i; done; mkdir new; echo 1 > new/x";
+    fs::write(workspace.join("x.sh"), script).unwrap();
+    let before = tree(workspace, &|_| false);
+    let ran = exec(project, workspace, &["bash", "x.sh"]);
+    assert_same(&before, &tree(workspace, &|_| false), "a full disk");
+    assert_ne!(ran.code, Some(0), "{}", ran.out);
+    ran
+}
+
+fn exec(project: &Project, workspace: &Path, words: &[&str]) -> Ran {
+    let mut command = project.home.runner();
+    command.args(["exec", "--json", "--policy", "little", "--"]).args(words);
+    Ran::from(command.current_dir(workspace).output().unwrap())
+}
 
 #[test]
 fn a_full_disk_under_the_workspace_leaves_it_as_it_was() {
     let project = Project::new();
-    project.home.user_policy("little", LITTLE);
-    let disk = Disk::new(&project.home.path("disk"), "24M");
+    let disk = Disk::new(&project.home.path("disk"), "80M");
     let workspace = disk.0.join("w");
-    fs::create_dir(&workspace).unwrap();
-    for at in 0..20 {
-        fs::write(workspace.join(format!("f{at:02}")), "old\n").unwrap();
-    }
-    // The stage has room, the workspace's own file system has not.
-    fs::write(workspace.join("x.sh"), "for i in $(seq -w 0 19); do head -c 2000000 /dev/zero > f$i; done; mkdir new; echo 1 > new/x").unwrap();
-    let before = super::harness::tree(&workspace, &|_| false);
-    let mut command = project.home.runner();
-    command
-        .args(["exec", "--json", "--policy", "little", "--", "bash", "x.sh"])
-        .current_dir(&workspace);
-    let ran = crate::support::Ran::from(command.output().unwrap());
-    let result = ran.json();
-    super::harness::assert_same(
-        &before,
-        &super::harness::tree(&workspace, &|_| false),
-        "a full disk",
-    );
-    assert_ne!(ran.code, Some(0), "{result:#}");
+    let result = too_much(&project, &workspace).json();
     assert_eq!(result["error"]["code"], "changes_not_applied", "{result:#}");
     let message = result["error"]["message"].as_str().unwrap();
     assert!(
@@ -204,39 +207,59 @@ fn a_full_disk_under_the_workspace_leaves_it_as_it_was() {
         "{message}"
     );
     // The next call works.
-    let mut command = project.home.runner();
-    command
-        .args(["exec", "--policy", "little", "--", "bash", "-c", "echo new > f00"])
-        .current_dir(&workspace);
-    let ran = crate::support::Ran::from(command.output().unwrap());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = exec(&project, &workspace, &["bash", "-c", "echo new > f00"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     assert_eq!(fs::read_to_string(workspace.join("f00")).unwrap(), "new\n", "the control");
+    project.assert_sound();
+}
+
+/// DEFECT: the result says that `runner stage list` shows what is kept, but the stage is thrown away, and all that the
+/// command did is lost.
+#[test]
+fn what_a_full_disk_had_no_room_for_is_kept_and_can_be_applied_later() {
+    let project = Project::new();
+    let disk = Disk::new(&project.home.path("disk"), "80M");
+    let workspace = disk.0.join("w");
+    let result = too_much(&project, &workspace).json();
+    assert_eq!(project.home.run(["gc"]).code, Some(0));
+    let listed = project.home.run(["stage", "list", "--json"]).json();
+    assert_eq!(listed["stages"][0]["call"], result["call"], "{listed:#} {result:#}");
+    let call = result["call"].as_str().unwrap();
+    let ran = project.home.run(["stage", "apply", call, "new", "f00"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(fs::metadata(workspace.join("f00")).unwrap().len(), 5_000_000);
+    assert_eq!(fs::read_to_string(workspace.join("new/x")).unwrap(), "1\n");
 }
 
 #[test]
-fn a_full_disk_under_the_stage_fails_the_command_and_changes_nothing_by_half() {
+fn a_full_disk_under_the_stage_ends_the_call_and_leaves_nothing_half_done() {
     let project = Project::new();
     project.home.user_policy("little", LITTLE);
-    let disk = Disk::new(&project.home.path("small"), "40M");
+    let disk = Disk::new(&project.home.path("small"), "80M");
     project.write(
         "build/script.sh",
-        "echo first > src/a; head -c 60000000 /dev/zero > src/large || exit 7",
+        "echo first > src/a; sync; head -c 90000000 /dev/zero > src/large || exit 7",
     );
-    let mut command = project.home.runner();
-    command.env("XDG_STATE_HOME", &disk.0);
-    command.args(["exec", "--json", "--policy", "little", "--", "bash", "build/script.sh"]);
-    let ran = crate::support::Ran::from(command.output().unwrap());
+    let on_disk = |words: &[&str]| {
+        let mut command = project.home.runner();
+        Ran::from(command.env("XDG_STATE_HOME", &disk.0).args(words).output().unwrap())
+    };
+    let words = ["exec", "--json", "--policy", "little", "--", "bash", "build/script.sh"];
+    let ran = on_disk(&words);
     let result = ran.json();
-    assert_ne!(ran.code, Some(0), "{result:#}");
-    // The command saw the full disk. Each file is old, or what the command has written; none is half copied.
-    let text = project.text("src/a");
-    assert!(text == "original\n" || text == "first\n", "{text}");
-    if let Ok(found) = fs::metadata(project.file("src/large")) {
-        assert!(found.len() < 60_000_000);
-        assert_eq!(result["changes"]["applied"]["created"], 1, "{result:#}");
-    }
-    let mut command = project.home.runner();
-    command.env("XDG_STATE_HOME", &disk.0);
-    let ran = crate::support::Ran::from(command.args(["gc"]).output().unwrap());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    // Either the call met its limit of free space, or the command the end of the disk.
+    assert!(matches!(ran.code, Some(121 | 7)), "{result:#}");
+    assert_eq!(
+        project.text("src/a"),
+        "first\n",
+        "what ended the call does not take its changes back"
+    );
+    let size = fs::metadata(project.file("src/large")).map_or(0, |found| found.len());
+    assert!(size > 0 && size < 90_000_000, "{size}");
+    assert_eq!(result["changes"]["applied"]["bytes"], size + 6, "{result:#}");
+    assert_eq!(on_disk(&["gc"]).code, Some(0));
+    assert_eq!(on_disk(&["audit", "verify"]).code, Some(0));
+    // The room is there again.
+    let ran = on_disk(&["exec", "--policy", "little", "--", "bash", "-c", "echo second > src/a"]);
+    assert_eq!((ran.code, project.text("src/a").as_str()), (Some(0), "second\n"), "{}", ran.err);
 }
