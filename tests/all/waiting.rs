@@ -1,6 +1,6 @@
 //! Guests that start their process before anybody asks for it, by hand through the engine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -262,7 +262,8 @@ fn what_waits_is_taken_over_and_counted_from_then_on() {
         );
         let call = block_on(async {
             let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
-            until_there(&folder.path().join("done")).await;
+            until_there(&staged(&sandbox.call).join("done")).await;
+            assert!(!folder.path().join("done").exists());
             let mut talk = sandbox.attach().await;
             talk.ready().await;
             let begun = Instant::now();
@@ -286,6 +287,11 @@ fn what_waits_is_taken_over_and_counted_from_then_on() {
         });
         gone(&call);
     }
+}
+
+/// Where the stage of a sandbox holds what is written into the workspace.
+fn staged(call: &CallId) -> PathBuf {
+    Stage::place(&state(), call).join("0/upper")
 }
 
 /// Waits until a file is there.
@@ -407,12 +413,14 @@ fn what_is_dead_is_never_handed_out() {
             gone(&sandbox.call);
         }
         // Between the two words of the host: it is told, and no order is needed for it.
-        let start = shell(&plan, "until [ -e end ]; do sleep 0.1; done");
+        // A name that is new on the host may never be seen inside; what is written into a file is.
+        std::fs::write(folder.path().join("end"), "").unwrap();
+        let start = shell(&plan, "until [ -s end ]; do sleep 0.1; done");
         let call = block_on(async {
             let sandbox = Sandbox::start(&plan, LONG, Some(&start)).await;
             let mut talk = sandbox.attach().await;
             talk.ready().await;
-            std::fs::write(folder.path().join("end"), "").unwrap();
+            std::fs::write(folder.path().join("end"), "now").unwrap();
             sandbox.over().await;
             talk.say(&HostMessage::Start(waiting(&start))).await;
             assert_eq!(talk.fatal().await.phase, Phase::Wait, "{runtime}");

@@ -27,6 +27,8 @@
 //! | 31 | tool changed after approval | `row31_changed` |
 //! | 35 | terminal and log injection | `row35_terminal` |
 //! | 41 | the workspace changes under a sandbox | `row41_moved`; while it waits, in `pool::changed` |
+//! | 42 | files that make the host run things later | `row42_later` |
+//! | 43 | covers | `row43_covers` |
 
 mod harness;
 mod mounts;
@@ -51,4 +53,6 @@ mod row26_floods;
 mod row31_changed;
 mod row35_terminal;
 mod row41_moved;
+mod row42_later;
+mod row43_covers;
 mod seat;

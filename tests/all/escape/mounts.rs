@@ -54,7 +54,7 @@ fn a_call_that_may_not_write_cannot() {
 fn what_a_build_leaves_belongs_to_the_owner_of_the_workspace() {
     use std::os::unix::fs::MetadataExt;
     let case = case(&["a"]);
-    case.sh(Rules { write: &["target/**"], ..READ }, "mkdir target/x && echo y > target/x/y")
+    case.sh(Rules { write: &["target/**"], ..READ }, "mkdir -p target/x && echo y > target/x/y")
         .succeeded();
     let owner = case.root.metadata().unwrap().uid();
     for path in ["target", "target/x", "target/x/y"] {
@@ -104,7 +104,7 @@ fn odd_bytes_in_a_workspaces_path_work_or_are_refused_clearly() {
         let odd = case.dir.path().join(name);
         std::fs::rename(&case.root, &odd).unwrap();
         let plan = case.plan_at(&odd, Rules { write: &["t/**"], deny: &["a"], ..READ }).unwrap();
-        let ran = case.run(plan, &["sh", "-c", "pwd; cat a; echo x > t/x"]).unwrap();
+        let ran = case.run(plan, &["sh", "-c", "pwd; cat a; mkdir t; echo x > t/x"]).unwrap();
         assert_eq!(
             ran.out,
             format!("{}\n", odd.canonicalize().unwrap().display()),

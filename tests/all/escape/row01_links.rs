@@ -74,13 +74,16 @@ fn a_workspace_that_was_swapped_is_not_mounted(on: On) {
         fs::write(folder.join("a"), "canary").unwrap();
         assert!(case.run(planned, &["cat", "a", ".env"]).is_err(), "{}", folder.display());
         fs::remove_dir_all(folder).unwrap();
-        symlink(&away, folder).unwrap();
-        let ran = case.plan(rules).map(|plan| case.run(plan, &["cat", "a", ".env"]));
-        if let Ok(Ok(ran)) = ran {
-            assert_eq!(ran.out, "original\n", "{}", folder.display());
+        // A layer of ours that is a link is not believed.
+        if *folder == covers {
+            symlink("/", folder).unwrap();
+            let ran = case.plan(rules).map(|plan| case.run(plan, &["cat", "a", ".env"]));
+            if let Ok(Ok(ran)) = ran {
+                assert_eq!(ran.out, "original\n");
+            }
+            let _ = fs::remove_file(folder);
+            let _ = fs::remove_dir_all(folder);
         }
-        let _ = fs::remove_file(folder);
-        let _ = fs::remove_dir_all(folder);
         fs::rename(&away, folder).unwrap();
         let ran = case.run(plan(), &["cat", "a", ".env"]).unwrap().succeeded();
         assert_eq!(ran.out, "original\n", "the control");

@@ -179,7 +179,7 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
         "mounts",
         "memory        4GiB",
         "network",
-        "rw ",
+        "changes are judged",
         "PATH=",
     ] {
         assert!(text.contains(word), "{word} is missing in {text}");
@@ -188,12 +188,18 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
     words.insert(1, "--json");
     let plan = caller.run(&project, &words).json();
     assert_eq!(plan["decision"]["decision"], "allow");
-    let mounts = plan["plan"]["mounts"].as_array().expect("mounts");
-    let writable = |mount: &&serde_json::Value| mount["access"] == "read-write";
-    assert!(
-        mounts.iter().filter(writable).any(|m| m["target"] == target.to_str().expect("text")),
-        "{mounts:?}"
+    let overlays = plan["plan"]["overlays"].as_array().expect("overlays");
+    assert_eq!(overlays.len(), 1);
+    assert_eq!(overlays[0]["target"], project.to_str().expect("text"));
+    assert_eq!(
+        (&overlays[0]["writes"], &overlays[0]["role"]),
+        (&"staged".into(), &"workspace".into())
     );
+    assert_eq!(plan["plan"]["covered"], serde_json::json!([]));
+    let binds = plan["container"]["HostConfig"]["Mounts"].as_array().expect("mounts");
+    let binds = binds.iter().filter(|mount| mount["Type"] == "bind");
+    assert!(binds.clone().count() > 0);
+    assert!(binds.clone().all(|mount| mount["ReadOnly"] == true), "{plan:#}");
     assert_eq!(plan["container"]["HostConfig"]["NetworkMode"], "none");
     assert!(!build.exists(), "a dry run makes nothing");
     let denied = caller.run(&project, &["exec", "--dry-run", "--", "rm", "a.txt"]);
