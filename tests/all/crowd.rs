@@ -38,7 +38,9 @@ fn all_are_right(count: usize) {
     let children: Vec<Child> = (0..count)
         .map(|at| {
             // Half of them write, into one folder that each may be the first to need.
-            let code = format!("open('out/{at}', 'w').write('{at}'); print('call {at}')");
+            let code = format!(
+                "import os; os.makedirs('out', exist_ok=True); open('out/{at}', 'w').write('{at}'); print('call {at}')"
+            );
             let mut command = caller.runner(&project);
             if at % 2 == 0 {
                 command.args([

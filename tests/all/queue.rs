@@ -17,9 +17,10 @@ const RUNNING: usize = 4;
 const WAITING: usize = 20;
 const CONFIG: &str = "limits: { concurrency: 4, queue: 20 }\n";
 
-/// A command that ends when the file `go` appears in its folder.
+/// A command that ends when the host writes into the file `go`. A file that is new on the host may never be seen by a
+/// call that looked for it.
 const UNTIL_GO: &str =
-    "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nprint('went')";
+    "import os, time\nwhile not os.path.getsize('go'): time.sleep(0.05)\nprint('went')";
 
 /// A call of it.
 fn call(caller: &Caller, project: &Path) -> Command {
@@ -67,7 +68,7 @@ fn until(mut there: impl FnMut() -> bool) {
 fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
     needs_engine();
     let caller = Caller::ourselves("/var/tmp");
-    let project = caller.project("project", &[("a.txt", "one\n"), (".runner/config.yml", CONFIG)]);
+    let project = caller.project("project", &[("go", ""), (".runner/config.yml", CONFIG)]);
     caller.works(&project, &["exec", "--", "true"]);
     let mut children: Vec<Child> =
         (0..CALLS).map(|_| call(&caller, &project).spawn().expect("starts")).collect();
@@ -123,7 +124,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
     let status = &interrupted.json()["status"];
     assert_eq!((interrupted.code, status), (Some(130), &Value::from("cancelled")));
 
-    fs::write(project.join("go"), "").expect("a file");
+    fs::write(project.join("go"), "now").expect("a file");
     let left = children.len();
     let mut completed = 0;
     let mut longest = 0.0_f64;
