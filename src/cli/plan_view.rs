@@ -36,6 +36,8 @@ impl fmt::Display for PlanView<'_> {
             let (label, writes) = match (overlay.role, overlay.writes) {
                 (OverlayRole::Workspace, OverlayWrites::Refused) => ("workspace", "read-only"),
                 (OverlayRole::Workspace, OverlayWrites::Staged) => ("workspace", STAGED),
+                (OverlayRole::Below, OverlayWrites::Refused) => ("below", "read-only"),
+                (OverlayRole::Below, OverlayWrites::Staged) => ("below", STAGED),
                 (OverlayRole::Git, OverlayWrites::Refused) => ("git", "read-only"),
                 (OverlayRole::Git, OverlayWrites::Staged) => ("git", STAGED),
             };

@@ -246,6 +246,8 @@ pub enum OverlayWrites {
 pub enum OverlayRole {
     /// The workspace.
     Workspace,
+    /// A file system that the host has mounted below the workspace, and that holds something hidden.
+    Below,
     /// A git folder outside the workspace: of a linked worktree or a submodule.
     Git,
 }

@@ -5,6 +5,7 @@
 //! [`crate::stage`] judges it).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
@@ -29,6 +30,8 @@ pub struct View {
     pub overlay: Overlay,
     /// What the host has mounted below it, read-only.
     pub below: Vec<Mount>,
+    /// The same where something in it is hidden: a bind would lie over the covers.
+    pub below_covered: Vec<Overlay>,
     /// What is covered, by path below the workspace.
     pub covered: BTreeSet<PathBuf>,
     /// Folders that were not looked through and can be seen.
@@ -84,13 +87,15 @@ pub fn view(
         state: around.state,
         missing: around.missing,
     })?;
-    let below = below(workspace, &survey.hidden, around.points)?;
+    let (below, below_covered) = below(workspace, &covers, owner, around)?;
     if grants.writes == Writes::Some {
-        notes.extend(below.iter().map(|mount| Note {
+        let binds = below.iter().map(|mount| mount.target.as_path());
+        let targets = binds.chain(below_covered.iter().map(|overlay| overlay.target.as_path()));
+        notes.extend(targets.map(|target| Note {
             code: "mounted_below",
             text: format!(
                 "`{}` is another file system, and is read-only for commands",
-                mount.target.display()
+                target.display()
             ),
         }));
     }
@@ -106,6 +111,7 @@ pub fn view(
             role: OverlayRole::Workspace,
         },
         below,
+        below_covered,
         covered: covers.into_keys().collect(),
         not_scanned: survey.not_scanned.into_iter().collect(),
         repositories: survey.repositories,
@@ -140,17 +146,19 @@ fn cover(path: &Path, hidden: &Hidden) -> Cover {
     }
 }
 
-/// File systems of the host that are mounted below the workspace.
+/// File systems of the host that are mounted below the workspace: as binds, and as overlays where they hold something
+/// hidden.
 fn below(
     workspace: &Workspace,
-    hidden: &BTreeMap<PathBuf, Hidden>,
-    points: &MountPoints,
-) -> Result<Vec<Mount>, MountError> {
+    covers: &BTreeMap<PathBuf, Cover>,
+    owner: Owner,
+    around: Surroundings<'_>,
+) -> Result<(Vec<Mount>, Vec<Overlay>), MountError> {
     let root = workspace.root();
-    let mut mounts = Vec::new();
-    for point in points.below(root) {
+    let (mut mounts, mut overlays) = (Vec::new(), Vec::new());
+    for point in around.points.below(root) {
         let Ok(relative) = point.strip_prefix(root) else { continue };
-        if relative.ancestors().any(|above| hidden.contains_key(above)) {
+        if relative.ancestors().any(|above| covers.contains_key(above)) {
             continue;
         }
         let found =
@@ -158,17 +166,30 @@ fn below(
         if !matches!(found.kind, FileType::Directory | FileType::RegularFile) {
             continue;
         }
-        if mounts.len() == MAX_BELOW {
+        if mounts.len() + overlays.len() == MAX_BELOW {
             return Err(MountError::TooMany(MAX_BELOW));
         }
-        mounts.push(Mount {
-            source: point.to_owned(),
-            target: point.to_owned(),
-            identity: found.identity,
-            role: MountRole::Below,
-        });
+        let inside = |(path, cover): (&PathBuf, &Cover)| {
+            Some((path.strip_prefix(relative).ok()?.to_owned(), *cover))
+        };
+        let covers: BTreeMap<PathBuf, Cover> = covers.iter().filter_map(inside).collect();
+        let (target, identity) = (point.to_owned(), found.identity);
+        if covers.is_empty() {
+            mounts.push(Mount { source: target.clone(), target, identity, role: MountRole::Below });
+            continue;
+        }
+        let covers = layer(&Covering {
+            over: found.handle.as_fd(),
+            identity,
+            covers: &covers,
+            owner,
+            state: around.state,
+            missing: around.missing,
+        })?;
+        let (writes, role) = (OverlayWrites::Refused, OverlayRole::Below);
+        overlays.push(Overlay { target, identity, covers, writes, role });
     }
-    Ok(mounts)
+    Ok((mounts, overlays))
 }
 
 #[cfg(test)]

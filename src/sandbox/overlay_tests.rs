@@ -212,25 +212,35 @@ fn a_call_that_writes_has_a_stage_over_the_same_covers() {
     assert_ne!(writes.overlay.covers.identity, Identity::UNMADE);
 }
 
-/// A file system that the host has mounted below the workspace is shown read-only, and what is denied in it is not.
+/// A file system that the host has mounted below the workspace is shown read-only. A bind of it would lie over the
+/// covers, so one that holds something hidden is an overlay of its own.
 #[test]
 fn what_is_mounted_below_is_shown_unless_it_is_hidden() {
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-    let case = case(&["data/x", "secrets/deep/x", "src/x"]);
+    let case = case(&["data/x", "secrets/deep/x", "open/x"]);
     let root = case.workspace.root();
-    let places = [root.join("data"), root.join("secrets/deep")];
+    let places = [root.join("data"), root.join("secrets/deep"), root.join("open")];
     for place in &places {
         mount("none", place, "tmpfs", MountFlags::empty(), None).unwrap();
-        std::fs::write(place.join(".env"), "secret").unwrap();
     }
+    std::fs::create_dir(root.join("data/a")).unwrap();
+    for name in ["data/.env", "data/a/.env", "secrets/deep/.env"] {
+        std::fs::write(root.join(name), "secret").unwrap();
+    }
+    let identity = root.join("data").metadata().unwrap().ino();
     let seen = case.view(&["**"], &["**"]);
     for place in &places {
         unmount(place, UnmountFlags::DETACH).unwrap();
     }
     let view = seen.unwrap();
     let below: Vec<&Path> = view.below.iter().map(|mount| mount.target.as_path()).collect();
-    assert_eq!(below, [root.join("data")]);
-    assert!(view.covered.contains(Path::new("data/.env")));
-    assert!(view.notes.iter().any(|note| note.code == "mounted_below"));
+    assert_eq!(below, [root.join("open")]);
+    let [data] = &view.below_covered[..] else { panic!("{:?}", view.below_covered) };
+    assert_eq!((data.target.clone(), data.identity.ino), (root.join("data"), identity));
+    assert_eq!((data.writes, data.role), (OverlayWrites::Refused, OverlayRole::Below));
+    for name in [".env", "a/.env"] {
+        assert_eq!(std::fs::read(data.covers.path.join(name)).unwrap(), b"", "{name}");
+    }
+    assert_eq!(view.notes.iter().filter(|note| note.code == "mounted_below").count(), 2);
 }

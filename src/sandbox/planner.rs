@@ -275,7 +275,7 @@ fn seen(
         },
     )?;
     let mut shown = Shown {
-        overlays: vec![view.overlay],
+        overlays: [vec![view.overlay], view.below_covered].concat(),
         mounts: view.below,
         covered: view.covered,
         repositories: view.repositories,

@@ -9,7 +9,7 @@ use rustix::fs::{XattrFlags, fsetxattr};
 
 use super::change::RootKind;
 use super::folder::{Root, Stage, StageError};
-use crate::engine::plan::{OverlayRole, SandboxPlan};
+use crate::engine::plan::{OverlayRole, OverlayWrites, SandboxPlan};
 use crate::ids::CallId;
 use crate::workspace::attributes;
 
@@ -27,9 +27,10 @@ impl Stage {
         if !plan.is_staged() {
             return Ok(None);
         }
-        let roots = plan.overlays.iter().map(|overlay| {
+        let staged = plan.overlays.iter().filter(|it| it.writes == OverlayWrites::Staged);
+        let roots = staged.map(|overlay| {
             let kind = match overlay.role {
-                OverlayRole::Workspace => RootKind::Workspace,
+                OverlayRole::Workspace | OverlayRole::Below => RootKind::Workspace,
                 OverlayRole::Git => RootKind::GitFolder,
             };
             let root = Root::of(&overlay.target, kind)

@@ -10,7 +10,6 @@ use runner::engine::plan::{Runtime, SandboxPlan};
 use runner::engine::{Attached, Chunk, Engine, Labels, Purpose, SandboxId, Spec, guest};
 use runner::ids::{CallId, Owner};
 use runner::sandbox::order::order;
-use runner::stage::folder::Stage;
 use runner::sys::now;
 use runner_wire::{
     Bytes, Channel, Decoder, Encoder, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, Key,
@@ -291,7 +290,7 @@ fn what_waits_is_taken_over_and_counted_from_then_on() {
 
 /// Where the stage of a sandbox holds what is written into the workspace.
 fn staged(call: &CallId) -> PathBuf {
-    Stage::place(&state(), call).join("0/upper")
+    state().join("stages").join(call.as_str()).join("0/upper")
 }
 
 /// Waits until a file is there.

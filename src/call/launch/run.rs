@@ -257,7 +257,7 @@ impl Planned {
             purpose: Purpose::Call,
         };
         let stage = Stage::of_plan(&self.call.state, &self.call.id, &self.call.plan)
-            .map_err(|error| local("make a stage")(std::io::Error::other(error)))?;
+            .map_err(|error| no_stage(&self.call.plan, error))?;
         let spec = Spec {
             plan: &self.call.plan,
             prepared: &self.prepared,
@@ -501,6 +501,14 @@ fn begin(stage: &mut Stage, call: &CallId) -> Result<(), StageError> {
         let _ = remember_index(stage, at, git);
     }
     stage.claim(call).map(drop)
+}
+
+/// Why there is no stage: what it would lie over is gone, or it cannot be made.
+fn no_stage(plan: &SandboxPlan, error: StageError) -> RunError {
+    match plan.overlays.iter().find(|overlay| !overlay.target.is_dir()) {
+        Some(gone) => EngineError::MountGone { path: gone.target.clone() }.into(),
+        None => RunError::Local { operation: "make a stage", source: std::io::Error::other(error) },
+    }
 }
 
 /// Folders of the host whose file systems a call fills: that of the stages, and those of the folders

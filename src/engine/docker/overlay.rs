@@ -52,8 +52,8 @@ pub(super) struct Layers {
     _open: Vec<OwnedFd>,
 }
 
-/// Opens the layers of all overlays. `stage` is the folder of the sandbox's stage; the overlay with
-/// number N has its upper layer in `N/upper` and its work folder in `N/work`.
+/// Opens the layers of all overlays. `stage` is the folder of the sandbox's stage; the staged
+/// overlay with number N has its upper layer in `N/upper` and its work folder in `N/work`.
 ///
 /// # Errors
 /// A layer is gone, or is not what was planned, or its path cannot be named.
@@ -64,12 +64,14 @@ pub(super) fn open(
 ) -> Result<Layers, EngineError> {
     let mut names = Names { naming, open: Vec::new() };
     let mut options = Vec::new();
-    for (at, overlay) in overlays.iter().enumerate() {
+    let mut staged = 0;
+    for overlay in overlays {
         let covers = names.layer(&overlay.covers.path, Some(overlay.covers.identity))?;
         let lowest = names.layer(&overlay.target, Some(overlay.identity))?;
         let mut text = format!("lowerdir={covers}:{lowest}");
         if overlay.writes == OverlayWrites::Staged {
-            let folder = stage.ok_or_else(no_stage)?.join(at.to_string());
+            let folder = stage.ok_or_else(no_stage)?.join(staged.to_string());
+            staged += 1;
             let upper = names.layer(&folder.join("upper"), None)?;
             let work = names.layer(&folder.join("work"), None)?;
             text.push_str(&format!(",upperdir={upper},workdir={work}"));

@@ -154,3 +154,37 @@ fn the_host_changes_what_is_covered_while_a_call_runs(on: On) {
     }
 }
 attack!(43, "covers", the_host_changes_what_is_covered_while_a_call_runs);
+
+/// A file system that the host has mounted below the workspace: what is denied in it is covered too.
+fn what_is_mounted_below_is_covered_too(on: On) {
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+    let case = case(&["data/", "data2/", "src/.env"]);
+    for name in ["data", "data2"] {
+        let place = case.root.join(name);
+        mount("none", &place, "tmpfs", MountFlags::empty(), None).unwrap();
+        fs::write(place.join("open"), "open\n").unwrap();
+    }
+    fs::create_dir(case.root.join("data/sub")).unwrap();
+    for name in ["data/.env", "data/sub/.env"] {
+        fs::write(case.root.join(name), CANARY).unwrap();
+    }
+    case.give_away();
+    let script = "cat data/open data2/open; cat data/.env data/sub/.env; grep -r CANARY . ; \
+                  echo x > data/new; echo x > data2/new; echo x > data/.env";
+    let all: Vec<_> = [&[][..], &["**"]]
+        .map(|write| case.plan(Rules { deny: DENY, write, ..on.read() }))
+        .map(|plan| plan.map(|plan| case.run(plan, &["sh", "-c", script])))
+        .into();
+    let left: Vec<bool> = ["data/new", "data2/new"].iter().map(|name| case.exists(name)).collect();
+    let kept = case.text("data/.env");
+    for name in ["data", "data2"] {
+        unmount(case.root.join(name), UnmountFlags::DETACH).unwrap();
+    }
+    for ran in all {
+        let ran = ran.unwrap().unwrap();
+        assert_eq!(ran.out, "open\nopen\n", "{}", ran.err);
+    }
+    assert_eq!((left, kept.as_str()), (vec![false, false], CANARY));
+}
+attack!(43, "covers", what_is_mounted_below_is_covered_too);
