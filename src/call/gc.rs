@@ -7,7 +7,7 @@ use crate::config::Undo;
 use crate::engine::{self, Choice, sweep};
 use crate::environment::Environment;
 use crate::pool::{Pool, discard};
-use crate::sandbox::covers;
+use crate::sandbox::{covers, hidden_index};
 use crate::stage::recover::Recovered;
 
 /// What was swept.
@@ -43,6 +43,7 @@ pub async fn gc(
     let state = ledger.store().folder();
     let recovered = stage::sweep(engine.as_ref(), state, undo).await?;
     let _ = covers::forget(state);
+    hidden_index::forget(state);
     crate::undo::sweep(ledger.store())?;
     ledger.store().settle()?;
     Ok(Swept { aborted, removed, recovered })

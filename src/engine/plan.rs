@@ -35,7 +35,7 @@ pub struct SandboxPlan {
     /// Where the command starts; the workspace or below it.
     #[serde(skip)]
     pub cwd: PathBuf,
-    /// Overlays: the workspace, and git folders outside of it that the call may write.
+    /// Overlays: the workspace, and the git folder outside of it that its `.git` file leads to.
     pub overlays: Vec<Overlay>,
     /// Read-only bind mounts, a parent always before what lies below it.
     pub mounts: Vec<Mount>,
@@ -60,6 +60,9 @@ pub struct SandboxPlan {
     /// The `.git` of each repository, by path below the workspace.
     #[serde(skip)]
     pub repositories: BTreeSet<PathBuf>,
+    /// Working trees of git in the workspace.
+    #[serde(skip)]
+    pub trees: Vec<WorkTree>,
     /// What a user should know, and no protection says.
     #[serde(skip)]
     pub notes: Vec<Note>,
@@ -220,6 +223,15 @@ pub struct Overlay {
     pub role: OverlayRole,
 }
 
+/// A working tree of git, and the git folder that has its index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkTree {
+    /// The git folder, absolute. For a linked worktree: its own, below `worktrees`.
+    pub git: PathBuf,
+    /// The top of the working tree, below the workspace.
+    pub top: PathBuf,
+}
+
 /// A layer of an overlay that we made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
@@ -271,8 +283,6 @@ pub struct Mount {
 pub enum MountRole {
     /// A file system that the host has mounted below the workspace.
     Below,
-    /// The git directories that a linked worktree or submodule points at.
-    Git,
     /// System folders of the host.
     System,
     /// A toolchain folder of the caller.

@@ -11,6 +11,8 @@
 //! | a denied folder | an empty folder that hides what lies below (`user.overlay.opaque`) |
 //! | a folder of key material, one that we cannot look into | the same, and nobody can enter it |
 //!
+//! A layer can also hold files with a content of ours ([`Content`]).
+//!
 //! Folders above a cover show the attributes of their topmost layer, which is this one: they copy
 //! permissions, owner, time and access lists of the real folder, anew for each call.
 //!
@@ -73,6 +75,21 @@ impl Cover {
     }
 }
 
+/// A file with a content of ours, which looks otherwise like the one of the host that it lies over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Tells the content and the attributes apart from all others.
+    pub digest: String,
+    /// A file of ours that has the content.
+    pub source: PathBuf,
+    /// Permission bits.
+    pub mode: u32,
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// Its modification time, in seconds and nanoseconds.
+    pub modified: (i64, i64),
+}
+
 /// Why a layer cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -96,6 +113,8 @@ pub struct Covering<'a> {
     pub identity: Identity,
     /// What lies where, by path below it.
     pub covers: &'a BTreeMap<PathBuf, Cover>,
+    /// Files with a content of ours, by path below it.
+    pub contents: &'a BTreeMap<PathBuf, Content>,
     /// Whom covers belong to: the user that the command runs as.
     pub owner: Owner,
     /// The caller's state folder.
@@ -123,7 +142,7 @@ pub fn layer(covering: &Covering<'_>) -> Result<Layer, CoverError> {
     let found = fstat(&handle).map_err(|error| failed(error.into()))?;
     if covering.missing == Missing::Make {
         in_use(&path).map_err(failed)?;
-        let parents = parents(covering.covers);
+        let parents = parents(covering);
         let refreshed = parents.iter().try_for_each(|parent| refresh(covering, &handle, parent));
         refreshed.map_err(|error| failed(error.into()))?;
     }
@@ -143,12 +162,19 @@ fn mark(covering: &Covering<'_>) -> String {
         hasher.update(name);
         hasher.update(&[*cover as u8]);
     }
+    for (path, content) in covering.contents {
+        let name = path.as_os_str().as_bytes();
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update(content.digest.as_bytes());
+    }
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
 /// Folders of the layer that are not covers: they lie above one. The root is the first.
-fn parents(covers: &BTreeMap<PathBuf, Cover>) -> BTreeSet<&Path> {
-    let above = covers.keys().flat_map(|path| path.ancestors().skip(1));
+fn parents<'a>(covering: &Covering<'a>) -> BTreeSet<&'a Path> {
+    let all = covering.covers.keys().chain(covering.contents.keys());
+    let above = all.flat_map(|path| path.ancestors().skip(1));
     above.chain([Path::new("")]).collect()
 }
 
@@ -185,7 +211,7 @@ fn make(covering: &Covering<'_>, folder: &Path, mark: &str) -> io::Result<OwnedF
 
 fn fill(covering: &Covering<'_>, folder: &Path, mark: &str) -> io::Result<OwnedFd> {
     let root = openat(CWD, folder, FOLDER_FLAGS, Mode::empty())?;
-    let parents = parents(covering.covers);
+    let parents = parents(covering);
     for parent in parents.iter().filter(|parent| !parent.as_os_str().is_empty()) {
         mkdirat(&root, *parent, Mode::from(0o700))?;
     }
@@ -204,6 +230,9 @@ fn fill(covering: &Covering<'_>, folder: &Path, mark: &str) -> io::Result<OwnedF
                 }
             },
         }
+    }
+    for (path, content) in covering.contents {
+        place(&root, path, content)?;
     }
     // Deepest first: a folder that is closed afterwards could not be entered.
     for parent in parents.iter().rev() {
@@ -231,6 +260,19 @@ fn make_file(covering: &Covering<'_>, root: &OwnedFd, path: &Path, cover: Cover)
     let handle = openat(root, path, flags, Mode::from(0o600))?;
     give(&handle, covering.owner)?;
     Ok(fchmod(&handle, cover.mode())?)
+}
+
+fn place(root: &OwnedFd, path: &Path, content: &Content) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = std::fs::File::from(openat(root, path, flags, Mode::from(0o600))?);
+    io::copy(&mut std::fs::File::open(&content.source)?, &mut file)?;
+    let handle = OwnedFd::from(file);
+    give(&handle, content.owner)?;
+    fchmod(&handle, Mode::from(content.mode & 0o777))?;
+    let (tv_sec, tv_nsec) = content.modified;
+    let last_modification = Timespec { tv_sec, tv_nsec };
+    let times = Timestamps { last_access: last_modification, last_modification };
+    Ok(utimensat(&handle, "", &times, AtFlags::EMPTY_PATH)?)
 }
 
 /// Gives a file to the user that the command runs as. Only root can, and only root has to.
@@ -288,7 +330,7 @@ fn note_of(layer: &Path) -> PathBuf {
 }
 
 /// How long after its last use a layer is kept: longer than any sandbox can live.
-const KEPT_SECONDS: u64 = 8 * 24 * 3600;
+pub(super) const KEPT_SECONDS: u64 = 8 * 24 * 3600;
 
 /// Removes layers that no sandbox can have mounted any more; how many.
 #[must_use]

@@ -33,6 +33,7 @@ impl Case {
             over: self.workspace.handle(),
             identity: self.workspace.identity(),
             covers: &covers,
+            contents: &BTreeMap::new(),
             owner: owner(),
             state: &self.dir.path().join("state"),
             missing,

@@ -11,6 +11,7 @@
 pub mod cancel;
 pub mod covers;
 mod gitconfig;
+pub mod hidden_index;
 pub mod identity;
 pub mod kept;
 pub mod materials;

@@ -5,15 +5,18 @@
 //! [`crate::stage`] judges it).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::covers::{Cover, Covering, layer};
+use super::covers::{Content, Cover, Covering, layer};
+use super::hidden_index::{self, Hiding};
 use super::materials::Missing;
 use super::mount_error::MountError;
-use crate::engine::plan::{MaskKind, Mount, MountRole, Note, Overlay, OverlayRole, OverlayWrites};
+use crate::engine::plan::{
+    MaskKind, Mount, MountRole, Note, Overlay, OverlayRole, OverlayWrites, WorkTree,
+};
 use crate::workspace::grants::{FileGrants, Writes};
 use crate::workspace::mountinfo::MountPoints;
 use crate::workspace::protected;
@@ -38,6 +41,8 @@ pub struct View {
     pub not_scanned: Vec<PathBuf>,
     /// The `.git` of each repository in the workspace.
     pub repositories: BTreeSet<PathBuf>,
+    /// The working trees of git in the workspace.
+    pub trees: Vec<WorkTree>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
@@ -79,15 +84,28 @@ pub fn view(
     notes.extend(unseen.map(|(folder, _)| not_scanned(folder, COVERED)));
     let covers: BTreeMap<PathBuf, Cover> =
         survey.hidden.iter().map(|(path, hidden)| (path.clone(), cover(path, hidden))).collect();
+    let covered: BTreeSet<PathBuf> = covers.keys().cloned().collect();
+    let mut trees = hidden_index::trees(workspace, &survey.repositories);
+    trees.retain(|tree| {
+        let git = tree.git.strip_prefix(workspace.root()).unwrap_or(&tree.git);
+        !survey.is_hidden(&git.join("index"))
+    });
+    let hiding = Hiding { covered: &covered, state: around.state, missing: around.missing };
+    let folder = (workspace.handle(), workspace.root());
+    let contents = hidden_index::contents(folder, &trees, hiding, &mut notes);
     let covers_layer = layer(&Covering {
         over: workspace.handle(),
         identity: workspace.identity(),
         covers: &covers,
+        contents: &contents,
         owner,
         state: around.state,
         missing: around.missing,
     })?;
-    let (below, below_covered) = below(workspace, &covers, owner, around)?;
+    let git = |folder: (BorrowedFd<'_>, &Path)| {
+        hidden_index::contents(folder, &trees, hiding, &mut notes)
+    };
+    let (below, below_covered) = below(workspace, (&covers, git), owner, around)?;
     if grants.writes == Writes::Some {
         let binds = below.iter().map(|mount| mount.target.as_path());
         let targets = binds.chain(below_covered.iter().map(|overlay| overlay.target.as_path()));
@@ -112,7 +130,8 @@ pub fn view(
         },
         below,
         below_covered,
-        covered: covers.into_keys().collect(),
+        covered,
+        trees,
         not_scanned: survey.not_scanned.into_iter().collect(),
         repositories: survey.repositories,
         notes,
@@ -146,11 +165,14 @@ fn cover(path: &Path, hidden: &Hidden) -> Cover {
     }
 }
 
-/// File systems of the host that are mounted below the workspace: as binds, and as overlays where they hold something
-/// hidden.
+/// File systems of the host that are mounted below the workspace: as binds, and as overlays where
+/// they hold something hidden.
 fn below(
     workspace: &Workspace,
-    covers: &BTreeMap<PathBuf, Cover>,
+    (covers, mut indexes): (
+        &BTreeMap<PathBuf, Cover>,
+        impl FnMut((BorrowedFd<'_>, &Path)) -> BTreeMap<PathBuf, Content>,
+    ),
     owner: Owner,
     around: Surroundings<'_>,
 ) -> Result<(Vec<Mount>, Vec<Overlay>), MountError> {
@@ -182,6 +204,7 @@ fn below(
             over: found.handle.as_fd(),
             identity,
             covers: &covers,
+            contents: &indexes((found.handle.as_fd(), point)),
             owner,
             state: around.state,
             missing: around.missing,

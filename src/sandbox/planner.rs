@@ -17,6 +17,7 @@ use crate::error::{Failure, Fault};
 use crate::exit::Kind;
 
 use super::covers::{Covering, layer};
+use super::hidden_index::{self, Hiding};
 use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
@@ -26,9 +27,9 @@ use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
 use super::{gitconfig, rustup};
 use crate::engine::plan::{
-    Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, MountRole, Note, Overlay,
-    OverlayRole, OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs,
-    TmpfsExec, UserChoice, WhyUser,
+    Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, Note, Overlay, OverlayRole,
+    OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec,
+    UserChoice, WhyUser, WorkTree,
 };
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::Identity;
@@ -212,6 +213,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         overlays: shown.overlays,
         covered: shown.covered,
         repositories: shown.repositories,
+        trees: shown.trees,
         masks,
         synthetic,
         tmpfs: tmpfs(request, &user),
@@ -248,6 +250,7 @@ struct Shown {
     mounts: Vec<Mount>,
     covered: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
+    trees: Vec<WorkTree>,
     /// The git folder outside the workspace that its `.git` file leads to.
     git: Option<PathBuf>,
     /// Whether folders are shown that were not looked through.
@@ -279,6 +282,7 @@ fn seen(
         mounts: view.below,
         covered: view.covered,
         repositories: view.repositories,
+        trees: view.trees,
         git: None,
         partly_scanned: !view.not_scanned.is_empty(),
         notes: view.notes,
@@ -286,13 +290,10 @@ fn seen(
     let git = gitdirs::find(workspace);
     shown.notes.extend(git.notes);
     if let Some((folder, identity)) = git.folder {
-        // A git folder outside the workspace is as writable as `.git` in it would be.
-        if request.grants.writes == Writes::Some && request.grants.write.covers(Path::new(".git")) {
-            shown.overlays.push(git_overlay(request, user, folder.clone(), identity)?);
-        } else {
-            let (source, target) = (folder.clone(), folder.clone());
-            shown.mounts.push(Mount { source, target, identity, role: MountRole::Git });
-        }
+        let own = git.own.map(|git| WorkTree { git, top: PathBuf::new() });
+        shown.trees.extend(own);
+        let overlay = git_overlay(request, user, (&folder, identity), &mut shown)?;
+        shown.overlays.push(overlay);
         shown.git = Some(folder);
     }
     Ok(shown)
@@ -301,21 +302,30 @@ fn seen(
 fn git_overlay(
     request: &PlanRequest<'_>,
     user: &UserChoice,
-    folder: PathBuf,
-    identity: Identity,
+    (folder, identity): (&Path, Identity),
+    shown: &mut Shown,
 ) -> Result<Overlay, MountError> {
     let handle =
-        std::fs::File::open(&folder).map_err(|error| MountError::Open(folder.clone(), error))?;
+        std::fs::File::open(folder).map_err(|error| MountError::Open(folder.to_owned(), error))?;
+    let hiding = Hiding { covered: &shown.covered, state: request.state, missing: request.missing };
+    let at = (handle.as_fd(), folder);
+    let contents = hidden_index::contents(at, &shown.trees, hiding, &mut shown.notes);
     let covers = layer(&Covering {
         over: handle.as_fd(),
         identity,
         covers: &BTreeMap::new(),
+        contents: &contents,
         owner: owner_of_covers(request, user),
         state: request.state,
         missing: request.missing,
     })?;
-    let (target, writes) = (folder, OverlayWrites::Staged);
-    Ok(Overlay { target, identity, covers, writes, role: OverlayRole::Git })
+    // A git folder outside the workspace is as writable as `.git` in it would be.
+    let grants = &request.grants;
+    let writes = match grants.writes == Writes::Some && grants.write.covers(Path::new(".git")) {
+        true => OverlayWrites::Staged,
+        false => OverlayWrites::Refused,
+    };
+    Ok(Overlay { target: folder.to_owned(), identity, covers, writes, role: OverlayRole::Git })
 }
 
 /// A cover over a credential in a toolchain folder.

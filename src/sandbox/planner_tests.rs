@@ -242,9 +242,11 @@ fn the_git_folder_of_a_worktree_is_as_writable_as_one_in_the_workspace() {
             .unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
     };
-    for (write, writes) in
-        [(&["**"][..], Some(OverlayWrites::Staged)), (&["x", "src/**"], None), (&[], None)]
-    {
+    for (write, writes) in [
+        (&["**"][..], OverlayWrites::Staged),
+        (&["x", "src/**"], OverlayWrites::Refused),
+        (&[], OverlayWrites::Refused),
+    ] {
         let mut case = case(write);
         let (root, top) = (case.workspace.root().to_owned(), case.dir.path().to_owned());
         std::fs::remove_dir_all(root.join(".git")).unwrap();
@@ -256,9 +258,9 @@ fn the_git_folder_of_a_worktree_is_as_writable_as_one_in_the_workspace() {
         let plan = case.plan(|_| {}).unwrap();
         let common = root.join(".git").canonicalize().unwrap();
         let overlay = plan.overlays.iter().find(|it| it.role == OverlayRole::Git);
-        assert_eq!(overlay.map(|it| (&it.target, it.writes)), writes.map(|it| (&common, it)));
-        let bind = plan.mounts.iter().find(|it| it.role == MountRole::Git);
-        assert_eq!(bind.map(|it| &it.target), writes.is_none().then_some(&common));
+        assert_eq!(overlay.map(|it| (&it.target, it.writes)), Some((&common, writes)));
+        assert!(plan.mounts.iter().all(|it| it.target != common));
+        assert_eq!(plan.trees[0].git, common.join("worktrees/tree"));
     }
 }
 
@@ -279,7 +281,7 @@ fn volumes_of_an_image_become_scratch() {
     assert_eq!(targets, ["/tmp", HOME, "/dev/shm", "/data"]);
     assert_eq!(plan.tmpfs[2].size, 1 << 20);
     assert_eq!(plan.env[OsStr::new("PATH")], "/opt/bin:/bin");
-    assert!(plan.mounts.iter().all(|mount| mount.role != MountRole::System));
+    assert!(plan.mounts.iter().all(|mount| mount.role != crate::engine::plan::MountRole::System));
     assert_eq!(plan.synthetic.len(), 1);
 }
 

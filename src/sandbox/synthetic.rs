@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::engine::plan::{SyntheticRole, UserChoice};
+use crate::stage::tracked::SPARSE_CONFIG;
 
 /// The home of every command: a folder in memory, which ends with the sandbox.
 pub const HOME: &str = "/home/runner";
@@ -96,6 +97,10 @@ fn gitconfig(safe: &[&Path], identity: &GitIdentity) -> Vec<u8> {
                 line(&mut text, key, value.as_bytes());
             }
         }
+    }
+    let (key, value) = SPARSE_CONFIG;
+    if let Some((section, name)) = key.split_once('.') {
+        text.extend(format!("[{section}]\n\t{name} = {value}\n").bytes());
     }
     // No signing key is here, and housekeeping is not this call's business.
     text.extend(b"[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
@@ -196,6 +201,7 @@ mod tests {
                 .unwrap();
             String::from_utf8(out.stdout).unwrap()
         };
+        assert_eq!(get(SPARSE_CONFIG.0), format!("{}\0", SPARSE_CONFIG.1));
         assert_eq!(get("user.name"), "Ann \"A\" O\\B\0");
         assert_eq!(get("user.email"), "a@b.example\0");
         assert_eq!(get("safe.directory"), "/w/x y\n#;z\0");

@@ -284,6 +284,15 @@ fn is_plain_value(setting: &Setting, old: &Config) -> bool {
 }
 
 impl Config {
+    /// Where the working tree is (`core.worktree`), as it is written.
+    #[must_use]
+    pub fn worktree(&self) -> Option<&str> {
+        let is = |setting: &&Setting| {
+            setting.section == "core" && setting.subsection.is_none() && setting.name == "worktree"
+        };
+        self.settings.iter().rev().find(is)?.value.as_deref()
+    }
+
     fn has_remote(&self, name: &str) -> bool {
         self.settings.iter().any(|setting| {
             setting.section == "remote"

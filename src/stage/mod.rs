@@ -24,6 +24,7 @@ pub mod folder;
 pub mod gitconfig;
 pub mod group;
 mod handles;
+pub mod index;
 mod journal;
 pub mod judge;
 pub mod layer;

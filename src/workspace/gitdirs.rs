@@ -25,6 +25,8 @@ pub struct GitDirs {
     /// The git folder that its `.git` file leads to: of a submodule, or the one that linked worktrees
     /// share.
     pub folder: Option<(PathBuf, Identity)>,
+    /// The git folder that has the index of the workspace: the same, or one below its `worktrees`.
+    pub own: Option<PathBuf>,
     /// What a user should know.
     pub notes: Vec<Note>,
 }
@@ -38,10 +40,13 @@ pub fn find(workspace: &Workspace) -> GitDirs {
         Some(Lead::Outside(folder)) => {
             let found = folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir);
             let identity = found.map(|found| Identity { dev: found.dev(), ino: found.ino() });
-            GitDirs { folder: identity.map(|identity| (folder, identity)), notes: Vec::new() }
+            let own = pointer.canonicalize().ok().filter(|own| own.starts_with(&folder));
+            let folder = identity.map(|identity| (folder, identity));
+            GitDirs { folder, own, notes: Vec::new() }
         }
         None => GitDirs {
             folder: None,
+            own: None,
             notes: vec![Note {
                 code: "git_pointer",
                 text: format!(

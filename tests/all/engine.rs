@@ -58,6 +58,7 @@ fn overlay(workspace: &Path) -> Overlay {
         over: std::fs::File::open(workspace).unwrap().as_fd(),
         identity,
         covers: &BTreeMap::new(),
+        contents: &BTreeMap::new(),
         owner: Owner { uid: UID, gid: UID },
         state: &state(),
         missing: Missing::Make,
@@ -100,6 +101,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         protections: vec![],
         repositories: Default::default(),
         covered: [].into(),
+        trees: vec![],
         notes: vec![],
     }
 }

@@ -39,6 +39,7 @@ mod slow_engine;
 mod stage;
 mod support;
 mod tools;
+mod tracked;
 mod unapproved;
 mod waiting;
 mod words;

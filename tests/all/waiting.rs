@@ -10,6 +10,7 @@ use runner::engine::plan::{Runtime, SandboxPlan};
 use runner::engine::{Attached, Chunk, Engine, Labels, Purpose, SandboxId, Spec, guest};
 use runner::ids::{CallId, Owner};
 use runner::sandbox::order::order;
+use runner::stage::folder::Stage;
 use runner::sys::now;
 use runner_wire::{
     Bytes, Channel, Decoder, Encoder, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, Key,

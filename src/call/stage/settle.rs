@@ -13,13 +13,14 @@ use super::error::StagedError;
 use super::user_git;
 use crate::call::launch::outcome::Stillness;
 use crate::config::Undo;
-use crate::engine::plan::{MountRole, SandboxPlan};
+use crate::engine::plan::{MountRole, SandboxPlan, WorkTree};
 use crate::environment::Environment;
 use crate::sandbox::outcome::Verdict as Ended;
 use crate::stage::apply::{self, Sync, apply};
 use crate::stage::change::{Held, Judged, RootKind, Verdict, Why};
 use crate::stage::folder::Stage;
 use crate::stage::judge::{Rules, System, judge};
+use crate::stage::tracked::settle as tracked;
 use crate::stage::walk::{Bounds, walk};
 use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
 use crate::workspace::lists::Lists;
@@ -49,6 +50,8 @@ pub(in crate::call) struct Seen {
     pub covered: BTreeSet<PathBuf>,
     /// The `.git` of each repository, below the workspace.
     pub repositories: BTreeSet<PathBuf>,
+    /// The working trees of git in the workspace.
+    pub trees: Vec<WorkTree>,
     /// Programs of the host.
     pub system: System,
     /// The caller's home, and the folder of configurations if it is another.
@@ -60,11 +63,12 @@ impl Seen {
     pub(in crate::call) fn of(plan: &SandboxPlan, environment: &Environment) -> Self {
         let programs = plan.mounts.iter().filter(|mount| match mount.role {
             MountRole::System | MountRole::Toolchain => true,
-            MountRole::Below | MountRole::Git => false,
+            MountRole::Below => false,
         });
         Self {
             covered: plan.covered.clone(),
             repositories: plan.repositories.clone(),
+            trees: plan.trees.clone(),
             system: System {
                 folders: programs.map(|mount| mount.target.clone()).collect(),
                 hidden: plan.masks.iter().map(|mask| mask.target.clone()).collect(),
@@ -133,10 +137,23 @@ pub(super) fn judge_root(
     let host = root.open()?;
     let upper = std::fs::File::open(stage.upper(at))
         .map_err(|error| StagedError::Local("open a stage", error))?;
-    let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+    let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+    let path = root.path();
+    let held = tracked::settle(
+        &mut changes,
+        &tracked::Staged {
+            host: host.as_fd(),
+            upper: upper.as_fd(),
+            root: &path,
+            kind: root.kind,
+            covered: &settling.seen.covered,
+            trees: &settling.seen.trees,
+            room: &stage.folder().join(at.to_string()),
+        },
+    );
     let lists = Lists::new(&settling.policy);
     let grants = lists.grants(Writes::Some, Code::Granted);
-    let (nothing, path) = (BTreeSet::new(), root.path());
+    let nothing = BTreeSet::new();
     let seen = &settling.seen;
     let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
     let led = user_git::led(home, config_home, &path);
@@ -152,7 +169,7 @@ pub(super) fn judge_root(
         led: &led,
         system: &seen.system,
     };
-    Ok(match root.kind {
+    let mut judged = match root.kind {
         RootKind::Workspace => judge(changes, &rules),
         RootKind::GitFolder => {
             // A git folder outside the workspace is judged as `.git` in it would be.
@@ -170,7 +187,15 @@ pub(super) fn judge_root(
             rules.repositories = &nothing;
             judge(changes, &rules)
         }
-    })
+    };
+    for (at, why) in held {
+        if let Some(change) = judged.get_mut(at)
+            && change.verdict == Verdict::Apply
+        {
+            change.verdict = Verdict::Hold(why);
+        }
+    }
+    Ok(judged)
 }
 
 /// A list for the paths of a git folder that lies elsewhere.

@@ -73,6 +73,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         protections: Vec::new(),
         repositories: Default::default(),
         covered: [PathBuf::from(".env")].into(),
+        trees: Vec::new(),
         notes: Vec::new(),
         workspace,
     }

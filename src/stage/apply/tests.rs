@@ -441,8 +441,55 @@ fn a_refreshed_index_is_no_conflict() {
         // As `git status` does after a file was touched: another file with other times in it.
         let mut bytes = fs::read(&index).unwrap();
         bytes[12] ^= 1;
+        // Zeros stand for no checksum.
+        let sum = bytes.len() - 20;
+        bytes[sum..].fill(0);
         fs::write(bench.workspace.join("next"), bytes).unwrap();
         fs::rename(bench.workspace.join("next"), &index).unwrap();
         assert_eq!(bench.apply().held.is_empty(), remembered);
+    }
+}
+
+#[test]
+fn a_commit_waits_if_the_state_of_a_rebase_is_held() {
+    let mut bench = Bench::new(&[("tracked", "old")]);
+    committed(&mut bench);
+    bench.put(".git/rebase-merge/done", "exec x\n");
+    let before = bench.snapshot();
+    let mut judged = bench.walk();
+    for change in &mut judged {
+        if change.change.path.starts_with(".git/rebase-merge") {
+            change.verdict = Verdict::Hold(super::plan::hold_group("for the test"));
+        }
+    }
+    let applied = super::apply(bench.stage(), &[judged], &bench.context()).unwrap();
+    assert_eq!(applied.counts, Counts::default());
+    assert_eq!(bench.snapshot(), before);
+}
+
+#[test]
+fn a_worktree_tracks_files_in_its_own_folder() {
+    for (path, waits) in [("sub/wt/tracked", true), ("sub/wt/other", false), ("wt/tracked", false)]
+    {
+        let mut bench = Bench::new(&[("tracked", "old")]);
+        for args in [
+            &["init", "-q"][..],
+            &["add", "."],
+            &["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "one"],
+            &["worktree", "add", "-q", "sub/wt"],
+        ] {
+            let mut git = std::process::Command::new("git");
+            assert!(git.args(args).current_dir(&bench.workspace).status().unwrap().success());
+        }
+        bench.begin();
+        bench.put(".git/worktrees/wt/HEAD", "ref: refs/heads/other\n");
+        bench.put("new", "");
+        bench.put(path, "staged");
+        let mut judged = bench.walk();
+        for change in judged.iter_mut().filter(|it| it.change.path == Path::new(path)) {
+            change.verdict = Verdict::Hold(super::plan::hold_group("for the test"));
+        }
+        let applied = super::apply(bench.stage(), &[judged], &bench.context()).unwrap();
+        assert_eq!(applied.counts == Counts::default(), waits, "{path}: {applied:?}");
     }
 }

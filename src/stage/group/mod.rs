@@ -2,26 +2,27 @@
 //!
 //! Objects are applied first: nothing refers to them yet. The index, `HEAD`, refs and logs come last, all
 //! or none, while git's own lock files are held. If a call moved a branch, and a path that git tracks is
-//! held back or in conflict, nothing of the call is applied: the commit would not match the files.
+//! held back or in conflict, nothing of the call is applied: the commit would not match the files. The same
+//! holds for the state of an unfinished rebase: without it, `HEAD` would be in the middle of nothing.
 //!
 //! Non-goals: which git files may be written at all; the judge decides that. An index is compared
 //! without the facts of files, so a `git status` on the host is no conflict.
 
-mod index;
-
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
-
-use index::{INDEX_MAX, Index};
 
 use super::apply::act::RootHandles;
 use super::change::Held;
 use super::change::RootKind;
 use super::conflict::{Finding, open_file};
 use super::folder::Stage;
+use super::gitconfig;
 use super::handles::{self, split};
+use super::index::{MAX_INDEX, Tracked, same_but_stat};
 
 /// What a path in a git folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub fn part(kind: RootKind, path: &Path) -> Option<Part> {
     Some(part_of_rest(&rest))
 }
 
-fn part_of_rest(rest: &Path) -> Part {
+pub(super) fn part_of_rest(rest: &Path) -> Part {
     let mut parts = rest.components();
     let Some(Component::Normal(first)) = parts.next() else { return Part::Other };
     let alone = parts.next().is_none();
@@ -121,9 +122,15 @@ pub(super) fn lock_of(path: &Path) -> Option<PathBuf> {
 }
 
 /// Whether changing this moves a branch.
-fn moves_branch(rest: &Path) -> bool {
+pub(super) fn moves_branch(rest: &Path) -> bool {
     let first = rest.iter().next().unwrap_or_default();
     first == "refs" || rest == Path::new("HEAD") || rest == Path::new("packed-refs")
+}
+
+/// Whether it is the state of a rebase or sequence that is not finished.
+fn is_unfinished(rest: &Path) -> bool {
+    let first = rest.iter().next().unwrap_or_default();
+    first == "rebase-merge" || first == "rebase-apply" || first == "sequencer"
 }
 
 /// Decides what belongs together, from what could be applied and what is held back.
@@ -146,21 +153,28 @@ pub(super) fn decide(
         })
         .collect();
     let in_git = |root: usize, path: &Path| {
-        of(root, path).filter(|(_, rest)| part_of_rest(rest) == Part::Metadata)
+        let belongs = |rest: &Path| part_of_rest(rest) == Part::Metadata || is_unfinished(rest);
+        of(root, path).filter(|(_, rest)| belongs(rest))
     };
     if !moved.is_empty() {
-        let tracked: Vec<Option<(PathBuf, Vec<Index>)>> =
-            moved.iter().map(|(root, folder)| indexes(stage, roots, *root, folder)).collect();
+        // A worktree that is new has no files that could differ from its commit before.
+        let known = moved
+            .iter()
+            .filter(|(root, folder)| handles::open_folder(&roots[*root].host, folder).is_ok());
+        let mut tracked = BTreeMap::new();
+        for (root, folder) in known {
+            tracked.entry((*root, folder)).or_insert_with(|| indexes(stage, roots, *root, folder));
+        }
         let is_tracked = |root: usize, path: &Path| {
             if of(root, path).is_some() {
                 return in_git(root, path).is_some()
                     || part(kind(root), path) == Some(Part::Objects);
             }
-            tracked.iter().any(|found| match found {
+            tracked.values().any(|found| match found {
                 // What cannot be read may track anything.
                 None => true,
                 Some((above, indexes)) => path.strip_prefix(above).is_ok_and(|below| {
-                    indexes.iter().any(|index| index.tracks(below.as_os_str().as_bytes()))
+                    indexes.iter().any(|index| index.has(below.as_os_str().as_bytes()))
                 }),
             })
         };
@@ -181,16 +195,16 @@ fn indexes(
     roots: &[RootHandles],
     root: usize,
     folder: &Path,
-) -> Option<(PathBuf, Vec<Index>)> {
+) -> Option<(PathBuf, Vec<Tracked>)> {
     let above = match stage.roots()[root].kind {
         RootKind::GitFolder => PathBuf::new(),
-        RootKind::Workspace => folder.parent()?.to_owned(),
+        RootKind::Workspace => top(&stage.roots()[root].path(), &roots[root].host, folder)?,
     };
     let path = folder.join("index");
     let mut found = Vec::new();
     for handle in [&roots[root].host, &roots[root].upper] {
         match read(handle, &path) {
-            Ok(bytes) => found.push(Index::read(&bytes)?),
+            Ok(bytes) => found.push(Tracked::read(&bytes).ok()?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(_) => return None,
         }
@@ -199,14 +213,42 @@ fn indexes(
     (!found.is_empty()).then_some((above, found))
 }
 
-fn read(root: &std::os::fd::OwnedFd, path: &Path) -> io::Result<Vec<u8>> {
+/// The top of the working tree that a git folder belongs to, below the root; `None` if it is not known.
+fn top(root: &Path, host: &OwnedFd, folder: &Path) -> Option<PathBuf> {
+    if folder.file_name()? == ".git" {
+        return folder.parent().map(Path::to_owned);
+    }
+    let written = match folder.parent()?.file_name()?.as_bytes() {
+        b"worktrees" => {
+            let text = read(host, &folder.join("gitdir")).ok()?;
+            Path::new(OsStr::from_bytes(text.trim_ascii())).parent()?.to_owned()
+        }
+        _ => {
+            let config = gitconfig::parse(&read(host, &folder.join("config")).ok()?)?;
+            PathBuf::from(config.worktree()?)
+        }
+    };
+    // As git writes it: absolute, or relative with `..` before all names.
+    let mut top = PathBuf::new();
+    for part in root.join(folder).join(written).components() {
+        match part {
+            Component::ParentDir => {
+                top.pop();
+            }
+            part => top.push(part),
+        }
+    }
+    top.strip_prefix(root).ok().map(Path::to_owned)
+}
+
+fn read(root: &OwnedFd, path: &Path) -> io::Result<Vec<u8>> {
     let (folder, name) = split(path).ok_or(io::ErrorKind::InvalidInput)?;
     let file = open_file(handles::open_folder(root, folder)?, name)?;
-    if file.metadata()?.len() > INDEX_MAX {
+    if file.metadata()?.len() > MAX_INDEX as u64 {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut bytes = Vec::new();
-    file.take(INDEX_MAX).read_to_end(&mut bytes)?;
+    file.take(MAX_INDEX as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -238,18 +280,15 @@ pub(super) fn find_index(
     path: &Path,
     finding: Finding,
 ) -> Finding {
-    let now = read(&handles.host, path).ok().and_then(|bytes| Index::read(&bytes));
-    let Some(now) = now else { return finding };
-    let staged = read(&handles.upper, path).ok().and_then(|bytes| Index::read(&bytes));
-    if staged.is_some_and(|staged| staged == now) {
+    let Ok(now) = read(&handles.host, path) else { return finding };
+    if read(&handles.upper, path).is_ok_and(|staged| same_but_stat(&staged, &now)) {
         return Finding::NoChange;
     }
     if !matches!(finding, Finding::Conflict(_)) {
         return finding;
     }
-    let base = std::fs::read(base_of(stage, root, path)).ok();
-    match base.and_then(|bytes| Index::read(&bytes)) {
-        Some(base) if base == now => Finding::Applies,
+    match std::fs::read(base_of(stage, root, path)) {
+        Ok(base) if same_but_stat(&base, &now) => Finding::Applies,
         _ => finding,
     }
 }

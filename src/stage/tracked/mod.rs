@@ -20,15 +20,15 @@
 //! Non-goals: placing the copy, locks, applying. Trust boundary: the host's index and refs are the
 //! user's; everything staged was written by the adversary.
 
-pub mod index;
+pub mod covered;
 mod layers;
 mod objects;
 pub mod refs;
 mod run;
+pub mod settle;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
-/// A git setting that every command in a sandbox gets through `GIT_CONFIG_KEY_n` and
-/// `GIT_CONFIG_VALUE_n`. In a repository with a sparse checkout, git takes `skip-worktree` off from
+/// A git setting that every command in a sandbox gets, in the configuration of its home. In a repository with a sparse checkout, git takes `skip-worktree` off from
 /// every entry whose file exists, and a covered file exists.
 pub const SPARSE_CONFIG: (&str, &str) = ("sparse.expectFilesOutsideOfPatterns", "true");

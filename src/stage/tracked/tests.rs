@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::SPARSE_CONFIG;
 use super::refs::{HeldRef, Question, RefsError, check};
-use super::{SPARSE_CONFIG, index};
+use crate::stage::index;
 
 fn command(folder: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
@@ -19,17 +20,17 @@ fn command(folder: &Path, program: &str) -> Command {
     command
 }
 
-pub(super) fn says(folder: &Path, args: &[&str]) -> String {
+pub(in crate::stage) fn says(folder: &Path, args: &[&str]) -> String {
     let done = command(folder, "git").args(args).output().unwrap();
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
 }
 
-pub(super) fn git(folder: &Path, args: &[&str]) {
+pub(in crate::stage) fn git(folder: &Path, args: &[&str]) {
     says(folder, args);
 }
 
-pub(super) fn git_with(folder: &Path, args: &[&str], input: &str) {
+pub(in crate::stage) fn git_with(folder: &Path, args: &[&str], input: &str) {
     let file = folder.join(".git/input");
     fs::write(&file, input).unwrap();
     let input = Stdio::from(File::open(&file).unwrap());

@@ -318,3 +318,23 @@ fn sealed(mut index: Vec<u8>) -> Vec<u8> {
 fn raw(id: &str) -> Vec<u8> {
     (0..id.len()).step_by(2).map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap()).collect()
 }
+
+#[test]
+fn a_new_index_may_not_have_a_covered_path() {
+    let dir = repository("sha1");
+    let staged = index(dir.path());
+    assert_eq!(reveal_new(&staged, &env), Err(IndexError::CoveredAdded(b".env".to_vec())));
+    let applied = reveal_new(&staged, &none).unwrap();
+    assert!(same_but_stat(&applied, &staged));
+    assert!(Index::read(&applied).unwrap().extensions().is_empty());
+}
+
+#[test]
+fn tracked_paths_are_those_of_files_and_of_folders_outside_a_sparse_checkout() {
+    let dir = repository("sha1");
+    let tracked = Tracked::read(&index(dir.path())).unwrap();
+    assert!(tracked.has(b"sub/b") && !tracked.has(b"sub") && !tracked.has(b"other/x"));
+    git(dir.path(), &["sparse-checkout", "set", "--cone", "--sparse-index", "sub"]);
+    let tracked = Tracked::read(&index(dir.path())).unwrap();
+    assert!(tracked.has(b"secret/any") && !tracked.has(b"secrets"));
+}

@@ -11,7 +11,7 @@ mod read;
 mod tests;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub use read::{Entry, Hash, Index, MAX_INDEX};
 
@@ -98,6 +98,61 @@ pub fn hide(index: &[u8], covered: &dyn Fn(&[u8]) -> bool) -> Result<Option<Vec<
     let kept = |extension: &&Extension<'_>| matches!(&extension.name, b"TREE" | b"REUC" | b"sdir");
     let extensions: Vec<_> = index.extensions().iter().filter(kept).copied().collect();
     Ok(any.then(|| write(index.hash(), index.version(), &entries, &extensions)))
+}
+
+/// The paths that an index tracks.
+#[derive(Debug)]
+pub struct Tracked {
+    paths: HashSet<Vec<u8>>,
+    /// Folders outside the sparse checkout, which stand for all below them. They end in `/`.
+    folders: Vec<Vec<u8>>,
+}
+
+impl Tracked {
+    /// Reads the paths of an index.
+    ///
+    /// # Errors
+    ///
+    /// The index cannot be read in full.
+    pub fn read(index: &[u8]) -> Result<Self, IndexError> {
+        let index = Index::read(index)?;
+        let (folders, files): (Vec<_>, Vec<_>) =
+            index.entries().iter().partition(|entry| entry.is_folder());
+        let path = |entry: &Entry<'_>| index.path(entry).to_vec();
+        Ok(Self {
+            paths: files.into_iter().map(path).collect(),
+            folders: folders.into_iter().map(path).collect(),
+        })
+    }
+
+    /// Whether a path is tracked, or lies in a folder outside the sparse checkout.
+    #[must_use]
+    pub fn has(&self, path: &[u8]) -> bool {
+        self.paths.contains(path) || self.folders.iter().any(|folder| path.starts_with(folder))
+    }
+}
+
+/// The index to apply where the host has none: the staged one without optional extensions.
+///
+/// # Errors
+///
+/// It cannot be read in full, or has a covered path or a folder outside the sparse checkout.
+pub fn reveal_new(staged: &[u8], covered: &dyn Fn(&[u8]) -> bool) -> Result<Vec<u8>, IndexError> {
+    let staged = Index::read(staged)?;
+    for entry in staged.entries() {
+        let path = staged.path(entry);
+        if entry.is_folder() {
+            return Err(IndexError::SparseFolder(path.to_vec()));
+        }
+        if covered(path) {
+            return Err(IndexError::CoveredAdded(path.to_vec()));
+        }
+    }
+    let entries: Vec<_> =
+        staged.entries().iter().map(|entry| Written::from(&staged, entry)).collect();
+    let extensions: Vec<_> =
+        staged.extensions().iter().filter(|e| e.is_mandatory()).copied().collect();
+    Ok(write(staged.hash(), staged.version(), &entries, &extensions))
 }
 
 /// The index to apply: the staged one, with the covered entries as the host has them in `original`.
