@@ -54,6 +54,7 @@ fn repository(case: &Case) {
         }
     }
     case.write(".git/HEAD", "ref: refs/heads/main\n");
+    case.write(".git/refs/heads/main", "0123456789012345678901234567890123456789\n");
 }
 
 #[tokio::test]
