@@ -40,12 +40,13 @@
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered; and the other
 //!   end, for the tools that are part of this program.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
-//! - [`undo`]: keeps what tools change through the broker, and puts it back.
+//! - [`undo`]: keeps what tools and commands change, and puts it back.
 //! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
 //! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
+//! - [`git_index`]: git's index: read strictly; covered entries hidden in a copy, and revealed in what comes back.
 //! - [`json`]: strict JSON: bounded, and no key twice.
 //! - [`caller`]: on whose behalf a call runs, and which calls are one session.
 //! - [`environment`]: the variables of the caller, which the front reads once and passes on.
@@ -64,7 +65,7 @@
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
 //! | `$XDG_STATE_HOME/runner/store.db` | the ledger of calls, approvals, and what modules and MCP servers said of themselves |
 //! | `$XDG_STATE_HOME/runner/ledger.key`, `ledger.head` | the key that signs the ledger, and its signed head |
-//! | `$XDG_STATE_HOME/runner/backups/` | contents that tools changed, by digest, for `undo` |
+//! | `$XDG_STATE_HOME/runner/backups/` | contents that tools and commands changed, for `undo` |
 //! | `$XDG_STATE_HOME/runner/trust.json`, `trust.lock` | digests of trusted project policies, and the lock under which they are added |
 //! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
@@ -75,7 +76,10 @@
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | the program of a configured MCP server, and files that its words name | read, to know whether it is still what was asked |
 //! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
-//! | `$XDG_STATE_HOME/runner/materials/` | synthetic files and covers that sandboxes mount |
+//! | `$XDG_STATE_HOME/runner/materials/` | synthetic files that sandboxes mount, and covers over credentials of toolchains |
+//! | `$XDG_STATE_HOME/runner/covers/` | layers of covers, by content |
+//! | `$XDG_STATE_HOME/runner/tracked/` | copies of git indexes in which covered files are not looked at |
+//! | `$XDG_STATE_HOME/runner/stages/` | what running calls write, and changes that were held back |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
 //! | `$RUSTUP_HOME/settings.toml` | the caller's default toolchain, read for calls that run no code |
 //! | `/proc/self/exe` | which build of this program a memory is of |
@@ -85,7 +89,8 @@
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |
 //! | `/var/tmp/runner-bench-…` | where `runner bench` measures; gone afterwards |
-//! | the workspace | surveyed; mounted as the policy says; write folders of a rule are made if missing |
+//! | the workspace | surveyed; the lowest layer of an overlay; changes are applied after a call |
+//! | `$HOME/.gitconfig`, `$XDG_CONFIG_HOME/git/config` | read, to know what they make git run |
 //! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
@@ -104,6 +109,7 @@ pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod exit;
+pub mod git_index;
 pub mod ids;
 pub mod json;
 pub mod latency;

@@ -29,8 +29,8 @@ use rustix::io::Errno;
 use super::covers::{Content, KEPT_SECONDS};
 use super::materials::Missing;
 use crate::engine::plan::{Note, WorkTree};
-use crate::stage::index::{IndexError, MAX_INDEX, hide};
-use crate::stage::tracked::covered::{Covered, below};
+use crate::git_index::covered::{Covered, below};
+use crate::git_index::{IndexError, MAX_INDEX, hide};
 use crate::workspace::{Owner, Workspace};
 
 /// The folder of copies in the caller's state folder.

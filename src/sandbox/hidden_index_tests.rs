@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 use crate::environment::Environment;
-use crate::stage::index::Index;
+use crate::git_index::Index;
 
 fn git(folder: &Path, args: &[&str]) {
     let done = Command::new("git")

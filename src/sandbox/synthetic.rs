@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::engine::plan::{SyntheticRole, UserChoice};
-use crate::stage::tracked::SPARSE_CONFIG;
+use crate::git_index::SPARSE_CONFIG;
 
 /// The home of every command: a folder in memory, which ends with the sandbox.
 pub const HOME: &str = "/home/runner";

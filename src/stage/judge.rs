@@ -118,6 +118,7 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
         let mut verdicts: Vec<Opinion> = changes.iter().map(|change| judge.one(change)).collect();
         settle_new_folders(&changes, &mut verdicts);
         settle_kept_folders(&changes, &mut verdicts);
+        settle_replaced_folders(&changes, &mut verdicts);
         verdicts
     };
     changes
@@ -408,6 +409,27 @@ fn settle_kept_folders(changes: &[Change], opinions: &mut [Opinion]) {
             && let Some(parent) = change.path.parent()
         {
             kept.entry(parent).or_insert_with(|| (held.clone(), &change.path));
+        }
+    }
+}
+
+/// Keeps the contents of a folder if what would stand in its place is held.
+fn settle_replaced_folders(changes: &[Change], opinions: &mut [Opinion]) {
+    let mut kept: HashMap<&Path, Held> = HashMap::new();
+    // The contents of a replaced folder come before it.
+    for (change, opinion) in changes.iter().zip(opinions.iter_mut()).rev() {
+        let above = change.path.parent().and_then(|parent| kept.get(parent)).cloned();
+        if change.what == What::Removed {
+            let Some(above) = above else { continue };
+            if matches!(opinion, Opinion::Apply) {
+                *opinion = Opinion::Hold(reasons::below_held(&above));
+            }
+            kept.insert(&change.path, above);
+        } else if !matches!(change.what, What::Folder { .. })
+            && matches!(change.host, Host::Folder(_))
+            && let Some(held) = opinion.held()
+        {
+            kept.insert(&change.path, held.clone());
         }
     }
 }

@@ -24,7 +24,6 @@ pub mod folder;
 pub mod gitconfig;
 pub mod group;
 mod handles;
-pub mod index;
 mod journal;
 pub mod judge;
 pub mod layer;

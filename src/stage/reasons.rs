@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::change::{Held, Why};
-use super::index::IndexError;
 use super::repository::Led;
 use super::tracked::refs::RefsError;
 use super::tracked::settle::NotRevealed;
+use crate::git_index::IndexError;
 use crate::workspace::protected::table::{Class, Row};
 
 /// The next step where no policy can help.

@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 6] = [
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
     &["engine", "policy_files", "store"],
-    &["caller", "codes", "environment", "error", "exit", "ids", "json", "sys", "text"],
+    &["caller", "codes", "environment", "error", "exit", "git_index", "ids", "json", "sys", "text"],
 ];
 
 /// Imports within a layer: the first may import the second.

@@ -19,7 +19,7 @@ use bollard::models::{
 };
 use runner_policy::limits::{Limit, Limits};
 
-use crate::engine::plan::{Overlay, SandboxPlan, Tmpfs, TmpfsExec};
+use crate::engine::plan::{Overlay, OverlayWrites, SandboxPlan, Tmpfs, TmpfsExec};
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::seccomp;
 
@@ -214,6 +214,7 @@ fn volume(overlay: &Overlay, options: &str, launch: &Launch) -> Result<DockerMou
     Ok(DockerMount {
         typ: Some(MountType::VOLUME),
         target: Some(plain(&overlay.target)?),
+        read_only: Some(overlay.writes == OverlayWrites::Refused),
         volume_options: Some(MountVolumeOptions {
             // Or the files of an image would be copied into the stage of an empty workspace.
             no_copy: Some(true),

@@ -22,7 +22,7 @@ use super::conflict::{Finding, open_file};
 use super::folder::Stage;
 use super::gitconfig;
 use super::handles::{self, split};
-use super::index::{MAX_INDEX, Tracked, same_but_stat};
+use crate::git_index::{MAX_INDEX, Tracked, same_but_stat};
 
 /// What a path in a git folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,29 +6,24 @@
 //! -a` and `stash` then neither show nor change them.
 //!
 //! ```text
-//! host's .git/index -> index::hide   -> covers layer, over the host's index
-//! staged .git/index -> index::reveal -> the index to apply, or why it is held back
+//! host's .git/index -> hide   -> covers layer, over the host's index
+//! staged .git/index -> reveal -> the index to apply, or why it is held back
 //! staged refs       -> refs::check   -> the refs to hold back
 //! ```
 //!
 //! Two things are up to the caller. The hidden copy gets the modification time of the host's index,
 //! or git takes files for unchanged that were edited in the same tick as the index. Commands get
-//! [`SPARSE_CONFIG`], or git takes the bit off again in a repository with a sparse checkout. There,
+//! [`SPARSE_CONFIG`](crate::git_index::SPARSE_CONFIG), or git takes the bit off again in a repository with a sparse checkout. There,
 //! `stash`, `switch` and `rebase` take it off all the same: git writes the committed content into
 //! the stage, where an entry at a covered path is held back.
 //!
 //! Non-goals: placing the copy, locks, applying. Trust boundary: the host's index and refs are the
 //! user's; everything staged was written by the adversary.
 
-pub mod covered;
 mod layers;
 mod objects;
 pub mod refs;
 mod run;
 pub mod settle;
 #[cfg(test)]
-pub(super) mod tests;
-
-/// A git setting that every command in a sandbox gets, in the configuration of its home. In a repository with a sparse checkout, git takes `skip-worktree` off from
-/// every entry whose file exists, and a covered file exists.
-pub const SPARSE_CONFIG: (&str, &str) = ("sparse.expectFilesOutsideOfPatterns", "true");
+mod tests;

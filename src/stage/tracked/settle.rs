@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, Mode, fchmod, renameat};
 use rustix::io::Errno;
 
-use super::covered::Covered;
 use super::refs::{self, HeldRef, Question, RefsError};
 use crate::engine::plan::WorkTree;
+use crate::git_index::covered::Covered;
+use crate::git_index::{IndexError, MAX_INDEX, Tracked, reveal, reveal_new};
 use crate::stage::change::{Change, Held, RootKind, What};
 use crate::stage::conflict::open_file;
 use crate::stage::group::{self, Part};
 use crate::stage::handles::{open_folder, open_own, split};
-use crate::stage::index::{IndexError, MAX_INDEX, reveal, reveal_new};
 use crate::stage::layer::{self, Entry};
 use crate::stage::merged::Merged;
 use crate::stage::reasons;
@@ -231,9 +231,7 @@ fn one_index(
 }
 
 fn is_split(index: Option<&[u8]>) -> bool {
-    index.is_some_and(|index| {
-        matches!(crate::stage::index::Tracked::read(index), Err(IndexError::SplitIndex))
-    })
+    index.is_some_and(|index| matches!(Tracked::read(index), Err(IndexError::SplitIndex)))
 }
 
 fn read(file: File) -> io::Result<Vec<u8>> {

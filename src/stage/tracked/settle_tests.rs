@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::git_index::tests::{git, says};
+use crate::git_index::{Index, hide};
 use crate::stage::change::Why;
-use crate::stage::index::{Index, hide};
-use crate::stage::tracked::tests::{git, says};
 use crate::stage::walk::{Bounds, walk};
 
 /// A repository `host` with a covered `.env`, and a copy of it in which commands run.

@@ -3,39 +3,12 @@
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::SPARSE_CONFIG;
 use super::refs::{HeldRef, Question, RefsError, check};
-use crate::stage::index;
-
-fn command(folder: &Path, program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null");
-    command.env("GIT_CONFIG_NOSYSTEM", "1");
-    for role in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@b");
-    }
-    command
-}
-
-pub(in crate::stage) fn says(folder: &Path, args: &[&str]) -> String {
-    let done = command(folder, "git").args(args).output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
-}
-
-pub(in crate::stage) fn git(folder: &Path, args: &[&str]) {
-    says(folder, args);
-}
-
-pub(in crate::stage) fn git_with(folder: &Path, args: &[&str], input: &str) {
-    let file = folder.join(".git/input");
-    fs::write(&file, input).unwrap();
-    let input = Stdio::from(File::open(&file).unwrap());
-    assert!(command(folder, "git").args(args).stdin(input).status().unwrap().success());
-}
+use crate::git_index::tests::{command, git, says};
+use crate::git_index::{self as index, SPARSE_CONFIG};
 
 fn covered(path: &[u8]) -> bool {
     path == b".env" || path.ends_with(b"/.env")

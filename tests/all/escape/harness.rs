@@ -1,23 +1,32 @@
 //! A workspace, a decision about it, and a command in a real container.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use runner::call::launch::outcome::{Outcome, Stillness};
+use runner::config::Undo;
 use runner::engine::plan::ImageFacts;
 use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
 use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
 use runner::sandbox::user::UserMapping;
+use runner::stage::apply::{Context, Sync, apply};
+use runner::stage::folder::Stage;
+use runner::stage::judge::{Rules as Judging, System, judge};
+use runner::stage::walk::{Bounds, walk};
 use runner::workspace::grants::{Code, FileGrants, PathSet, Writes};
 use runner::workspace::{Owner, Workspace};
 use runner_policy::limits::{Isolation, Limit, Limits};
 
 pub use super::promises::Runtime as On;
 pub(super) use super::promises::attack;
-use crate::engine::{argv, call};
+use crate::engine::{argv, call, state};
 
 /// An ordinary user, to whom workspaces belong when the tests run as root.
 const ORDINARY: u32 = 1000;
@@ -91,6 +100,9 @@ impl On {
     }
 }
 
+/// More than any test changes.
+const UNDO: Undo = Undo { size: 1 << 30, age: Duration::from_secs(3600) };
+
 /// Look, and change nothing.
 pub const READ: Rules<'static> =
     Rules { write: &[], readonly: &[], deny: &[], runtime: None, env: &[] };
@@ -153,16 +165,7 @@ impl Case {
         plan(&PlanRequest {
             workspace: &workspace,
             view: View::Workspace,
-            grants: FileGrants {
-                policy: [0; 32],
-                read: &read,
-                write: &write,
-                readonly: &readonly,
-                deny: &deny,
-                create: &[],
-                writes: if rules.write.is_empty() { Writes::None } else { Writes::Some },
-                code: Code::Granted,
-            },
+            grants: grants(&[&read, &write, &readonly, &deny]),
             image: Image::Host,
             image_facts: ImageFacts::default(),
             runtime: rules.runtime.and_then(Runtime::new),
@@ -189,11 +192,31 @@ impl Case {
 
     /// Runs a script as the rules allow.
     pub fn sh(&self, rules: Rules<'_>, script: &str) -> Ran {
-        self.run(self.plan(rules).unwrap(), &["sh", "-c", script]).unwrap()
+        let plan = self.plan(rules).unwrap();
+        self.run_and_apply(plan, rules, &["sh", "-c", script]).unwrap()
     }
 
+    /// Runs a command; what it changed stays in its stage.
     pub fn run(&self, plan: SandboxPlan, words: &[&str]) -> Result<Ran, RunError> {
-        let outcome = call(plan, argv(words))?;
+        self.ran(call(plan, argv(words))?)
+    }
+
+    /// Runs a command, and applies what it changed as far as the rules allow.
+    pub fn run_and_apply(
+        &self,
+        plan: SandboxPlan,
+        rules: Rules<'_>,
+        words: &[&str],
+    ) -> Result<Ran, RunError> {
+        let outcome = call(plan.clone(), argv(words))?;
+        assert_eq!(outcome.stillness, Stillness::Still);
+        if let Some(stage) = &outcome.stage {
+            settle(stage, &plan, rules);
+        }
+        self.ran(outcome)
+    }
+
+    fn ran(&self, outcome: Outcome) -> Result<Ran, RunError> {
         let text = |bytes: Option<Vec<u8>>| String::from_utf8_lossy(&bytes.unwrap()).into_owned();
         Ok(Ran {
             verdict: outcome.verdict,
@@ -217,6 +240,45 @@ impl Ran {
     pub fn succeeded(self) -> Self {
         assert_eq!(self.verdict, Verdict::Completed, "{}{}", self.out, self.err);
         self
+    }
+}
+
+/// Judges and applies what was changed in the workspace.
+fn settle(stage: &Stage, plan: &SandboxPlan, rules: Rules<'_>) {
+    let (read, write) = (globs(&["**"]), globs(rules.write));
+    let (readonly, deny) = (globs(rules.readonly), globs(rules.deny));
+    let (root, upper) = (&stage.roots()[0], File::open(stage.upper(0)).unwrap());
+    let host = root.open().unwrap();
+    let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default()).unwrap();
+    let judged = judge(
+        changes,
+        &Judging {
+            grants: &grants(&[&read, &write, &readonly, &deny]),
+            policy: "test",
+            covered: &plan.covered,
+            root: &root.path(),
+            kind: root.kind,
+            host: host.as_fd(),
+            upper: upper.as_fd(),
+            repositories: &plan.repositories,
+            led: &[],
+            system: &System::default(),
+        },
+    );
+    let context = Context { state: &state(), bounds: UNDO, sync: Sync::Never };
+    apply(stage, &[judged], &context).unwrap();
+}
+
+fn grants<'a>([read, write, readonly, deny]: &[&'a Globs; 4]) -> FileGrants<'a> {
+    FileGrants {
+        policy: [0; 32],
+        read: *read,
+        write: *write,
+        readonly: *readonly,
+        deny: *deny,
+        create: &[],
+        writes: if write.texts.is_empty() { Writes::None } else { Writes::Some },
+        code: Code::Granted,
     }
 }
 

@@ -103,8 +103,10 @@ fn odd_bytes_in_a_workspaces_path_work_or_are_refused_clearly() {
         let case = case(&["a"]);
         let odd = case.dir.path().join(name);
         std::fs::rename(&case.root, &odd).unwrap();
-        let plan = case.plan_at(&odd, Rules { write: &["t/**"], deny: &["a"], ..READ }).unwrap();
-        let ran = case.run(plan, &["sh", "-c", "pwd; cat a; mkdir t; echo x > t/x"]).unwrap();
+        let rules = Rules { write: &["t/**"], deny: &["a"], ..READ };
+        let plan = case.plan_at(&odd, rules).unwrap();
+        let words = ["sh", "-c", "pwd; cat a; mkdir t; echo x > t/x"];
+        let ran = case.run_and_apply(plan, rules, &words).unwrap();
         assert_eq!(
             ran.out,
             format!("{}\n", odd.canonicalize().unwrap().display()),

@@ -55,7 +55,8 @@ fn a_folder_swapped_for_a_link_after_planning_leads_nowhere(on: On) {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing outside was written");
     fs::remove_file(case.root.join("target")).unwrap();
     fs::rename(case.root.join("moved"), case.root.join("target")).unwrap();
-    case.run(case.plan(on.write(TARGET)).unwrap(), &script).unwrap().succeeded();
+    let rules = on.write(TARGET);
+    case.run_and_apply(case.plan(rules).unwrap(), rules, &script).unwrap().succeeded();
     assert_eq!(case.text("target/y"), "y\n", "the control");
 }
 attack!(1, "links", a_folder_swapped_for_a_link_after_planning_leads_nowhere);

@@ -49,10 +49,11 @@ fn after_the_end_nothing_is_written_any_more(on: On) {
     plan.runtime = on.runtime();
     let script = "for i in 1 2 3 4 5 6; do (while :; do echo x >> f$i; done) & done; sleep 1";
     let id = CallId::fresh().unwrap();
-    call_as(&id, plan, argv(&["sh", "-c", script])).unwrap();
+    let outcome = call_as(&id, plan, argv(&["sh", "-c", script])).unwrap();
     gone(&id);
+    let written = outcome.stage.as_ref().unwrap().upper(0);
     let sizes = || -> Vec<u64> {
-        let size = |at| std::fs::metadata(folder.path().join(format!("f{at}"))).unwrap().len();
+        let size = |at| std::fs::metadata(written.join(format!("f{at}"))).unwrap().len();
         (1..=6).map(size).collect()
     };
     let at_the_end = sizes();

@@ -91,9 +91,18 @@ fn nothing_that_runs_later_is_written(on: On) {
             }
         }
         assert_eq!(seat.text(".git/config"), config);
+        let is_repository = |folder: &Path| {
+            ["HEAD", "objects", "refs"]
+                .iter()
+                .all(|name| seat.file("").join(folder).join(name).exists())
+        };
+        // A `config` is one of git only beside these three.
         let is_dangerous = |name: &&String| {
-            let mut parts = name.split('/');
-            parts.any(|part| part == ".git" || part == "store" || part == "config")
+            name.split('/').any(|part| part == ".git")
+                || Path::new(name.as_str())
+                    .ancestors()
+                    .filter(|it| *it != Path::new(""))
+                    .any(is_repository)
         };
         let new: Vec<String> = names(&seat.file(""))
             .iter()

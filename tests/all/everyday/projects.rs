@@ -93,6 +93,9 @@ fn a_rust_project_passes_its_tests() {
     rust(&Caller::ourselves("/var/tmp"));
 }
 
+/// What a call says when the lock file of the project stays as it is.
+const HELD: &str = "1 change was held back: Cargo.lock: ";
+
 #[test]
 fn a_rust_project_without_a_lock_file_gets_one_and_keeps_the_one_it_has() {
     needs_engine();
@@ -114,9 +117,9 @@ fn a_rust_project_without_a_lock_file_gets_one_and_keeps_the_one_it_has() {
     let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
     fs::write(project.join("Cargo.toml"), manifest.replace("0.1.0", "0.2.0")).expect("a file");
     let ran = cargo(&["cargo", "test"]);
-    assert!(ran.code != Some(0) && ran.err.contains("Cargo.lock"), "{}", ran.err);
+    assert!(ran.code == Some(0) && ran.err.contains(HELD), "{}", ran.err);
     let ran = cargo(&["python3", "-c", "open('Cargo.lock', 'a').write('x')"]);
-    assert!(ran.err.contains("Read-only file system"), "{}", ran.err);
+    assert!(ran.code == Some(0) && ran.err.contains(HELD), "{}", ran.err);
     assert_eq!(fs::read_to_string(&lock).expect("a lock file"), made);
 }
 

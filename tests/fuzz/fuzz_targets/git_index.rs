@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code, unused_imports, reason = "not everything is used here")]
-#[path = "../../../src/stage/tracked/index/mod.rs"]
+#[path = "../../../src/git_index/mod.rs"]
 mod index;
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,37 @@
 //! Indexes that real git wrote, and what git says of ours; then indexes that no git writes.
 
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::*;
-use crate::stage::tracked::SPARSE_CONFIG;
-use crate::stage::tracked::tests::{git, git_with, says};
+
+pub(crate) fn command(folder: &Path, program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    command.env("GIT_CONFIG_NOSYSTEM", "1");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@b");
+    }
+    command
+}
+
+pub(crate) fn says(folder: &Path, args: &[&str]) -> String {
+    let done = command(folder, "git").args(args).output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+pub(crate) fn git(folder: &Path, args: &[&str]) {
+    says(folder, args);
+}
+
+pub(crate) fn git_with(folder: &Path, args: &[&str], input: &str) {
+    let file = folder.join(".git/input");
+    fs::write(&file, input).unwrap();
+    let input = Stdio::from(File::open(&file).unwrap());
+    assert!(command(folder, "git").args(args).stdin(input).status().unwrap().success());
+}
 
 fn env(path: &[u8]) -> bool {
     path == b".env" || path.ends_with(b"/.env") || path.starts_with(b"secret/")

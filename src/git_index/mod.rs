@@ -5,10 +5,11 @@
 //! only entries reach the host: extensions are caches, and a false cache of trees would make the
 //! user's next commit differ from what `git status` shows.
 
+pub mod covered;
 mod input;
 mod read;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,11 @@ pub use read::{Entry, Hash, Index, MAX_INDEX};
 
 use read::{EXTENDED_SKIP_WORKTREE, Extension};
 use write::{Written, write};
+
+/// A git setting that every command in a sandbox gets, in the configuration of its home. In a
+/// repository with a sparse checkout, git takes `skip-worktree` off from every entry whose file
+/// exists, and a covered file exists.
+pub const SPARSE_CONFIG: (&str, &str) = ("sparse.expectFilesOutsideOfPatterns", "true");
 
 /// Why an index is not read, or not applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
