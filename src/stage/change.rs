@@ -33,6 +33,8 @@ pub struct Change {
     pub what: What,
     /// What the host had there when the stage was walked.
     pub host: Host,
+    /// The call changed something of the host, which has it no more.
+    pub lost: bool,
 }
 
 /// What a call left at a name.
@@ -180,4 +182,6 @@ pub enum Why {
     Group,
     /// The call asked for review before anything is applied.
     Review,
+    /// Applying it failed, by a full disk perhaps.
+    NotApplied,
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | a file that the overlay copied up | the present file is its origin, and its change time is before the staged file's birth |
 //! | a file that replaces another, a removal | the present change time is before the claim |
+//! | a file or folder that the overlay copied up, and the host has no more | never |
 //! | something new | nothing has the name (`RENAME_NOREPLACE` makes sure) |
 //!
 //! Equal times and missing facts are conflicts. What the host has already is no change. Of folders only
@@ -45,6 +46,7 @@ pub(super) fn find(change: &Change, now: &Host, claim: Option<Moment>) -> Findin
         {
             NoChange
         }
+        (_, Host::Absent, Host::Absent) if change.lost => Conflict("the host removed it"),
         (_, Host::Absent, Host::Absent) => Applies,
         (_, Host::Absent, _) => Conflict("the host made something of that name"),
         (_, _, Host::Absent) => Conflict("the host removed it"),

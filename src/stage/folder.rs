@@ -19,11 +19,14 @@ use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, fstat, openat2, renameat_with};
+use rustix::fs::{
+    CWD, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, fallocate, fstat, openat2,
+    renameat_with,
+};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Held, Moment, RootKind};
@@ -39,6 +42,8 @@ const ABOUT: &str = "stage.json";
 /// The journal's name; `journal` reads and writes it.
 pub(super) const JOURNAL: &str = "journal";
 const HELD: &str = "held.json";
+/// Room for the records of a call that fills the disk of its own stage.
+const RESERVE: (&str, u64) = ("reserve", 4 << 20);
 
 /// A stage whose lease this process holds.
 #[derive(Debug)]
@@ -208,6 +213,7 @@ impl Stage {
             };
             make().map_err(failed("make folders of"))?;
         }
+        reserve(&folder.join(RESERVE.0));
         let about = About { call: None, claim: None, roots };
         let stage = Self { folder, label: label.clone(), about, lease, applied_by: None };
         stage.write(ABOUT, &stage.about)?;
@@ -303,6 +309,11 @@ impl Stage {
         self.folder.join(root.to_string()).join("work")
     }
 
+    /// Gives the reserved room back: the command has ended, and its records are written next.
+    pub fn free_reserve(&self) {
+        let _ = fs::remove_file(self.folder.join(RESERVE.0));
+    }
+
     /// Keeps the stage for review, with what was held back.
     pub(super) fn keep(&self, held: &[HeldRow]) -> Result<(), StageError> {
         self.write(HELD, &held)
@@ -382,6 +393,14 @@ fn take_spare(state: &Path, work: &Path) -> bool {
     entries
         .flatten()
         .any(|entry| renameat_with(CWD, entry.path(), CWD, work, RenameFlags::NOREPLACE).is_ok())
+}
+
+/// Takes the room that records need. A file system that cannot set it aside has none to lose.
+fn reserve(path: &Path) {
+    let options = &mut fs::OpenOptions::new();
+    if let Ok(file) = options.write(true).create_new(true).mode(0o600).open(path) {
+        let _ = fallocate(&file, FallocateFlags::empty(), 0, RESERVE.1);
+    }
 }
 
 /// Makes a folder for the caller alone.

@@ -105,7 +105,7 @@ pub(super) enum Act {
     /// A staged file or symlink gets its name.
     Put { staged: Identity, size: u64 },
     /// A staged folder with all that is in it gets its name.
-    Tree { staged: Identity, entries: u64, size: u64 },
+    Tree { staged: Identity, files: u64, folders: u64, size: u64 },
 }
 
 /// What had a name.

@@ -140,7 +140,7 @@ pub fn judge_file(path: &Path, rules: &Rules<'_>) -> Option<Held> {
         born: None,
         origin: Origin::New,
     };
-    let change = Change { path: path.to_owned(), what: What::File(file), host };
+    let change = Change { path: path.to_owned(), what: What::File(file), host, lost: false };
     let judged = judge(vec![change], rules);
     judged.into_iter().find_map(|judged| match judged.verdict {
         Verdict::Hold(held) => Some(held),

@@ -74,6 +74,8 @@ pub enum Entry {
         mode: u32,
         /// Whether what the host has below it is hidden.
         view: View,
+        /// Whether the overlay made it for one of the host.
+        copied: bool,
     },
     /// A regular file. Its origin is not compared with the host yet.
     File(Staged, Attributes),
@@ -116,16 +118,17 @@ pub fn read(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, EntryError> {
     match FileType::from_raw_mode(mode) {
         FileType::CharacterDevice if device == 0 => Ok(Entry::Whiteout),
         FileType::Directory => {
-            let opaque = match attributes(folder, name) {
+            let found = match attributes(folder, name) {
                 // A folder of mode 000 shows its attributes to its owner once it is opened.
                 Err(EntryError::Refused(Errno::ACCESS)) => {
                     let _opened = open_folder(folder, name)?;
-                    attributes(folder, name)?.opaque
+                    attributes(folder, name)?
                 }
-                found => found?.opaque,
+                found => found?,
             };
-            let view = if opaque { View::Opaque } else { View::Merged };
-            Ok(Entry::Folder { mode: mode & MODE_BITS, view })
+            let view = if found.opaque { View::Opaque } else { View::Merged };
+            let copied = found.origin.is_some();
+            Ok(Entry::Folder { mode: mode & MODE_BITS, view, copied })
         }
         FileType::RegularFile => {
             let attributes = attributes(folder, name)?;
@@ -266,6 +269,12 @@ fn value(path: &std::path::Path, name: &[u8]) -> Result<Vec<u8>, Errno> {
 }
 
 impl Attributes {
+    /// The handle of the file that a staged one was copied from, if it is known.
+    #[must_use]
+    pub fn copied_from(&self) -> Option<FileHandle> {
+        noted_handle(self.origin.as_ref()?)
+    }
+
     /// Where a staged file came from, given what the host has under its name now.
     #[must_use]
     pub fn origin(&self, host: Option<BorrowedFd<'_>>, name: &OsStr) -> Origin {

@@ -51,7 +51,10 @@ fn kinds_are_told_apart() {
     }
     assert!(matches!(case.read("file"), Ok(Entry::File(staged, _)) if staged.size == 3));
     assert_eq!(case.read("link"), Ok(Entry::Link("nowhere".into())));
-    assert_eq!(case.read("folder"), Ok(Entry::Folder { mode: 0o2750, view: View::Merged }));
+    assert_eq!(
+        case.read("folder"),
+        Ok(Entry::Folder { mode: 0o2750, view: View::Merged, copied: false })
+    );
     assert_eq!(case.read("none"), Err(EntryError::Refused(Errno::NOENT)));
 }
 

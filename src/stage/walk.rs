@@ -21,8 +21,10 @@ use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
 use super::change::{Change, Facts, Host, Staged, What};
+use super::handles::{open_folder, split};
 use super::layer::{self, Entry, EntryError, StageFolder, View};
 use crate::ids::Identity;
+use crate::sys::{FileHandle, file_handle};
 
 /// Most names that are read, of the stage and of the host's folders that it hides: as many files as
 /// a large build leaves, four times over.
@@ -96,17 +98,18 @@ pub enum WalkError {
 
 /// Lists what a stage changes in the host's tree.
 ///
-/// `host` is the root that the stage lay over. A name whose kind, content and permission bits are
+/// `host_root` is the root that the stage lay over. A name whose kind, content and permission bits are
 /// the host's is no change. The root's own permission bits are not looked at.
 ///
 /// # Errors
 /// See [`WalkError`].
 pub fn walk(
     upper: BorrowedFd<'_>,
-    host: BorrowedFd<'_>,
+    host_root: BorrowedFd<'_>,
     bounds: Bounds,
 ) -> Result<Vec<Change>, WalkError> {
-    let mut walk = Walk { bounds, entries: 0, bytes: 0, names: 0, changes: Vec::new() };
+    let mut walk =
+        Walk { bounds, entries: 0, bytes: 0, names: 0, changes: Vec::new(), copies: Vec::new() };
     let root = Path::new("");
     let upper = layer::open_folder(upper, OsStr::new("."))
         .map_err(|error| stage_error(root, error.into()))?;
@@ -115,7 +118,7 @@ pub fn walk(
         Ok(_) => return Err(stage_error(root, Errno::NOTDIR.into())),
         Err(error) => return Err(stage_error(root, error)),
     };
-    let host = match open_host(host, OsStr::new(".")) {
+    let host = match open_host(host_root, OsStr::new(".")) {
         Ok(handle) => Below::Folder(handle),
         Err(error) => return Err(WalkError::Host { path: root.to_owned(), source: error }),
     };
@@ -138,7 +141,24 @@ pub fn walk(
             }
         }
     }
-    Ok(walk.changes)
+    let Walk { mut changes, copies, .. } = walk;
+    let moved = if copies.is_empty() { Vec::new() } else { sources(&changes, host_root) };
+    for (at, from) in copies {
+        changes[at].lost = !moved.contains(&from);
+    }
+    Ok(changes)
+}
+
+/// The handles of the host's files that were changed or removed. A file that was moved in the stage
+/// is a copy of one of them.
+fn sources(changes: &[Change], host: BorrowedFd<'_>) -> Vec<FileHandle> {
+    let files = changes.iter().filter(|change| matches!(change.host, Host::File(_)));
+    let handle = |change: &Change| {
+        let (folder, name) = split(&change.path)?;
+        let folder = open_folder(host, folder).ok()?;
+        file_handle(folder.as_fd(), name).ok()
+    };
+    files.filter_map(handle).collect()
 }
 
 /// A folder that is being looked through.
@@ -181,6 +201,8 @@ struct Walk {
     bytes: u64,
     names: usize,
     changes: Vec<Change>,
+    /// Files whose name the host does not have, and what they are copies of.
+    copies: Vec<(usize, FileHandle)>,
 }
 
 impl Walk {
@@ -204,7 +226,14 @@ impl Walk {
         };
         match entry {
             Entry::Whiteout => self.over(frame, name, path, What::Removed, host),
-            Entry::Folder { mode, view } => self.folder(frame, name, path, mode, view, host),
+            Entry::Folder { mode, view, copied } => {
+                let at = self.changes.len();
+                let next = self.folder(frame, name, path, mode, view, host)?;
+                if let Some(made) = self.changes.get_mut(at) {
+                    made.lost = copied && made.host == Host::Absent;
+                }
+                Ok(next)
+            }
             Entry::File(staged, attributes) => {
                 self.bytes = self.bytes.saturating_add(staged.size);
                 if self.bytes > self.bounds.bytes {
@@ -214,6 +243,11 @@ impl Walk {
                 let staged = Staged { origin, ..staged };
                 if is_same_file(frame, name, &staged, &host) {
                     return Ok(None);
+                }
+                if host == Host::Absent
+                    && let Some(from) = attributes.copied_from()
+                {
+                    self.copies.push((self.changes.len(), from));
                 }
                 self.over(frame, name, path, What::File(staged), host)
             }
@@ -351,7 +385,7 @@ impl Walk {
         if self.names > self.bounds.names {
             return Err(WalkError::TooLong(self.bounds.names));
         }
-        self.changes.push(Change { path, what, host });
+        self.changes.push(Change { path, what, host, lost: false });
         Ok(())
     }
 }

@@ -153,7 +153,12 @@ fn without_content(mut lines: Vec<Line>) -> Vec<Line> {
 /// Whether a person may have it applied.
 fn may_be_applied(why: Why) -> bool {
     match why {
-        Why::NotWritable | Why::Named | Why::Review | Why::Group | Why::LeadsOut => true,
+        Why::NotWritable
+        | Why::Named
+        | Why::Review
+        | Why::NotApplied
+        | Why::Group
+        | Why::LeadsOut => true,
         // A conflict is judged anew by the host's files of now.
         Why::Conflict => true,
         Why::Denied | Why::RunsOnHost | Why::Covered | Why::Special => false,

@@ -16,7 +16,7 @@ use crate::config::Undo;
 use crate::engine::plan::{MountRole, SandboxPlan, WorkTree};
 use crate::environment::Environment;
 use crate::sandbox::outcome::Verdict as Ended;
-use crate::stage::apply::{self, Sync, apply};
+use crate::stage::apply::{self, ApplyError, Sync, apply};
 use crate::stage::change::{Held, Judged, RootKind, Verdict, Why};
 use crate::stage::folder::Stage;
 use crate::stage::judge::{Rules, System, judge};
@@ -86,6 +86,7 @@ pub(in crate::call) fn settle(stage: &Stage, settling: &Settling) -> Result<Chan
     if settling.stillness == Stillness::Unknown {
         return Err(StagedError::Restless);
     }
+    stage.free_reserve();
     let mut judged = Vec::new();
     for at in 0..stage.roots().len() {
         judged.push(judge_root(stage, at, settling)?);
@@ -95,7 +96,14 @@ pub(in crate::call) fn settle(stage: &Stage, settling: &Settling) -> Result<Chan
     }
     let context =
         apply::Context { state: &settling.state, bounds: settling.bounds, sync: Sync::Never };
-    let applied = apply(stage, &judged, &context)?;
+    let applied = match apply(stage, &judged, &context) {
+        // What the command did is not lost: it can be applied once there is room.
+        Err(error @ (ApplyError::Failed { .. } | ApplyError::Store(_))) => {
+            apply::keep(stage, &judged, &not_applied(&error))?;
+            return Err(error.into());
+        }
+        applied => applied?,
+    };
     let roots: Vec<PathBuf> = stage.roots().iter().map(|root| root.path()).collect();
     Ok(Changes::of(applied, stage.call().as_str(), &roots))
 }
@@ -115,6 +123,16 @@ impl Settling {
             next: "look at them with `runner stage diff CALL`, then `runner stage apply CALL`"
                 .to_owned(),
         })
+    }
+}
+
+/// Why changes are kept that could not be applied.
+fn not_applied(error: &ApplyError) -> Held {
+    Held {
+        why: Why::NotApplied,
+        reason: error.to_string(),
+        rule: "built-in/apply".to_owned(),
+        next: "mend the cause, then `runner stage apply CALL`".to_owned(),
     }
 }
 

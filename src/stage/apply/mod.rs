@@ -32,7 +32,7 @@ use act::{Actor, open_roots};
 use plan::Plan;
 pub(super) use run::{Ended, run};
 
-use super::change::{Held, Judged};
+use super::change::{Held, Judged, Verdict};
 use super::folder::{HeldRow, Stage, StageError};
 use super::handles::mount_of;
 use super::journal::{Act, Head, Journal, Operation, Skipped, Unity, VERSION, Way};
@@ -125,6 +125,20 @@ impl ApplyError {
     fn failed(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Failed { what, error }
     }
+}
+
+/// Keeps a stage whose changes could not be applied, for a later apply.
+///
+/// # Errors
+/// What is kept cannot be noted.
+pub fn keep(stage: &Stage, judged: &[Vec<Judged>], why: &Held) -> Result<(), StageError> {
+    let rows = judged.iter().enumerate().flat_map(|(root, changes)| {
+        changes.iter().map(move |Judged { change, verdict }| match verdict {
+            Verdict::Apply => HeldRow::new(root, &change.path, why),
+            Verdict::Hold(held) => HeldRow::new(root, &change.path, held),
+        })
+    });
+    stage.keep(&rows.collect::<Vec<_>>())
 }
 
 /// Applies changes; one list for each root of the stage. It blocks.
@@ -267,9 +281,10 @@ fn count(operations: &[Operation], skipped: &[Skipped]) -> Counts {
                     false => counts.created += 1,
                 }
             }
-            (Act::Tree { entries, size, .. }, _) => {
+            (Act::Tree { files, folders, size, .. }, _) => {
                 counts.bytes += size;
-                counts.created += entries;
+                counts.created += files;
+                counts.folders += folders;
             }
         }
     }

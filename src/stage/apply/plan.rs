@@ -157,6 +157,7 @@ fn sort_out<'j>(
     let (mut host, mut upper) = (Parents::default(), Parents::default());
     let mut ready = BTreeMap::new();
     let root_owner = handles::owner_of(&root.host)?;
+    let mut lost: Option<&Path> = None;
     for Judged { change, verdict } in judged {
         let mut conflict = |why: &str| {
             held.push((index, change.path.clone(), conflict::held(why)));
@@ -164,6 +165,13 @@ fn sort_out<'j>(
         if let Verdict::Hold(why) = verdict {
             held.push((index, change.path.clone(), why.clone()));
             continue;
+        }
+        if lost.is_some_and(|folder| change.path.starts_with(folder)) {
+            conflict("the host removed the folder that it is in");
+            continue;
+        }
+        if change.lost && matches!(change.what, What::Folder { .. }) {
+            lost = Some(&change.path);
         }
         let plain =
             change.path.components().all(|part| matches!(part, std::path::Component::Normal(_)));

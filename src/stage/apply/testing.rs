@@ -178,7 +178,10 @@ pub(super) fn walk(stage: &Stage) -> Vec<Judged> {
     };
     let mut judged = |path: PathBuf, what: What| {
         let host = look(&path);
-        found.push(Judged { change: Change { path, what, host }, verdict: Verdict::Apply });
+        found.push(Judged {
+            change: Change { path, what, host, lost: false },
+            verdict: Verdict::Apply,
+        });
     };
     let root = stage.roots()[0].path();
     while let Some(folder) = waiting.pop() {

@@ -39,7 +39,7 @@ pub(super) fn take_tree(
         return Ok(None);
     };
     handles::clean(parent.as_fd(), name, &stat, mode_of(change), owner)?;
-    let (mut entries, mut size) = (1_u64, 0_u64);
+    let (mut files, mut folders, mut size) = (0_u64, 1_u64, 0_u64);
     let mut levels = vec![level(handles::open_own(&parent, Path::new(name))?, top.to_owned())?];
     while let Some(current) = levels.last_mut() {
         let Some(name) = current.waiting.pop() else {
@@ -56,20 +56,23 @@ pub(super) fn take_tree(
             return Ok(None);
         }
         handles::clean(current.handle.as_fd(), &name, &stat, mode_of(change), owner)?;
-        entries += 1;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let inside = handles::open_own(&current.handle, Path::new(&name))?;
                 if levels.len() >= DEPTH_MAX {
                     return Ok(None);
                 }
+                folders += 1;
                 levels.push(level(inside, path)?);
             }
-            _ => size += handles::facts(&stat).size,
+            _ => {
+                files += 1;
+                size += handles::facts(&stat).size;
+            }
         }
     }
-    let complete = entries == expected.len() as u64;
-    Ok(complete.then_some(Act::Tree { staged, entries, size }))
+    let complete = files + folders == expected.len() as u64;
+    Ok(complete.then_some(Act::Tree { staged, files, folders, size }))
 }
 
 fn level(handle: OwnedFd, path: PathBuf) -> io::Result<Level> {

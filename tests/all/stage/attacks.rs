@@ -351,7 +351,7 @@ fn a_tool_cannot_write_through_the_broker_what_a_command_cannot() {
     through_the_broker(DENIED);
 }
 
-/// DEFECT of the broker: it has a list of its own, which is shorter than the table. This fails until it uses the table.
+/// The broker judges by the same table.
 #[test]
 fn a_tool_cannot_write_through_the_broker_what_only_the_table_knows() {
     through_the_broker(&[

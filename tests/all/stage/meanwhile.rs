@@ -82,8 +82,7 @@ fn what_the_host_did_during_the_call_stays_and_is_named() {
     assert_eq!(project.text("go"), "go");
 }
 
-/// DEFECT: a file that the overlay copied up has an origin. Where the host has removed that file meanwhile, the judge
-/// takes it for a new one, and the file comes back. A file that was moved inside has an origin too, at another name.
+/// A file that the overlay copied up has an origin, and so has a file that was moved inside, at another name.
 #[test]
 fn a_file_that_the_host_removed_during_the_call_stays_removed() {
     let project = Project::new();
@@ -213,8 +212,7 @@ fn a_full_disk_under_the_workspace_leaves_it_as_it_was() {
     project.assert_sound();
 }
 
-/// DEFECT: the result says that `runner stage list` shows what is kept, but the stage is thrown away, and all that the
-/// command did is lost.
+/// What the command did is not lost.
 #[test]
 fn what_a_full_disk_had_no_room_for_is_kept_and_can_be_applied_later() {
     let project = Project::new();
