@@ -19,7 +19,7 @@ use bollard::models::{
 };
 use runner_policy::limits::{Limit, Limits};
 
-use crate::engine::plan::{Overlay, OverlayWrites, SandboxPlan, Tmpfs, TmpfsExec};
+use crate::engine::plan::{Overlay, SandboxPlan, Tmpfs, TmpfsExec};
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::engine::seccomp;
 
@@ -208,13 +208,13 @@ fn mounts(plan: &SandboxPlan, launch: &Launch) -> Result<Vec<DockerMount>, Setti
 }
 
 /// An anonymous volume that is mounted as an overlay. It goes with the container; its label is for
-/// those that a killed daemon leaves.
+/// those that a killed daemon leaves. The daemon refuses `ReadOnly` for such volumes: an overlay
+/// without a stage is read-only by itself, and the guest checks it.
 fn volume(overlay: &Overlay, options: &str, launch: &Launch) -> Result<DockerMount, SettingsError> {
     let driver = [("type", "overlay"), ("device", "overlay"), ("o", options)];
     Ok(DockerMount {
         typ: Some(MountType::VOLUME),
         target: Some(plain(&overlay.target)?),
-        read_only: Some(overlay.writes == OverlayWrites::Refused),
         volume_options: Some(MountVolumeOptions {
             // Or the files of an image would be copied into the stage of an empty workspace.
             no_copy: Some(true),

@@ -38,7 +38,10 @@ fn the_kernel_confirms_how_a_command_was_launched(on: On) {
     for line in ran.out.lines().filter(|line| line.contains(" - ")) {
         let fields: Vec<&str> = line.split(' ').collect();
         let (target, options) = (fields[4], fields[5]);
-        let writable = options.split(',').any(|option| option == "rw");
+        // Of the mount, and of the file system.
+        let writable = [options, fields[fields.len() - 1]]
+            .iter()
+            .all(|options| options.split(',').any(|option| option == "rw"));
         if ["/tmp", "/home/runner", "/dev/shm"].contains(&target) {
             tmpfs += 1;
             let of_fs = fields.last().unwrap();
@@ -67,6 +70,16 @@ fn the_kernel_confirms_how_a_command_was_launched(on: On) {
     assert!(ran.out.contains("Max core file size        0 "), "{}", ran.out);
 }
 attack!(5, "kernel", the_kernel_confirms_how_a_command_was_launched);
+
+/// Whether a mount is an overlay without set-user-id bits and devices. One without a stage is
+/// read-only, which the kernel confirms above.
+fn is_overlay(mount: &Value) -> bool {
+    let driver = &mount["VolumeOptions"]["DriverConfig"]["Options"];
+    let options: Vec<&str> = driver["o"].as_str().unwrap_or_default().split(',').collect();
+    driver["type"] == "overlay"
+        && options[0].starts_with("lowerdir=/proc/")
+        && ["nosuid", "nodev", "userxattr"].iter().all(|option| options.contains(option))
+}
 
 /// A call that waits, and what the daemon tells about its container.
 fn inspected(seat: &Seat, args: &[&str]) -> Value {
@@ -158,7 +171,8 @@ fn confirm(told: &Value, on: On) {
     for mount in host["Mounts"].as_array().unwrap() {
         assert_ne!(mount["Source"], "/", "{mount}");
         let bind = mount["Type"] == "bind" && mount["BindOptions"]["Propagation"] == "private";
-        assert!(bind || (mount["Type"] == "volume" && mount["ReadOnly"] == true), "{mount}");
+        let volume = mount["Type"] == "volume" && mount["ReadOnly"] == true;
+        assert!(bind && mount["ReadOnly"] == true || volume || is_overlay(mount), "{mount}");
     }
     assert_eq!(host["Runtime"], on.name().unwrap_or("runc"));
     let config = &told["Config"];
