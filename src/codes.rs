@@ -381,6 +381,7 @@ table! {
         RuntimeMissing "runtime_missing" No "The engine does not have the runtime." "Install it, or choose another."
         UnmountablePath "unmountable_path" No "A path cannot be written in a mount." "Rename the folder."
         MountGone "mount_gone" Yes "Something that should be mounted is gone." "Try again when nothing else changes the workspace."
+        OverlayRefused "overlay_refused" No "The kernel cannot show the workspace as an overlay." "Put the state folder on ext4, xfs, btrfs or tmpfs (XDG_STATE_HOME), and the workspace on a file system that overlayfs can read."
         MountIdentity "mount_identity" No "A mount does not lead where it was planned to." "Look who changes the workspace."
         Mounts "mounts" No "The mounts cannot be planned." "Read the message."
         LocalFile "local_file" No "A file of ours cannot be written." "Check the folders of state and cache."

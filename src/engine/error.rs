@@ -67,6 +67,12 @@ pub enum EngineError {
         /// Its path.
         path: PathBuf,
     },
+    /// The kernel refuses an overlay of the workspace.
+    #[error("the workspace cannot be shown as an overlay: {why}")]
+    NoOverlay {
+        /// The daemon's words.
+        why: String,
+    },
     /// The daemon's file system is not ours, and the `host` image needs that.
     #[error("the Docker engine at {endpoint} does not see this machine's files")]
     AnotherFileSystem {
@@ -136,6 +142,7 @@ impl Failure for EngineError {
             Self::ImageMissing { .. } => Code::ImageMissing,
             Self::RuntimeMissing { .. } => Code::RuntimeMissing,
             Self::MountGone { .. } => Code::MountGone,
+            Self::NoOverlay { .. } => Code::OverlayRefused,
             Self::AnotherFileSystem { .. } => Code::EngineElsewhere,
             Self::Settings(_) => Code::UnmountablePath,
             Self::Refused { .. } => Code::EngineRefused,
@@ -194,6 +201,11 @@ impl Failure for EngineError {
                 "look at the engine's log (journalctl -u docker) and try again".to_owned()
             }
             Self::MountGone { .. } => "try again when nothing else changes the workspace".to_owned(),
+            Self::NoOverlay { .. } => {
+                "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
+                 XDG_STATE_HOME), and the workspace on one that it can read; docs: \"Staged writes\" in the README"
+                    .to_owned()
+            }
             Self::Settings(_) | Self::Refused { .. } | Self::Local { .. } => return None,
         })
     }

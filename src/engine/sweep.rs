@@ -2,11 +2,12 @@
 
 use super::error::EngineError;
 use super::label::{Labels, is_left_over};
-use super::traits::{Engine, Found, SandboxId};
+use super::traits::{Engine, Found, SandboxId, State};
 use crate::ids::{CallId, Owner};
 use crate::sys::now;
 
-/// Removes every sandbox of this user that is past its deadline or whose process is dead; how many.
+/// Removes every sandbox of this user that is past its deadline or whose process is dead, and what such sandboxes
+/// left beside themselves; how many sandboxes.
 ///
 /// Each is looked at twice. The first list can say `Created` of a sandbox that its maker starts a moment later, before it
 /// ends as it should. The second list is read after that end was seen: what is `Created` then stays so.
@@ -17,12 +18,21 @@ use crate::sys::now;
 pub async fn sweep(engine: &dyn Engine) -> Result<usize, EngineError> {
     let me = this()?;
     let suspects = left_over(engine.list(None).await?, &me);
-    if suspects.is_empty() {
-        return Ok(0);
-    }
-    let left = left_over(engine.list(None).await?, &me);
+    let removed = if suspects.is_empty() { 0 } else { remove(engine, &suspects, &me).await? };
+    let left = |labels: &_| is_left_over(labels, State::Ending, &me, now());
+    engine.remove_remains(&left).await?;
+    Ok(removed)
+}
+
+/// Removes those suspects that a second list names too; how many.
+async fn remove(
+    engine: &dyn Engine,
+    suspects: &[SandboxId],
+    me: &Owner,
+) -> Result<usize, EngineError> {
+    let left = left_over(engine.list(None).await?, me);
     let (mut removed, mut failed) = (0, None);
-    for id in in_both(&suspects, left) {
+    for id in in_both(suspects, left) {
         match engine.remove(&id).await {
             Ok(()) => removed += 1,
             Err(error) => failed = Some(error),

@@ -31,6 +31,9 @@ use crate::ids::CallId;
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Whether something with these labels should be gone.
+pub type LeftOver<'a> = &'a (dyn Fn(&BTreeMap<String, String>) -> bool + Send + Sync);
+
 /// What makes sandboxes.
 pub trait Engine: Send + Sync {
     /// Which engine it is, and where another process reaches it.
@@ -85,6 +88,12 @@ pub trait Engine: Send + Sync {
 
     /// Ends and removes a sandbox in any state; one that is gone is no error.
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>>;
+
+    /// Removes what sandboxes that are gone left in the engine beside themselves, if its labels say so; how many.
+    fn remove_remains<'a>(
+        &'a self,
+        left: LeftOver<'a>,
+    ) -> BoxFuture<'a, Result<usize, EngineError>>;
 
     /// Every sandbox of this program, of one call or of all.
     fn list<'a>(

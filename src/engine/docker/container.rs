@@ -24,8 +24,8 @@ use crate::engine::label::Labels;
 use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Prepared, SandboxId,
-    Spec, State, UserNamespace,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Prepared,
+    SandboxId, Spec, State, UserNamespace,
 };
 use crate::ids::CallId;
 
@@ -148,6 +148,13 @@ impl Engine for Docker {
 
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(in_time("remove a sandbox", self.remove_by_name(id.as_str())))
+    }
+
+    fn remove_remains<'a>(
+        &'a self,
+        left: LeftOver<'a>,
+    ) -> BoxFuture<'a, Result<usize, EngineError>> {
+        Box::pin(in_time("remove volumes", self.remove_volumes(left)))
     }
 
     fn list<'a>(

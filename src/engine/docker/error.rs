@@ -28,6 +28,9 @@ impl EngineError {
         if let Some((_, path)) = message.split_once("bind source path does not exist: ") {
             return Self::MountGone { path: PathBuf::from(path.trim()) };
         }
+        if let Some((_, why)) = message.split_once("failed to mount local volume: ") {
+            return Self::NoOverlay { why: why.trim().to_owned() };
+        }
         if lower.contains("unknown runtime") || lower.contains("unknown or invalid runtime") {
             let runtime = message.rsplit([' ', ':']).next().unwrap_or("").to_owned();
             return Self::RuntimeMissing { runtime };
@@ -59,6 +62,13 @@ mod tests {
                 "invalid mount config for type \"bind\": bind source path does not exist: /a b"
             ),
             "mount_gone"
+        );
+        assert_eq!(
+            read(
+                500,
+                "failed to mount local volume: mount overlay:/x, data: lowerdir=/a:/b: invalid argument"
+            ),
+            "overlay_refused"
         );
         assert_eq!(read(400, "Unknown runtime specified runsc"), "runtime_missing");
     }

@@ -13,6 +13,7 @@ mod overlay;
 mod probe;
 pub(crate) mod settings;
 mod starting;
+mod volume;
 
 pub use connect::{API_MIN, Docker};
 pub use image::volume_name;

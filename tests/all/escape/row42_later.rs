@@ -9,7 +9,7 @@ use super::harness::{On, attack};
 use super::seat::Seat;
 
 /// Files by which something runs that nobody started. None of them is there, or they hold this.
-const ORIGINAL: &str = "original\n";
+const ORIGINAL: &str = "# original\n";
 
 const FILES: &[&str] = &[
     ".envrc",
