@@ -3,7 +3,8 @@
 //! A program must not decide in a person's place: applying needs a terminal, unless the user's or the
 //! managed configuration says otherwise, as answering a question does.
 
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use super::visible::visible;
 use crate::approvals::ApprovalError;
 use crate::audit::Ledger;
 use crate::call::Context;
-use crate::call::stage::{self, Changes, Looked};
+use crate::call::stage::{self, Changes, HeldChange, Looked};
 use crate::cli::Error;
 use crate::config::{self, Config, Flag};
 use crate::exit::Ending;
@@ -26,7 +27,7 @@ use crate::policy_files::Places;
 /// What to do with changes that were held back.
 #[derive(Debug, clap::Subcommand)]
 #[command(
-    after_help = "A command's changes reach the workspace when the call is over and each was judged. What may not be applied is held back and kept for some days.\n\nExamples:\n  runner stage list\n  runner stage diff 019a2b\n  runner stage apply 019a2b src/main.rs\n  runner stage discard 019a2b"
+    after_help = "A command's changes reach the workspace when the call is over and each was judged. What may not be applied is held back, and kept as long as the backups of `runner undo` (7 days).\n\nExamples:\n  runner stage list\n  runner stage diff 019a2b\n  runner stage apply 019a2b src/main.rs\n  runner stage discard 019a2b"
 )]
 pub enum Command {
     /// List the calls whose changes were held back
@@ -88,7 +89,7 @@ pub(super) fn run(
     }
 }
 
-fn list(state: &std::path::Path, printer: &mut Printer) -> Result<Ending, Error> {
+fn list(state: &Path, printer: &mut Printer) -> Result<Ending, Error> {
     let kept = stage::kept(state)?;
     match printer.format() {
         Format::Json => printer.json(&json!({ "stages": kept }))?,
@@ -116,9 +117,10 @@ fn show(looked: &Looked, printer: &mut Printer) -> Result<Ending, Error> {
         return Ok(Ending::ok());
     }
     let (strong, faint) = (style::STRONG, style::FAINT);
-    for held in &looked.held {
+    for (held, below) in topmost(&looked.held) {
+        let below = if below > 0 { format!(" and {below} below it") } else { String::new() };
         printer.data(format_args!(
-            "{strong}{}{strong:#}\n  because  {}\n  rule     {faint}{}{faint:#}\n  next     {}\n",
+            "{strong}{}{strong:#}{below}\n  because  {}\n  rule     {faint}{}{faint:#}\n  next     {}\n",
             visible(&held.path),
             visible(&held.reason),
             visible(&held.rule),
@@ -126,6 +128,21 @@ fn show(looked: &Looked, printer: &mut Printer) -> Result<Ending, Error> {
         ))?;
     }
     Ok(Ending::ok())
+}
+
+/// Changes that are not below another one, each with the number of those below it.
+fn topmost(all: &[HeldChange]) -> Vec<(&HeldChange, usize)> {
+    let paths: HashSet<&Path> = all.iter().map(|held| Path::new(&held.path)).collect();
+    let top = |held: &HeldChange| {
+        Path::new(&held.path).ancestors().filter(|it| paths.contains(it)).last().map(PathBuf::from)
+    };
+    let mut below: HashMap<PathBuf, usize> = HashMap::new();
+    for top in all.iter().filter_map(top) {
+        *below.entry(top).or_default() += 1;
+    }
+    all.iter()
+        .filter_map(|held| Some((held, below.get(Path::new(&held.path))?.saturating_sub(1))))
+        .collect()
 }
 
 fn diff(looked: &Looked, printer: &mut Printer) -> Result<Ending, Error> {
@@ -183,4 +200,24 @@ fn told(changes: &Changes, call: &str, printer: &mut Printer) -> Result<Ending, 
         }
     }
     Ok(Ending::ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::change::Why;
+
+    #[test]
+    fn what_lies_below_is_counted_with_the_topmost() {
+        let all = ["a", "a/b", "a/b/c", "ab", "d/e"].map(|path| HeldChange {
+            path: path.to_owned(),
+            why: Why::RunsOnHost,
+            reason: String::new(),
+            rule: String::new(),
+            next: String::new(),
+        });
+        let shown: Vec<(&str, usize)> =
+            topmost(&all).into_iter().map(|(held, below)| (held.path.as_str(), below)).collect();
+        assert_eq!(shown, [("a", 2), ("ab", 0), ("d/e", 0)]);
+    }
 }

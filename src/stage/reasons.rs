@@ -12,7 +12,7 @@ use crate::workspace::protected::table::{Class, Row};
 
 /// The next step where no policy can help.
 const YOURSELF: &str =
-    "look at it with `runner stage show`, and make the change yourself if it is right";
+    "look at it with `runner stage diff`, and make the change yourself if it is right";
 
 fn held(why: Why, rule: impl Into<String>, reason: impl Into<String>, next: &str) -> Held {
     Held { why, reason: reason.into(), rule: rule.into(), next: next.to_owned() }

@@ -6,6 +6,7 @@ use runner::engine::runtime_kind::RuntimeKind;
 use runner::exit;
 use runner::policy_files::{Choice, Places, Trust, load};
 use runner::sandbox::protection::protections;
+use runner::workspace::protected::table::{self as protected, Class};
 use runner_policy::Code;
 
 const README: &str = include_str!("../../README.md");
@@ -130,6 +131,32 @@ fn the_table_of_settings_is_the_settings() {
     let heading = "In the managed file alone";
     if std::env::var_os("RUNNER_BLESS").is_some() {
         bless(heading, "| key | default | meaning |\n| --- | --- | --- |", &rows);
+        return;
+    }
+    assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");
+}
+
+/// `RUNNER_BLESS=1` writes it anew.
+#[test]
+fn the_table_of_what_the_host_runs_is_the_table() {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for row in protected::TABLE.iter().chain(protected::GIT) {
+        let class = match row.class {
+            Class::Never => "never",
+            Class::Named => "named",
+            Class::Source => "source",
+        };
+        let name = format!("`{}`", row.pattern);
+        match rows.last_mut() {
+            Some(last) if last[0] == class && last[1] == row.runs => {
+                last[2] = format!("{} {name}", last[2]);
+            }
+            _ => rows.push(vec![class.to_owned(), row.runs.to_owned(), name]),
+        }
+    }
+    let heading = "### What the host runs later";
+    if std::env::var_os("RUNNER_BLESS").is_some() {
+        bless(heading, "| class | run by | names |\n| --- | --- | --- |", &rows);
         return;
     }
     assert_eq!(table(heading), rows, "RUNNER_BLESS=1 writes it anew");

@@ -13,7 +13,7 @@ use crate::workspace::WorkspaceError;
 /// Why an undo did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// The call changed nothing through the broker, or what it changed is not kept any more.
+    /// The call changed nothing, or what it changed is not kept any more.
     #[error("there is nothing to undo of call {0}")]
     Nothing(String),
     /// Not everything is as the call left it, or was kept. Nothing was restored.
@@ -91,7 +91,7 @@ impl Failure for UndoError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Nothing(_) => Some(
-                "`runner undo --list` shows what can be undone; what commands wrote in sandboxes is not kept"
+                "`runner undo --list` shows what can be undone"
                     .to_owned(),
             ),
             Self::Conflict(call, _) => Some(format!(
