@@ -291,7 +291,9 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
     for note in &result.shortfall {
         printer.talk(format_args!("runner: {}", visible(&note.text)));
     }
-    if let Some(line) = result.changes.as_ref().and_then(Changes::held_line) {
+    let is_told = result.error.as_ref().is_some_and(|error| error.code == Code::ChangesHeld);
+    let changes = result.changes.as_ref().filter(|_| !is_told);
+    if let Some(line) = changes.and_then(Changes::held_line) {
         printer.talk(format_args!("runner: {}", visible(&line)));
     }
     Ok(())

@@ -90,10 +90,7 @@ impl Failure for UndoError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Nothing(_) => Some(
-                "`runner undo --list` shows what can be undone"
-                    .to_owned(),
-            ),
+            Self::Nothing(_) => Some("`runner undo --list` shows what can be undone".to_owned()),
             Self::Conflict(call, _) => Some(format!(
                 "restore what you want by hand; `runner undo {call} --dry-run` shows each step"
             )),
