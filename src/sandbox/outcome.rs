@@ -228,9 +228,7 @@ impl Failure for RunError {
     }
 
     fn kind(&self) -> Kind {
-        match self {
-            _ => Kind::Broken,
-        }
+        Kind::Broken
     }
 
     fn fault(&self) -> Fault {

@@ -122,9 +122,9 @@ impl<'a> Look<'a> {
         let (read, write) = (self.grants.read, self.grants.write);
         let writes = self.grants.writes == Writes::Some;
         if kind != FileType::Directory {
-            return !read.matches(path) && !(writes && write.matches(path));
+            return !(read.matches(path) || writes && write.matches(path));
         }
-        let left_out = read.leaves_out(path) && !(writes && !write.leaves_out(path));
+        let left_out = read.leaves_out(path) && (!writes || write.leaves_out(path));
         left_out && !could_reach(patterns, path)
     }
 
