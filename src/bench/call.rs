@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::error::BenchError;
 use super::place::Place;
 use super::quiet::quiet;
+use super::report::{Report, Row};
 use super::sample::{Samples, timed};
 use crate::pool::Class;
 
@@ -58,6 +59,16 @@ impl Ours<'_> {
         let line = format!("runner {}", self.words.join(" "));
         Err(BenchError::Command { line, how: format!("was {TRIES} times not as it should be") })
     }
+}
+
+/// Adds a row of calls. Those that had to be made again are told.
+pub fn add(report: &mut Report, name: &str, calls: &Calls, peers: &[&str]) {
+    if calls.missed > 0 {
+        let missed = calls.missed;
+        report.note(format!("{name}: {missed} found no sandbox that waited, and do not count"));
+    }
+    let row = Row::times(name, &calls.whole);
+    report.add(peers.iter().fold(row, |row, peer| row.beside(peer)));
 }
 
 /// A result in JSON.

@@ -16,6 +16,7 @@ mod place;
 mod quiet;
 mod report;
 mod sample;
+mod writes;
 
 pub use error::BenchError;
 pub use report::{Report, Row, Unit};
@@ -85,6 +86,7 @@ pub fn run(
     inside::decisions(&place, &mut report, context)?;
     inside::compile(&place, extent, &mut report)?;
     memory::waiting(&place, &mut report, tell)?;
+    writes::writes(&place, extent, &mut report, tell)?;
     ours::trees(&place, extent, &mut report, tell)?;
     // A crowd leaves engine and kernel with much to tidy up: nothing is measured after it.
     ours::crowd(&place, extent, &mut report, tell)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Extent;
-use super::call::{Calls, Ours, read};
+use super::call::{Calls, Ours, add, read};
 use super::error::BenchError;
 use super::peers::{self, DockerRun};
 use super::place::Place;
@@ -160,16 +160,6 @@ pub fn gvisor(
     Ok(())
 }
 
-/// Adds a row of calls. Those that had to be made again are told.
-fn add(report: &mut Report, name: &str, calls: &Calls, peers: &[&str]) {
-    if calls.missed > 0 {
-        let missed = calls.missed;
-        report.note(format!("{name}: {missed} found no sandbox that waited, and do not count"));
-    }
-    let row = Row::times(name, &calls.whole);
-    report.add(peers.iter().fold(row, |row, peer| row.beside(peer)));
-}
-
 /// A tool's round trip to the broker, as the tool itself measures it.
 pub fn broker(
     place: &Place,
@@ -277,7 +267,7 @@ pub fn trees(
     for files in extent.trees() {
         tell(&format!("a warm call in a workspace of {files} files"));
         place.drain();
-        let folder = place.tree(*files)?;
+        let folder = place.tree(&files.to_string(), *files, b"")?;
         let warm = Ours { words: EXEC, class: Some(Class::Read) };
         timed(&mut place.runner(&folder, warm.words))?;
         let (mut ours, mut theirs) = (Calls::default(), Samples::default());

@@ -30,6 +30,12 @@ const MEASURE: &str = "name: measure\ndescription: Measures the broker.\nschema:
 /// A policy with a kernel of its own.
 const GVISOR: &str = "policy: 1\nname: gvisor\nextends: [readonly]\nsandbox: { runtime: runsc }\n";
 
+/// Policies for the same program with and without writing, and one that denies most files.
+const READING: &str = "policy: 1\nname: reading\nextends: [readonly]\ncommands:\n  - { allow: \"sh ...\", effects: [read, code] }\n";
+const WRITING: &str = "policy: 1\nname: writing\nextends: [readonly]\nfiles: { write: [\"out/**\"] }\ncommands:\n  - { allow: \"sh ...\", effects: [read, write, code] }\n";
+const DENIED: &str =
+    "policy: 1\nname: denied\nextends: [readonly]\nfiles: { deny: [\"**/*.ts\"] }\n";
+
 /// Nobody is asked here: the tools are ours, and so is the folder.
 const CONFIG: &str = "approvals: { withoutTerminal: true }\n";
 
@@ -61,9 +67,13 @@ impl Place {
             }
             fs::write(place.workspace().join(".runner/tools/once.yml"), ONCE)?;
             fs::write(place.workspace().join(".runner/tools/measure.yml"), MEASURE)?;
-            fs::write(place.root.join("config/runner/policies/gvisor.yml"), GVISOR)?;
+            let policies = place.root.join("config/runner/policies");
+            fs::write(policies.join("gvisor.yml"), GVISOR)?;
+            fs::write(policies.join("reading.yml"), READING)?;
+            fs::write(policies.join("writing.yml"), WRITING)?;
+            fs::write(policies.join("denied.yml"), DENIED)?;
             fs::write(place.root.join("config/runner/config.yml"), CONFIG)?;
-            fill(&place.workspace(), FILES)
+            fill(&place.workspace(), FILES, b"")
         };
         make().map_err(local)?;
         Ok(place)
@@ -74,13 +84,13 @@ impl Place {
         self.root.join("workspace")
     }
 
-    /// Another workspace, with this many files.
-    pub fn tree(&self, files: usize) -> Result<PathBuf, BenchError> {
-        let root = self.root.join(format!("tree-{files}"));
+    /// Another workspace, with this many files of this content.
+    pub fn tree(&self, name: &str, files: usize, content: &[u8]) -> Result<PathBuf, BenchError> {
+        let root = self.root.join(format!("tree-{name}"));
         let make = || {
             fs::create_dir_all(root.join(".git"))?;
             fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
-            fill(&root, files)
+            fill(&root, files, content)
         };
         make().map_err(|error| BenchError::Local("make files to measure with", error))?;
         Ok(root)
@@ -152,13 +162,13 @@ impl Drop for Place {
 }
 
 /// Puts files into a workspace, ten to a folder, three folders deep.
-fn fill(root: &Path, files: usize) -> std::io::Result<()> {
+fn fill(root: &Path, files: usize, content: &[u8]) -> std::io::Result<()> {
     fs::write(root.join("f0"), "")?;
     for folder in 0..files.div_ceil(PER_FOLDER) {
         let path = root.join(format!("d{}/d{}/d{folder}", folder / 1_000, folder / 30 % 34));
         fs::create_dir_all(&path)?;
         for file in 0..PER_FOLDER.min(files - folder * PER_FOLDER) {
-            fs::write(path.join(format!("file{file}.ts")), "")?;
+            fs::write(path.join(format!("file{file}.ts")), content)?;
         }
     }
     Ok(())

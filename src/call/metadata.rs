@@ -98,6 +98,7 @@ struct Durations {
     check: f64,
     run: f64,
     end: f64,
+    apply: f64,
     total: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     queued: Option<f64>,
@@ -419,6 +420,7 @@ impl Durations {
             check: ms(phases.check),
             run: ms(phases.run),
             end: ms(phases.end),
+            apply: ms(phases.apply),
             total: ms(phases.total),
             queued: None,
         }

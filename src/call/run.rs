@@ -238,7 +238,10 @@ async fn in_sandbox(
     let settled = match outcome.stage.take() {
         Some(stage) => {
             let ended = (outcome.verdict.clone(), outcome.stillness);
-            Some(settled(decided, &plan, ended, stage).await?)
+            let still = Instant::now();
+            let settled = settled(decided, &plan, ended, stage).await?;
+            outcome.phases.apply = still.elapsed();
+            Some(settled)
         }
         None => None,
     };

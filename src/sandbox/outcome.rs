@@ -105,6 +105,8 @@ pub struct Phases {
     pub run: Duration,
     /// Writing the last output.
     pub end: Duration,
+    /// Judging and applying what it changed.
+    pub apply: Duration,
     /// From the first word with the engine to now, by the clock: also what lies between them, such as waiting sandboxes
     /// that were tried and discarded.
     pub total: Duration,

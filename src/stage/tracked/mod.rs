@@ -22,6 +22,7 @@
 
 mod layers;
 mod objects;
+mod reasons;
 pub mod refs;
 mod run;
 pub mod settle;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, Mode, fchmod, renameat};
 use rustix::io::Errno;
 
+use super::reasons;
 use super::refs::{self, HeldRef, Question, RefsError};
 use crate::engine::plan::WorkTree;
 use crate::git_index::covered::Covered;
@@ -27,7 +28,6 @@ use crate::stage::group::{self, Part};
 use crate::stage::handles::{open_folder, open_own, split};
 use crate::stage::layer::{self, Entry};
 use crate::stage::merged::Merged;
-use crate::stage::reasons;
 use crate::stage::repository::Repositories;
 use crate::stage::worktree::{self, Worktree};
 

@@ -20,6 +20,8 @@ mod exit;
 mod ids;
 #[path = "../host/sandbox.rs"]
 mod sandbox;
+#[path = "../host/stage.rs"]
+mod stage;
 #[path = "../host/sys.rs"]
 mod sys;
 #[path = "../host/undo.rs"]

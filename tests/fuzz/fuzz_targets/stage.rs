@@ -8,8 +8,10 @@
 mod ids;
 #[path = "../host/stage.rs"]
 mod stage;
-#[path = "../host/stage_sys.rs"]
+#[path = "../host/sys.rs"]
 mod sys;
+#[path = "../host/undo.rs"]
+mod undo;
 #[path = "../host/stage_workspace.rs"]
 mod workspace;
 
@@ -23,11 +25,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libfuzzer_sys::fuzz_target;
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
-use stage::change::{Host, Judged, Verdict, What};
+use stage::change::{Host, Judged, RootKind, Verdict, What};
 use stage::gitconfig;
-use stage::judge::{Rules, judge};
-use stage::repository::RootKind;
-use stage::table::{self, Class};
+use stage::judge::{Rules, System, judge};
+use workspace::protected::table::{self, Class};
 use stage::walk::{Bounds, walk};
 use workspace::grants::{Code, FileGrants, PathSet, Writes};
 

@@ -1,7 +1,9 @@
-//! The lists of a policy and the protected names, as they are.
+//! The lists of a policy, the protected names and temporary names, as they are.
 #![allow(dead_code, reason = "not everything is used here")]
 
 #[path = "../../../src/workspace/grants.rs"]
 pub mod grants;
-#[path = "../../../src/workspace/protected.rs"]
+#[path = "../../../src/workspace/protected/mod.rs"]
 pub mod protected;
+#[path = "../../../src/workspace/temp.rs"]
+pub(crate) mod temp;

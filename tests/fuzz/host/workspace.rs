@@ -3,7 +3,11 @@
 
 #[path = "../../../src/workspace/find.rs"]
 mod find;
-#[path = "../../../src/workspace/protected.rs"]
+#[path = "../../../src/workspace/grants.rs"]
+pub mod grants;
+#[path = "../../../src/workspace/lists.rs"]
+pub mod lists;
+#[path = "../../../src/workspace/protected/mod.rs"]
 pub mod protected;
 #[path = "../../../src/workspace/temp.rs"]
 pub(crate) mod temp;
