@@ -32,7 +32,7 @@ const GVISOR: &str = "policy: 1\nname: gvisor\nextends: [readonly]\nsandbox: { r
 
 /// Policies for the same program with and without writing, and one that denies most files.
 const READING: &str = "policy: 1\nname: reading\nextends: [readonly]\ncommands:\n  - { allow: \"sh ...\", effects: [read, code] }\n";
-const WRITING: &str = "policy: 1\nname: writing\nextends: [readonly]\nfiles: { write: [\"out/**\"] }\ncommands:\n  - { allow: \"sh ...\", effects: [read, write, code] }\n";
+const WRITING: &str = "policy: 1\nname: writing\nextends: [readonly]\nfiles: { write: [out, \"out/**\"] }\ncommands:\n  - { allow: [\"sh ...\", \"cp ...\"], effects: [read, write, code] }\n";
 const DENIED: &str =
     "policy: 1\nname: denied\nextends: [readonly]\nfiles: { deny: [\"**/*.ts\"] }\n";
 

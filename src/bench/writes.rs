@@ -78,17 +78,7 @@ fn large(place: &Place, report: &mut Report, tell: &mut dyn FnMut(&str)) -> Resu
     const PEER: &str = "cp -r of 10000 files";
     tell(&format!("applying {BUILT} files, in turn with cp -r"));
     let folder = place.tree("build", BUILT, &[b'x'; BUILT_BYTES])?;
-    let words = [
-        "exec",
-        "--json",
-        "--cold",
-        "-p",
-        "writing",
-        "--",
-        "sh",
-        "-c",
-        "mkdir out && cp -r d0 out",
-    ];
+    let words = ["exec", "--json", "--cold", "-p", "writing", "--", "cp", "-r", "d0", "out"];
     let (mut ours, mut theirs) = (Samples::default(), Samples::default());
     for _ in 0..ROUNDS {
         quiet();
