@@ -48,7 +48,7 @@ fn a_call_in_a_sandbox() {
     let expected = json!({
         "duration_ms": {
             "plan": 0.0, "prepare": 0.0, "claim": 0.0, "attach": 0.0, "create": 0.0, "start": 0.0,
-            "check": 0.0, "run": 1.5, "end": 0.0, "total": 2.0, "queued": 2.0,
+            "check": 0.0, "run": 1.5, "end": 0.0, "apply": 0.0, "total": 2.0, "queued": 2.0,
         },
         "warm": true,
         "waited_ms": 7,
