@@ -72,8 +72,13 @@ pub fn view(
     owner: Owner,
     around: Surroundings<'_>,
 ) -> Result<View, MountError> {
-    let survey =
-        survey(&Looking { workspace, grants, memory: around.memory, unscanned: around.unscanned })?;
+    let survey = survey(&Looking {
+        workspace,
+        grants,
+        memory: around.memory,
+        unscanned: around.unscanned,
+        mounted_below: around.points.below(workspace.root()).next().is_some(),
+    })?;
     let start = workspace.cwd().strip_prefix(workspace.root()).unwrap_or(Path::new(""));
     if survey.is_hidden(start) {
         return Err(MountError::StartHidden(workspace.cwd().to_owned()));

@@ -39,6 +39,7 @@ pub(super) fn of(looking: &Looking<'_>) -> Binding {
         Writes::None => 0,
         Writes::Some => 1,
     });
+    binder.number(looking.mounted_below.into());
     for one in looking.unscanned {
         binder.bytes(one.folder.as_os_str().as_bytes());
         binder.number(match one.shown {

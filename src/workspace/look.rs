@@ -57,7 +57,19 @@ impl Mark {
 }
 
 /// What was found, by path below the workspace.
-pub(super) struct Found(pub Mark, pub PathBuf);
+pub(super) struct Found {
+    pub mark: Mark,
+    pub path: PathBuf,
+    /// It is there, and a second name of it would be found: its inode is looked for in every folder, and was when
+    /// those were read that are remembered.
+    pub known: bool,
+}
+
+impl Found {
+    fn new(mark: Mark, path: PathBuf) -> Self {
+        Self { mark, path, known: false }
+    }
+}
 
 pub(super) struct Look<'a> {
     root: BorrowedFd<'a>,
@@ -68,8 +80,10 @@ pub(super) struct Look<'a> {
     read: Option<Vec<String>>,
     /// Names that could be denied.
     denied: Names,
-    /// Inodes of denied files that have several names.
+    /// Inodes of denied files, whose names are looked for in every folder.
     pub(super) inodes: BTreeSet<u64>,
+    /// Whether an inode in a folder is that of the file: something can be mounted over it.
+    bare: bool,
     pub(super) memory: Option<Memory>,
 }
 
@@ -102,8 +116,15 @@ impl<'a> Look<'a> {
                 deny.iter().map(String::as_str).chain(protected::key_material().iter().copied()),
             ),
             inodes: memory.iter().flat_map(|memory| memory.inodes()).copied().collect(),
+            bare: !looking.mounted_below,
             memory,
         }
+    }
+
+    /// Forgets what is remembered, and looks for these inodes.
+    pub(super) fn start_over(&mut self, inodes: BTreeSet<u64>) {
+        self.inodes = inodes;
+        self.memory.iter_mut().for_each(Memory::forget);
     }
 
     /// Where the walk starts: at the top.
@@ -183,31 +204,33 @@ impl Visitor<Found> for Look<'_> {
         if may_hide || place.special {
             let path = entry.path();
             if let Some(mark) = self.hidden(&path, kind) {
-                keep.push(Found(mark, path));
+                let is_file = matches!(mark, Mark::Hide(MaskKind::File, _));
+                let known = self.bare && is_file && self.inodes.contains(&entry.ino);
+                keep.push(Found { mark, path, known });
                 return Descend::Skip;
             }
             match self.unscanned(&path, kind) {
                 Some(Shown::Everything) => return Descend::Skip,
                 Some(Shown::Nothing) => {
                     let mark = Mark::Hide(MaskKind::Folder, WhyHidden::NotScanned);
-                    keep.push(Found(mark, path));
+                    keep.push(Found::new(mark, path));
                     return Descend::Skip;
                 }
                 None => {}
             }
         }
         if name == b".git" {
-            keep.push(Found(Mark::Repository, entry.path()));
+            keep.push(Found::new(Mark::Repository, entry.path()));
         }
         if kind == FileType::RegularFile && self.inodes.contains(&entry.ino) {
-            keep.push(Found(Mark::SecondName, entry.path()));
+            keep.push(Found::new(Mark::SecondName, entry.path()));
         }
         Descend::Enter
     }
 
     fn closed(&self, folder: &Path) -> Option<Found> {
         let mark = Mark::Hide(MaskKind::Folder, WhyHidden::Closed);
-        Some(Found(mark, folder.to_owned()))
+        Some(Found::new(mark, folder.to_owned()))
     }
 
     fn recall(
@@ -222,7 +245,7 @@ impl Visitor<Found> for Look<'_> {
         let mut known = true;
         let whole = page.read(
             |number, name| match Mark::of(number) {
-                Some(mark) => keep.push(Found(mark, path(name))),
+                Some(mark) => keep.push(Found { mark, path: path(name), known: self.bare }),
                 None => known = false,
             },
             // A page stands behind those of the folders in it: no page leads back to itself.
@@ -253,7 +276,7 @@ impl Visitor<Found> for Look<'_> {
         memory.find(folder, below);
         let marks = kept
             .iter()
-            .map(|Found(mark, path)| Some((mark.number()?, path.file_name()?.as_bytes().to_vec())));
+            .map(|it| Some((it.mark.number()?, it.path.file_name()?.as_bytes().to_vec())));
         if let Some(marks) = marks.collect() {
             memory.note(folder, place.seen, entries, marks, below);
         }

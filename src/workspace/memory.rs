@@ -22,9 +22,13 @@
 //! - A folder is found by its path, and compared by inode. Its parent was compared before it, so
 //!   the name leads to the same folder; what is mounted over it is another one, and only folders on the
 //!   workspace's own device are remembered.
-//! - What can change without its folder changing is never taken from memory: the identity and the number of links of a
-//!   hidden file, where a link leads, who may enter a folder, a folder that could not be read, and
-//!   anything in a writable folder, where every file's links count.
+//! - What can change without its folder changing is never taken from memory: where a link leads, who may enter
+//!   a folder, a folder that could not be read. Nor is the number of links of a hidden file, which
+//!   need not be known: the inodes of hidden files are remembered and looked for in every folder that is read. A file
+//!   had one name when its inode was first noted, or every folder was read anew to look for it; a name
+//!   that was added later changed the folder it is in.
+//! - Something mounted over a hidden file does not change the folder. Where the host has mounted anything
+//!   below the workspace, every hidden file is looked at, and what is remembered of it then is another memory.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -118,7 +122,7 @@ impl Memory {
         })
     }
 
-    /// Inodes whose names are marked in every remembered folder.
+    /// Inodes of hidden files: further names of them are marked in every remembered folder.
     pub(super) fn inodes(&self) -> &[u64] {
         self.old.as_ref().map_or(&[], |pages| &pages.inodes)
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::workspace::binding;
 use crate::workspace::grants::tests::{Globs, globs};
 use crate::workspace::grants::{Code, FileGrants, Writes};
-use crate::workspace::survey::{Looking, Survey, survey, survey_with};
+use crate::workspace::survey::{Looking, MOST_STALE, Survey, survey, survey_with};
 use rustix::fs::{CWD, RenameFlags, Timespec, Timestamps, renameat_with, utimensat};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -58,7 +58,13 @@ impl Case {
             code: Code::Granted,
         };
         let workspace = &self.workspace;
-        run(&Looking { workspace, grants: &grants, memory: None, unscanned: &[] })
+        run(&Looking {
+            workspace,
+            grants: &grants,
+            memory: None,
+            unscanned: &[],
+            mounted_below: false,
+        })
     }
 
     fn memory(&self, looking: &Looking<'_>) -> Memory {
@@ -171,14 +177,19 @@ fn a_denied_file_that_appears_or_is_replaced_is_seen() {
 
     fs::write(&env, "canary").unwrap();
     let (found, _) = case.recalled();
-    let first = found.hidden[Path::new("a/b/.env")];
+    assert!(found.hidden.contains_key(Path::new("a/b/.env")));
     tick(&case);
 
-    // As editors do it.
-    fs::write(root.join("a/b/.env.new"), "canary").unwrap();
+    // As editors do it; the new file has a second name in a folder that is remembered.
+    fs::write(root.join("a/b/c/innocent"), "canary").unwrap();
+    assert_eq!(case.recalled().0.hidden.len(), 1);
+    tick(&case);
+    fs::hard_link(root.join("a/b/c/innocent"), root.join("a/b/.env.new")).unwrap();
     fs::rename(root.join("a/b/.env.new"), &env).unwrap();
     let (found, _) = case.recalled();
-    assert_ne!(found.hidden[Path::new("a/b/.env")].identity, first.identity);
+    let hidden: Vec<_> = found.hidden.keys().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(hidden, ["a/b/.env", "a/b/c/innocent"]);
+    fs::remove_file(root.join("a/b/c/innocent")).unwrap();
     tick(&case);
 
     // Its folder is moved away, and another one is there, with the times of the first.
@@ -262,6 +273,43 @@ fn a_second_name_of_a_denied_file_is_found_in_an_unchanged_folder() {
     let (found, _) = case.recalled();
     assert!(found.hidden.contains_key(Path::new("a/b/c/innocent")));
     case.check(&"and again");
+}
+
+#[test]
+fn a_second_name_of_a_remembered_denied_file_is_found_where_it_appears() {
+    let case = case(Writes::None);
+    let root = case.root();
+    fs::write(root.join("a/b/.env"), "canary").unwrap();
+    case.check(&"one name, remembered");
+    tick(&case);
+    // The folder of the denied name does not change.
+    fs::hard_link(root.join("a/b/.env"), root.join("a/innocent")).unwrap();
+    let (found, _) = case.recalled();
+    assert!(found.hidden.contains_key(Path::new("a/innocent")));
+    tick(&case);
+    // Nor here; and what is left is no name of a denied file.
+    fs::remove_file(root.join("a/b/.env")).unwrap();
+    let (found, _) = case.recalled();
+    assert!(found.hidden.is_empty());
+    case.check(&"and again");
+}
+
+#[test]
+fn inodes_of_denied_files_that_are_gone_are_forgotten() {
+    let case = case(Writes::None);
+    let path = |at: usize| case.root().join(format!("a/{at}.pem"));
+    for at in 0..MOST_STALE + 8 {
+        fs::write(path(at), "").unwrap();
+    }
+    case.recalled();
+    let remembered = || case.with(|looking| case.memory(looking).inodes().len());
+    assert_eq!(remembered(), MOST_STALE + 8);
+    tick(&case);
+    for at in 1..MOST_STALE + 8 {
+        fs::remove_file(path(at)).unwrap();
+    }
+    case.check(&"one is left");
+    assert_eq!(remembered(), 1);
 }
 
 /// Needs the right to mount; without it there is nothing to see.

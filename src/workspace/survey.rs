@@ -41,8 +41,6 @@ pub struct Survey {
 pub struct Hidden {
     /// What covers it.
     pub kind: MaskKind,
-    /// What it was.
-    pub identity: Identity,
     /// Why.
     pub why: WhyHidden,
 }
@@ -94,10 +92,15 @@ pub struct Looking<'a> {
     pub memory: Option<&'a Path>,
     /// Folders that are not looked through.
     pub unscanned: &'a [Unscanned],
+    /// Whether the host has mounted something below the workspace.
+    pub mounted_below: bool,
 }
 
 /// How often a workspace is looked through because denied files have further names.
 const LOOKS: usize = 3;
+
+/// Inodes that may be looked for beyond twice the number of denied files: those of files that are gone.
+pub(super) const MOST_STALE: usize = 1024;
 
 /// Looks through a workspace.
 ///
@@ -144,26 +147,24 @@ pub(super) fn survey_with(
         let mut gathered = gather(workspace, found)?;
         looks += 1;
         // Further names of denied files are found by inode, and those are known only now.
-        let inodes: BTreeSet<u64> = gathered.denied.iter().map(|identity| identity.ino).collect();
+        let inodes: BTreeSet<u64> = gathered.several.iter().map(|identity| identity.ino).collect();
         if !inodes.is_subset(&look.inodes) {
             if looks == LOOKS {
                 return Err(WalkError::Restless(workspace.root().to_owned()));
             }
-            look.inodes = inodes;
-            look.memory.iter_mut().for_each(Memory::forget);
+            look.start_over(inodes);
             continue;
         }
-        for path in std::mem::take(&mut gathered.names) {
-            let found = open(workspace, &path)?;
-            if found.is_some_and(|found| gathered.denied.contains(&found.identity)) {
-                gathered.survey.hide(workspace, path, MaskKind::File, WhyHidden::SameAsDenied)?;
-            }
+        if looks == 1 && look.inodes.len() > MOST_STALE + 2 * gathered.survey.hidden.len() {
+            look.start_over(inodes);
+            continue;
         }
-        let mut survey = gathered.survey;
+        gathered.hide_second_names(workspace)?;
+        let Gathered { mut survey, files, .. } = gathered;
         survey.outermost();
         survey.not_scanned = not_scanned(looking, &survey);
-        survey.keeping =
-            look.memory.and_then(|memory| memory.keep(look.inodes.into_iter().collect()));
+        let inodes: BTreeSet<u64> = look.inodes.union(&files).copied().collect();
+        survey.keeping = look.memory.and_then(|memory| memory.keep(inodes.into_iter().collect()));
         return Ok(survey);
     }
 }
@@ -172,30 +173,77 @@ pub(super) fn survey_with(
 #[derive(Default)]
 struct Gathered {
     survey: Survey,
-    /// Denied files with several names.
-    denied: BTreeSet<Identity>,
-    /// What has the inode of one of them.
+    /// Inodes of denied files that nobody looked for before.
+    files: BTreeSet<u64>,
+    /// Those of them with several names.
+    several: BTreeSet<Identity>,
+    /// What has the inode of a denied file, of this walk or of one before.
     names: Vec<PathBuf>,
 }
 
 fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError> {
     let mut gathered = Gathered::default();
-    let Gathered { survey, denied, names } = &mut gathered;
     let mut links = Vec::new();
-    for Found(mark, path) in all {
+    for Found { mark, path, known } in all {
         match mark {
-            Mark::Hide(kind, why) => denied.extend(survey.hide(workspace, path, kind, why)?),
+            Mark::Hide(kind, why) if known => {
+                gathered.survey.hidden.entry(path).or_insert(Hidden { kind, why });
+            }
+            Mark::Hide(kind, why) => gathered.hide(workspace, path, Hidden { kind, why })?,
             Mark::DeniedLink => links.push(path),
-            Mark::SecondName => names.push(path),
-            Mark::Repository => drop(survey.repositories.insert(path)),
+            Mark::SecondName => gathered.names.push(path),
+            Mark::Repository => drop(gathered.survey.repositories.insert(path)),
         }
     }
     for link in links {
         if let Some((path, kind)) = leads_to(workspace, &link)? {
-            denied.extend(survey.hide(workspace, path, kind, WhyHidden::SameAsDenied)?);
+            let hidden = Hidden { kind, why: WhyHidden::SameAsDenied };
+            gathered.hide(workspace, path, hidden)?;
         }
     }
     Ok(gathered)
+}
+
+impl Gathered {
+    /// Hides a path after a look at what is there now.
+    fn hide(
+        &mut self,
+        workspace: &Workspace,
+        path: PathBuf,
+        hidden: Hidden,
+    ) -> Result<(), WalkError> {
+        // What is gone by now needs no cover.
+        let found = open(workspace, &path)?.filter(|_| !path.as_os_str().is_empty());
+        let Some(found) = found else { return Ok(()) };
+        let hidden = self.survey.hidden.entry(path).or_insert(hidden);
+        if hidden.kind == MaskKind::File {
+            self.files.insert(found.identity.ino);
+            if found.links > 1 {
+                self.several.insert(found.identity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hides further names of files that are denied now. Inodes of denied files that are gone may be in
+    /// use again.
+    fn hide_second_names(&mut self, workspace: &Workspace) -> Result<(), WalkError> {
+        let names = std::mem::take(&mut self.names);
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut denied = BTreeSet::new();
+        for (path, _) in self.survey.hidden.iter().filter(|(_, it)| it.kind == MaskKind::File) {
+            denied.extend(open(workspace, path)?.map(|found| found.identity));
+        }
+        for path in names {
+            if open(workspace, &path)?.is_some_and(|found| denied.contains(&found.identity)) {
+                let hidden = Hidden { kind: MaskKind::File, why: WhyHidden::SameAsDenied };
+                self.survey.hidden.entry(path).or_insert(hidden);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Opens what was found; `None` if it is gone by now. Any other failure is one: what cannot be looked at may be there.
@@ -224,22 +272,6 @@ fn not_scanned(looking: &Looking<'_>, survey: &Survey) -> BTreeSet<PathBuf> {
 }
 
 impl Survey {
-    /// Hides a path; the identity of what is there, if it is a file with several names.
-    fn hide(
-        &mut self,
-        workspace: &Workspace,
-        path: PathBuf,
-        kind: MaskKind,
-        why: WhyHidden,
-    ) -> Result<Option<Identity>, WalkError> {
-        // What is gone by now needs no cover.
-        let found = open(workspace, &path)?.filter(|_| !path.as_os_str().is_empty());
-        let Some(found) = found else { return Ok(None) };
-        let identity = found.identity;
-        let hidden = self.hidden.entry(path).or_insert(Hidden { kind, identity, why });
-        Ok((hidden.kind == MaskKind::File && found.links > 1).then_some(identity))
-    }
-
     /// Whether the path is hidden, or lies in something hidden.
     #[must_use]
     pub fn is_hidden(&self, path: &Path) -> bool {

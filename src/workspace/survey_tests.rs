@@ -32,7 +32,13 @@ fn case(files: &[&str]) -> Case {
 }
 
 fn looking<'a>(case: &'a Case, grants: &'a FileGrants<'a>) -> Looking<'a> {
-    Looking { workspace: &case.workspace, grants, memory: None, unscanned: &[] }
+    Looking {
+        workspace: &case.workspace,
+        grants,
+        memory: None,
+        unscanned: &[],
+        mounted_below: false,
+    }
 }
 
 fn look(case: &Case, deny: &[&str], write: &[&str]) -> Survey {
@@ -188,7 +194,7 @@ fn a_folder_that_the_caller_cannot_look_into_is_covered_as_a_whole() {
     };
     use crate::workspace::walk::Visitor;
     let look = Look::new(&looking(&case, &grants), None);
-    let Found(mark, path) = look.closed(Path::new("closed")).unwrap();
+    let Found { mark, path, .. } = look.closed(Path::new("closed")).unwrap();
     assert_eq!(mark, Mark::Hide(MaskKind::Folder, WhyHidden::Closed));
     assert_eq!(path, Path::new("closed"));
     let found = survey(&looking(&case, &grants)).unwrap();
