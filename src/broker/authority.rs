@@ -8,6 +8,7 @@ use runner_policy::Effective;
 use runner_policy::limits::{Limit, Limits};
 
 use super::{Exec, Net, Removals};
+use crate::stage::around::LookAround;
 use crate::undo::Keep;
 use crate::workspace::Workspace;
 
@@ -28,6 +29,8 @@ pub struct Authority {
     pub removals: Arc<dyn Removals>,
     /// Keeps what changes take away.
     pub keep: Arc<dyn Keep>,
+    /// Finds out where the host runs what is written by another name.
+    pub around: Arc<LookAround>,
 }
 
 impl fmt::Debug for Authority {

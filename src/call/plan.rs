@@ -168,7 +168,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
 
 /// Folders that the configuration does not want to be looked through. What is in them could be denied: only who manages
 /// the machine can have it shown all the same; for anybody else they are covered.
-fn unscanned(config: &Config) -> Vec<Unscanned> {
+pub(super) fn unscanned(config: &Config) -> Vec<Unscanned> {
     let skip = config.scan_skip();
     let shown = match skip.source.layer {
         Layer::Managed => Shown::Everything,

@@ -60,6 +60,9 @@ pub struct SandboxPlan {
     /// The `.git` of each repository, by path below the workspace.
     #[serde(skip)]
     pub repositories: BTreeSet<PathBuf>,
+    /// Symlinks in the workspace that stand where the host runs something, or could, by path below it.
+    #[serde(skip)]
+    pub links: BTreeSet<PathBuf>,
     /// Working trees of git in the workspace.
     #[serde(skip)]
     pub trees: Vec<WorkTree>,

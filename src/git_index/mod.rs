@@ -138,6 +138,41 @@ impl Tracked {
     }
 }
 
+/// The entries of a staged index that the host's own does not have, or has otherwise.
+///
+/// # Errors
+///
+/// One of them cannot be read in full.
+pub fn new_entries(
+    staged: &[u8],
+    original: Option<&[u8]>,
+    mut see: impl FnMut(&[u8], u32, &[u8]),
+) -> Result<(), IndexError> {
+    let original = original.map(Index::read).transpose()?;
+    let known: HashSet<(&[u8], u32, &[u8])> = original
+        .iter()
+        .flat_map(|index| {
+            index.entries().iter().map(move |it| (index.path(it), it.mode(), it.id()))
+        })
+        .collect();
+    let staged = Index::read(staged)?;
+    for entry in staged.entries() {
+        let (path, mode, id) = (staged.path(entry), entry.mode(), entry.id());
+        if !known.contains(&(path, mode, id)) {
+            see(path, mode, id);
+        }
+    }
+    Ok(())
+}
+
+/// The id that git gives to a file of this content, in a repository whose ids have as many bytes.
+#[must_use]
+pub fn blob_id(content: &[u8], length: usize) -> Option<Vec<u8>> {
+    let hash = [Hash::Sha1, Hash::Sha256].into_iter().find(|hash| hash.length() == length)?;
+    let blob = [format!("blob {}\0", content.len()).as_bytes(), content].concat();
+    Some(hash.of(&blob).as_ref().to_vec())
+}
+
 /// The index to apply where the host has none: the staged one without optional extensions.
 ///
 /// # Errors

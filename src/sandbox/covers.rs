@@ -173,9 +173,19 @@ fn mark(covering: &Covering<'_>) -> String {
 
 /// Folders of the layer that are not covers: they lie above one. The root is the first.
 fn parents<'a>(covering: &Covering<'a>) -> BTreeSet<&'a Path> {
-    let all = covering.covers.keys().chain(covering.contents.keys());
-    let above = all.flat_map(|path| path.ancestors().skip(1));
-    above.chain([Path::new("")]).collect()
+    let mut parents = BTreeSet::from([Path::new("")]);
+    let mut last = None;
+    for path in covering.covers.keys().chain(covering.contents.keys()) {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        // Paths come in order: those of one folder stand together.
+        if last.replace(parent) != Some(parent) {
+            // A folder that is known came with all above it.
+            parents.extend(
+                parent.ancestors().take_while(|above| !parents.contains(above)).collect::<Vec<_>>(),
+            );
+        }
+    }
+    parents
 }
 
 /// A layer that is there and complete.

@@ -41,6 +41,8 @@ pub struct View {
     pub not_scanned: Vec<PathBuf>,
     /// The `.git` of each repository in the workspace.
     pub repositories: BTreeSet<PathBuf>,
+    /// Symlinks in the workspace that stand where the host runs something, or could.
+    pub links: BTreeSet<PathBuf>,
     /// The working trees of git in the workspace.
     pub trees: Vec<WorkTree>,
     /// What a user should know.
@@ -139,6 +141,7 @@ pub fn view(
         trees,
         not_scanned: survey.not_scanned.into_iter().collect(),
         repositories: survey.repositories,
+        links: survey.links,
         notes,
     })
 }

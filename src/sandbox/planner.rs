@@ -213,6 +213,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         overlays: shown.overlays,
         covered: shown.covered,
         repositories: shown.repositories,
+        links: shown.links,
         trees: shown.trees,
         masks,
         synthetic,
@@ -250,6 +251,7 @@ struct Shown {
     mounts: Vec<Mount>,
     covered: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
+    links: BTreeSet<PathBuf>,
     trees: Vec<WorkTree>,
     /// The git folder outside the workspace that its `.git` file leads to.
     git: Option<PathBuf>,
@@ -282,6 +284,7 @@ fn seen(
         mounts: view.below,
         covered: view.covered,
         repositories: view.repositories,
+        links: view.links,
         trees: view.trees,
         git: None,
         partly_scanned: !view.not_scanned.is_empty(),

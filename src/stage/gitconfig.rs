@@ -323,7 +323,7 @@ impl Config {
         })
     }
 
-    /// Words of commands that git runs by this configuration, as far as they could be paths.
+    /// Words of commands that git runs by this configuration, which could be paths.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         self.settings
             .iter()
@@ -333,8 +333,10 @@ impl Config {
                 value
                     .split(|c: char| is_space(c) || matches!(c, '"' | '\'' | ';' | '&' | '|' | '='))
             })
-            .map(|word| word.trim_start_matches('!'))
-            .filter(|word| word.contains('/'))
+            .map(|word| {
+                word.trim_start_matches(['!', '(', '{', '`']).trim_end_matches([')', '}', '`'])
+            })
+            .filter(|word| !word.is_empty() && !word.starts_with('-'))
     }
 }
 
@@ -354,7 +356,10 @@ fn is_command(setting: &Setting) -> bool {
                 | "alternaterefscommand"
         ),
         "alias" => setting.value.as_deref().is_some_and(|value| value.starts_with('!')),
-        "pager" | "filter" | "credential" | "hook" | "trailer" => true,
+        "pager" | "filter" | "credential" | "hook" | "trailer" | "lfs" => true,
+        "submodule" => name == "update",
+        "imap" => name == "tunnel",
+        "svn" => name == "authorsprog",
         "diff" => matches!(name, "external" | "command" | "textconv"),
         "merge" => name == "driver",
         "difftool" | "mergetool" | "guitool" | "tar" | "man" | "browser" => {
@@ -367,6 +372,7 @@ fn is_command(setting: &Setting) -> bool {
                 "editor"
                     | "difffilter"
                     | "sendmailcmd"
+                    | "smtpserver"
                     | "tocmd"
                     | "cccmd"
                     | "headercmd"

@@ -29,11 +29,13 @@ use std::path::{Component, Path, PathBuf};
 
 use runner_glob::Glob;
 
+use super::alias::{self, Alias};
 use super::change::{Change, Held, Host, Judged, Origin, RootKind, Staged, Verdict, What};
 use super::gitconfig;
+use super::led::{Led, Reach};
 use super::merged::Merged;
 use super::reasons;
-use super::repository::{Led, Place, Repositories};
+use super::repository::{Place, Repositories};
 use super::worktree::{self, Worktree};
 use crate::ids::Identity;
 use crate::workspace::grants::{FileGrants, Writes};
@@ -66,6 +68,10 @@ pub struct Rules<'a> {
     /// The `.git` of each repository below the root that is known. The judge finds those around the
     /// changes itself.
     pub repositories: &'a BTreeSet<PathBuf>,
+    /// Symlinks below the root that stand where the host runs something, or could.
+    pub links: &'a BTreeSet<PathBuf>,
+    /// The caller's home, for which `~` stands in a configuration.
+    pub home: Option<&'a Path>,
     /// Places that configurations outside the root lead git to.
     pub led: &'a [Led],
     /// What of the host the call saw read-only, absolute: a symlink to a system program or an
@@ -106,7 +112,7 @@ fn unknown_leads(change: Change) -> Judged {
 pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
     let verdicts = {
         let merged = Merged::new(rules.host, rules.upper, rules.root, &changes);
-        let repositories = Repositories::new(&merged, rules.kind);
+        let repositories = Repositories::new(&merged, rules.kind, rules.home);
         let worktrees = worktree::find(&changes, &merged, &repositories, rules.root);
         let paths = changes.iter().map(|change| change.path.as_path());
         let known = rules.repositories.iter().filter_map(|git| git.parent());
@@ -114,7 +120,9 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
             return changes.into_iter().map(unknown_leads).collect();
         };
         led.extend_from_slice(rules.led);
-        let judge = Judge { rules, merged: &merged, repositories: &repositories, worktrees, led };
+        let aliases = alias::find(rules.links, &merged, &repositories);
+        let (merged, repositories) = (&merged, &repositories);
+        let judge = Judge { rules, merged, repositories, worktrees, led, aliases };
         let mut verdicts: Vec<Opinion> = changes.iter().map(|change| judge.one(change)).collect();
         settle_new_folders(&changes, &mut verdicts);
         settle_kept_folders(&changes, &mut verdicts);
@@ -179,6 +187,7 @@ struct Judge<'r, 'a> {
     repositories: &'r Repositories<'r>,
     worktrees: Vec<Worktree>,
     led: Vec<Led>,
+    aliases: Vec<Alias>,
 }
 
 impl Judge<'_, '_> {
@@ -204,7 +213,8 @@ impl Judge<'_, '_> {
         if let Some(row) = row.filter(|row| row.class == Class::Never) {
             return Opinion::Hold(reasons::never(row));
         }
-        if let Some(held) = self.in_repository(change).or_else(|| self.led_to(change)) {
+        let by_name = || self.in_repository(change).or_else(|| self.led_to(change));
+        if let Some(held) = by_name().or_else(|| self.by_another_name(change)) {
             return Opinion::Hold(held);
         }
         if let What::Link { target } = &change.what
@@ -283,11 +293,20 @@ impl Judge<'_, '_> {
     /// Why a change may not be made where a configuration leads git to.
     fn led_to(&self, change: &Change) -> Option<Held> {
         let is_link = matches!(change.what, What::Link { .. });
-        let led = self
-            .led
-            .iter()
-            .find(|led| led.holds(&change.path) || (is_link && led.is_below(&change.path)))?;
+        let is_folder = matches!(change.what, What::Folder { .. });
+        let led = self.led.iter().find(|led| {
+            (led.holds(&change.path) && !(is_folder && led.reach == Reach::File))
+                || (is_link && led.is_below(&change.path))
+        })?;
         Some(reasons::led(led))
+    }
+
+    /// Why a change may not be made where a symlink of the host leads to.
+    fn by_another_name(&self, change: &Change) -> Option<Held> {
+        self.aliases.iter().find_map(|alias| {
+            let row = alias.runs(change, self.repositories)?;
+            Some(reasons::by_another_name(row, &alias.link))
+        })
     }
 
     /// Whether a change makes a file that the policy lets be made where nothing is.

@@ -23,6 +23,7 @@ struct Case {
     covered: BTreeSet<PathBuf>,
     kind: RootKind,
     system: System,
+    links: BTreeSet<PathBuf>,
 }
 
 fn case_with(write: &[&str]) -> Case {
@@ -33,6 +34,7 @@ fn case_with(write: &[&str]) -> Case {
     fs::create_dir(&upper).unwrap();
     Case {
         system: System::default(),
+        links: BTreeSet::new(),
         _dir: dir,
         host,
         upper,
@@ -118,6 +120,8 @@ impl Case {
             host: host.as_fd(),
             upper: upper.as_fd(),
             repositories: &BTreeSet::new(),
+            links: &self.links,
+            home: self.host.parent(),
             led: &[],
             system: &self.system,
         };
@@ -660,4 +664,120 @@ fn a_virtual_environment_may_link_to_an_interpreter_of_the_host() {
     for (at, target, why) in links {
         assert_eq!(case.why(at), why, "{at} -> {target}");
     }
+}
+
+/// A symlink of the host's at a name that runs: what it leads to runs as well, and what it leads through.
+#[test]
+fn what_the_host_runs_through_a_symlink_is_held() {
+    let mut case = case();
+    case.repository("");
+    for path in ["scripts/pre-commit", "scripts/other", "conf/fish/config.fish", "conf/x.toml"] {
+        write(&case.host, path, "old");
+    }
+    fs::create_dir(case.host.join("editor")).unwrap();
+    for (link, target) in [
+        (".git/hooks/pre-commit", "../../step"),
+        ("step", "scripts/pre-commit"),
+        ("a/.vscode", "../editor"),
+        (".config", "conf"),
+        ("src/config", "../scripts"),
+    ] {
+        let link = case.host.join(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(target, link).unwrap();
+    }
+    case.links = [".git/hooks/pre-commit", "a/.vscode", ".config", "src/config"]
+        .into_iter()
+        .map(PathBuf::from)
+        .collect();
+    for path in [
+        "scripts/pre-commit",
+        "scripts/other",
+        "editor/tasks.json",
+        "conf/fish/config.fish",
+        "conf/x.toml",
+    ] {
+        case.stage(path, "new");
+    }
+    case.link("step", "scripts/other");
+    let held: Vec<_> = case.held();
+    let runs = |path: &str| (path.to_owned(), Why::RunsOnHost);
+    let wanted =
+        ["conf/fish/config.fish", "editor/tasks.json", "scripts/pre-commit", "step"].map(runs);
+    let mut held = held;
+    held.sort();
+    assert_eq!(held, wanted);
+}
+
+#[test]
+fn commands_of_a_configuration_are_found_however_they_are_written() {
+    let case = case();
+    case.repository("");
+    for (key, value) in [
+        ("filter.f.clean", "sh clean.sh"),
+        ("filter.g.clean", "python ./pkg"),
+        ("core.hooksPath", "~/host/hk"),
+        ("core.fsmonitor", "a/../watch"),
+        ("submodule.s.update", "!./update log"),
+    ] {
+        git(&case.host, &["config", key, value]);
+    }
+    write(&case.host, "pkg/__main__.py", "old");
+    for path in
+        ["clean.sh", "pkg/__main__.py", "pkg/other.py", "hk/pre-commit", "watch", "update", "log/x"]
+    {
+        case.stage(path, "new");
+    }
+    let held: Vec<String> = case.held().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(held, ["clean.sh", "hk", "hk/pre-commit", "pkg/__main__.py", "update", "watch"]);
+}
+
+#[test]
+fn a_new_worktree_stands_where_nothing_was() {
+    let add = |case: &Case| {
+        let (own, pointer) = (".git/worktrees/wt", case.host.join("wt/.git"));
+        case.stage(&format!("{own}/commondir"), "../..\n");
+        case.stage(&format!("{own}/gitdir"), &format!("{}\n", pointer.display()));
+        case.stage(&format!("{own}/HEAD"), "ref: refs/heads/wt\n");
+        case.stage(&format!("{own}/logs/HEAD"), "");
+        let there = case.host.join(own);
+        case.stage("wt/.git", &format!("gitdir: {}\n", there.display()));
+    };
+    let control = case();
+    control.repository("");
+    add(&control);
+    assert_eq!(control.held(), []);
+    // A call before this one left a folder that git would take for its own.
+    let attack = case();
+    attack.repository("");
+    write(&attack.host, "wt/tools/hooks/post-index-change", "canary");
+    add(&attack);
+    assert!(attack.held().iter().any(|(path, _)| path == "wt/.git"));
+    // Its log is a repository.
+    let attack = case();
+    attack.repository("");
+    add(&attack);
+    attack.stage(".git/worktrees/wt/logs/objects/x", "");
+    assert!(attack.held().iter().any(|(path, _)| path == "wt/.git"));
+}
+
+#[test]
+fn a_git_folder_takes_data_only() {
+    let case = case();
+    case.repository("");
+    for path in ["lazygit.yml", "safe/x", "index.lock", "refs/replace/aa", "sl/config"] {
+        case.stage(&format!(".git/{path}"), "x");
+    }
+    case.stage(".git/MERGE_MSG", "x")
+        .stage(".git/refs/notes/x", "x")
+        .stage(".git/info/exclude", "x");
+    let applied: Vec<String> = case
+        .judge()
+        .into_iter()
+        .filter(|judged| {
+            judged.verdict == Verdict::Apply && !matches!(judged.change.what, What::Folder { .. })
+        })
+        .map(|judged| judged.change.path.display().to_string())
+        .collect();
+    assert_eq!(applied, [".git/MERGE_MSG", ".git/info/exclude", ".git/refs/notes/x"]);
 }

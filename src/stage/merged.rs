@@ -111,11 +111,28 @@ impl<'a> Merged<'a> {
     pub fn resolve(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
         self.lexical(folder, target)?;
         // A change on the way may be held: then the host's symlink is the one that is followed.
-        self.resolve_by(folder, target, Prefer::Host)?;
-        self.resolve_by(folder, target, Prefer::Stage)
+        let met = &mut Vec::new();
+        self.resolve_by(folder, target, Prefer::Host, met)?;
+        self.resolve_by(folder, target, Prefer::Stage, met)
     }
 
-    fn resolve_by(&self, folder: &Path, target: &OsStr, prefer: Prefer) -> Option<PathBuf> {
+    /// The symlinks of the host on the way from `folder` along a target, and the end, as far as they lie
+    /// below the root.
+    #[must_use]
+    pub fn trail(&self, folder: &Path, target: &OsStr) -> Vec<PathBuf> {
+        let mut met = Vec::new();
+        let end = self.resolve_by(folder, target, Prefer::Host, &mut met);
+        met.extend(end);
+        met
+    }
+
+    fn resolve_by(
+        &self,
+        folder: &Path,
+        target: &OsStr,
+        prefer: Prefer,
+        met: &mut Vec<PathBuf>,
+    ) -> Option<PathBuf> {
         let mut place = folder.to_owned();
         let mut rest: Vec<PathBuf> = vec![PathBuf::from(target)];
         let mut links = 0;
@@ -144,6 +161,7 @@ impl<'a> Merged<'a> {
                             if links > MAX_LINKS {
                                 return None;
                             }
+                            met.push(place.clone());
                             place.pop();
                             rest.push(parts.as_path().to_owned());
                             rest.push(target);
@@ -176,6 +194,25 @@ impl<'a> Merged<'a> {
                     down = true;
                     place.push(name);
                 }
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(place)
+    }
+
+    /// The same for a text that may go up after it went down, as git reads it: the system follows no
+    /// symlink in it that is not there.
+    #[must_use]
+    pub fn normal(&self, folder: &Path, target: &Path) -> Option<PathBuf> {
+        let (mut place, mut target) = (folder.to_owned(), target);
+        if target.is_absolute() {
+            (place, target) = (PathBuf::new(), target.strip_prefix(self.root).ok()?);
+        }
+        for part in target.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => place.pop().then_some(())?,
+                Component::Normal(name) => place.push(name),
                 Component::RootDir | Component::Prefix(_) => return None,
             }
         }

@@ -13,7 +13,9 @@
 //! too. It is read through directory handles, no symlink is followed, and the host's own tree may
 //! change at any moment.
 
+mod alias;
 pub mod apply;
+pub mod around;
 pub mod change;
 pub mod compare;
 mod conflict;
@@ -27,6 +29,7 @@ mod handles;
 mod journal;
 pub mod judge;
 pub mod layer;
+pub mod led;
 pub mod merged;
 mod of_plan;
 mod reasons;

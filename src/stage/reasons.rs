@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::change::{Held, Why};
-use super::repository::Led;
+use super::led::Led;
 use crate::workspace::protected::table::{Class, Row};
 
 /// The next step where no policy can help.
@@ -75,6 +75,11 @@ pub(super) fn git_folder() -> Held {
 
 pub(super) fn link_in_git() -> Held {
     let reason = "git would follow this symlink in its own folder";
+    held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
+}
+
+pub(super) fn by_another_name(row: &Row, link: &Path) -> Held {
+    let reason = format!("the symlink {} leads to it: it is run by {}", link.display(), row.runs);
     held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
 }
 

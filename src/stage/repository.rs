@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::change::{Change, Host, RootKind, What};
 use super::gitconfig::{self, Config};
+use super::led::{Led, Reach};
 use super::merged::Merged;
 use super::worktree::Worktree;
 use crate::workspace::protected::table::is_same_name;
@@ -40,15 +41,6 @@ pub enum Place {
         /// The folder that becomes one.
         folder: PathBuf,
     },
-}
-
-/// A place that git runs or reads because of a configuration that the host has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Led {
-    /// Below the root. For a folder, everything below it too.
-    pub path: PathBuf,
-    /// Which configuration names it, for people.
-    pub by: String,
 }
 
 /// What a folder is.
@@ -107,14 +99,16 @@ pub struct TooManyConfigs;
 pub struct Repositories<'a> {
     merged: &'a Merged<'a>,
     kind: RootKind,
+    /// The caller's home, for which `~` stands in a configuration.
+    home: Option<&'a Path>,
     states: RefCell<HashMap<PathBuf, State>>,
 }
 
 impl<'a> Repositories<'a> {
     /// Repositories in a tree.
     #[must_use]
-    pub fn new(merged: &'a Merged<'a>, kind: RootKind) -> Self {
-        Self { merged, kind, states: RefCell::new(HashMap::new()) }
+    pub fn new(merged: &'a Merged<'a>, kind: RootKind, home: Option<&'a Path>) -> Self {
+        Self { merged, kind, home, states: RefCell::new(HashMap::new()) }
     }
 
     /// Where a changed path lies.
@@ -227,8 +221,7 @@ impl<'a> Repositories<'a> {
                 }
             };
             let Some(git) = git else { continue };
-            let mut read =
-                Leading { merged: self.merged, found: &mut found, configs: &mut configs };
+            let mut read = self.leading(&mut found, &mut configs);
             for name in ["config", "config.worktree"] {
                 read.config(&git.join(name), folder);
             }
@@ -236,11 +229,15 @@ impl<'a> Repositories<'a> {
                 read.config(&common.join("config"), folder);
             }
         }
-        let mut read = Leading { merged: self.merged, found: &mut found, configs: &mut configs };
+        let mut read = self.leading(&mut found, &mut configs);
         for worktree in worktrees {
             read.config(&worktree.git.join("config"), &worktree.folder);
         }
         if configs > MAX_CONFIGS { Err(TooManyConfigs) } else { Ok(found) }
+    }
+
+    fn leading<'l>(&'l self, found: &'l mut Vec<Led>, configs: &'l mut usize) -> Leading<'l> {
+        Leading { merged: self.merged, home: self.home, found, configs }
     }
 
     /// Where a `.git` file leads, if inside.
@@ -258,13 +255,14 @@ impl<'a> Repositories<'a> {
 }
 
 /// Reads configurations of the host and notes where they lead.
-struct Leading<'l, 'a> {
-    merged: &'a Merged<'a>,
+struct Leading<'l> {
+    merged: &'l Merged<'l>,
+    home: Option<&'l Path>,
     found: &'l mut Vec<Led>,
     configs: &'l mut usize,
 }
 
-impl Leading<'_, '_> {
+impl Leading<'_> {
     /// One configuration of the repository with this worktree, and those that it includes.
     fn config(&mut self, file: &Path, worktree: &Path) {
         let mut waiting = vec![file.to_owned()];
@@ -286,7 +284,7 @@ impl Leading<'_, '_> {
                     if place.kind == Kind::Include && waiting.len() < MAX_CONFIGS {
                         waiting.push(path.clone());
                     }
-                    self.note(path, &by, place.kind);
+                    self.note(path, &by, &place);
                 }
             }
         }
@@ -294,30 +292,36 @@ impl Leading<'_, '_> {
 
     /// Where a text in a configuration leads inside the root: by its letters and by symlinks.
     fn inside(&self, base: &Path, written: &str) -> Vec<PathBuf> {
-        if written.is_empty() || written.starts_with('~') {
+        if written.is_empty() {
             return Vec::new();
         }
-        let mut paths: Vec<PathBuf> =
-            self.merged.lexical(base, OsStr::new(written)).into_iter().collect();
-        paths.extend(self.merged.resolve(base, OsStr::new(written)));
+        let written = match (written.strip_prefix("~/"), self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(written),
+        };
+        let mut paths: Vec<PathBuf> = self.merged.normal(base, &written).into_iter().collect();
+        paths.extend(self.merged.trail(base, written.as_os_str()));
+        paths.sort();
         paths.dedup();
         paths
     }
 
-    fn note(&mut self, path: PathBuf, by: &str, kind: Kind) {
-        // A command may name a folder to work in; that is not what it runs.
-        if kind == Kind::Command && matches!(self.merged.on_host(&path), Host::Folder(_)) {
-            return;
-        }
-        let mut push = |path: PathBuf| {
-            if !self.found.iter().any(|led| led.path == path) {
-                self.found.push(Led { path, by: by.to_owned() });
+    fn note(&mut self, path: PathBuf, by: &str, lead: &Lead<'_>) {
+        let below = |path| Led { path, by: by.to_owned(), reach: Reach::Below };
+        let places = match (lead.kind, path.as_os_str().is_empty()) {
+            (Kind::Command, _) => {
+                let is_folder = path.as_os_str().is_empty()
+                    || matches!(self.merged.on_host(&path), Host::Folder(_));
+                Led::by_word(lead.written, path, is_folder, by)
             }
+            (Kind::Hooks, true) => HOOKS.iter().map(|hook| below(PathBuf::from(hook))).collect(),
+            (Kind::Include, true) => Vec::new(),
+            (Kind::Hooks | Kind::Include, false) => vec![below(path)],
         };
-        if !path.as_os_str().is_empty() {
-            push(path);
-        } else if kind == Kind::Hooks {
-            HOOKS.iter().for_each(|hook| push(PathBuf::from(hook)));
+        for place in places {
+            if !self.found.contains(&place) {
+                self.found.push(place);
+            }
         }
     }
 }
@@ -351,24 +355,4 @@ fn leads(config: &Config) -> impl Iterator<Item = Lead<'_>> {
         .map(of(Kind::Hooks))
         .chain(config.includes().map(of(Kind::Include)))
         .chain(config.commands().map(of(Kind::Command)))
-}
-
-impl Led {
-    /// Whether a path is at the place or below it.
-    #[must_use]
-    pub fn holds(&self, path: &Path) -> bool {
-        let mut names = path.iter();
-        self.path.iter().all(|part| {
-            names.next().is_some_and(|name| is_same_name(name.as_bytes(), part.as_bytes()))
-        })
-    }
-
-    /// Whether the place is below a path.
-    #[must_use]
-    pub fn is_below(&self, path: &Path) -> bool {
-        let mut parts = self.path.iter();
-        path.iter().all(|name| {
-            parts.next().is_some_and(|part| is_same_name(name.as_bytes(), part.as_bytes()))
-        })
-    }
 }

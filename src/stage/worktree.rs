@@ -88,7 +88,8 @@ fn read(
     let plain = pointer.file_name() == Some(OsStr::new(".git"))
         && root.join(pointer).as_os_str().as_bytes() == back;
     let there = [b"gitdir: ", root.join(own).as_os_str().as_bytes()].concat();
-    if !plain || text(pointer)? != there {
+    // What is there already was judged as a folder of another working tree.
+    if !plain || text(pointer)? != there || merged.on_host(folder) != Host::Absent {
         return None;
     }
     let is_data = |change: &Change| {
@@ -96,10 +97,18 @@ fn read(
         let checked = CHECKED.iter().any(|name| below == Path::new(name));
         matches!(change.what, What::Folder { .. } | What::File(_))
             && (checked || table::find_in_git(below).is_none())
-            // Nothing in it is a repository of its own.
-            && !(below.iter().count() > 1 && below.file_name() == Some(OsStr::new("HEAD"))
-                && !below.starts_with("logs"))
+            // Nothing in it is a repository of its own: `logs` has a `HEAD`, and nothing else of one.
+            && (below == Path::new("logs/HEAD") || !is_part_of_another(below))
     };
     let all = changes.iter().filter(|change| change.path.starts_with(own)).all(is_data);
     all.then(|| Worktree { folder: folder.to_owned(), own: own.to_owned(), git: git.to_owned() })
+}
+
+/// Whether a path below the folder of a worktree has a name by which git knows a repository.
+fn is_part_of_another(below: &Path) -> bool {
+    let parts = ["HEAD", "objects", "commondir"];
+    below.iter().count() > 1
+        && below.file_name().is_some_and(|name| {
+            parts.iter().any(|part| table::is_same_name(name.as_bytes(), part.as_bytes()))
+        })
 }

@@ -31,10 +31,12 @@ pub(super) enum Mark {
     SecondName,
     /// A repository's `.git`.
     Repository,
+    /// A symlink that stands where the host runs something, or could.
+    Link,
 }
 
 /// Every mark that can be remembered; its place here is its number.
-const MARKS: [Mark; 9] = [
+const MARKS: [Mark; 10] = [
     Mark::Hide(MaskKind::File, WhyHidden::Denied),
     Mark::Hide(MaskKind::Folder, WhyHidden::Denied),
     Mark::Hide(MaskKind::File, WhyHidden::Special),
@@ -44,6 +46,7 @@ const MARKS: [Mark; 9] = [
     Mark::DeniedLink,
     Mark::SecondName,
     Mark::Repository,
+    Mark::Link,
 ];
 
 impl Mark {
@@ -221,6 +224,9 @@ impl Visitor<Found> for Look<'_> {
         }
         if name == b".git" {
             keep.push(Found::new(Mark::Repository, entry.path()));
+        }
+        if kind == FileType::Symlink && protected::table::could_be_run_through(&entry.path()) {
+            keep.push(Found::new(Mark::Link, entry.path()));
         }
         if kind == FileType::RegularFile && self.inodes.contains(&entry.ino) {
             keep.push(Found::new(Mark::SecondName, entry.path()));

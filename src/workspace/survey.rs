@@ -32,6 +32,8 @@ pub struct Survey {
     pub not_scanned: BTreeSet<PathBuf>,
     /// The `.git` of each repository.
     pub repositories: BTreeSet<PathBuf>,
+    /// Symlinks that stand where the host runs something, or could.
+    pub links: BTreeSet<PathBuf>,
     /// Ends when what was found is written down.
     pub(super) keeping: Option<JoinHandle<()>>,
 }
@@ -193,6 +195,7 @@ fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError>
             Mark::DeniedLink => links.push(path),
             Mark::SecondName => gathered.names.push(path),
             Mark::Repository => drop(gathered.survey.repositories.insert(path)),
+            Mark::Link => drop(gathered.survey.links.insert(path)),
         }
     }
     for link in links {
@@ -280,9 +283,17 @@ impl Survey {
 
     /// Drops what lies below something that is hidden as a whole.
     fn outermost(&mut self) {
-        let hidden: BTreeSet<PathBuf> = self.hidden.keys().cloned().collect();
-        let below = |path: &Path| path.ancestors().skip(1).any(|above| hidden.contains(above));
-        self.hidden.retain(|path, _| !below(path));
+        // In order, what lies below a folder follows it.
+        let mut above: Option<PathBuf> = None;
+        self.hidden.retain(|path, hidden| {
+            if above.as_ref().is_some_and(|above| path.starts_with(above)) {
+                return false;
+            }
+            if hidden.kind == MaskKind::Folder {
+                above = Some(path.clone());
+            }
+            true
+        });
     }
 }
 

@@ -100,6 +100,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         limits,
         protections: vec![],
         repositories: Default::default(),
+        links: Default::default(),
         covered: [].into(),
         trees: vec![],
         notes: vec![],

@@ -37,7 +37,7 @@ impl Files {
                 .hint("write to another path"));
         }
         self.ask(relative, &self.absolute(relative), true)?;
-        match self.runs_on_host(relative) {
+        match self.runs_on_host(relative)? {
             Some(held) => {
                 let message = format!("{relative} may not be written: {}", held.reason);
                 Err(Refusal::new(Code::ProtectedPath, message).at(relative).hint(&held.next))
@@ -131,7 +131,11 @@ impl Files {
     }
 
     /// Why the host would run it, or be led by it: a file there is judged as one that a command stages.
-    fn runs_on_host(&self, relative: &str) -> Option<Held> {
+    fn runs_on_host(&self, relative: &str) -> Result<Option<Held>, Refusal> {
+        let around = self.around.get_or_init(|| (self.look_around)()).as_ref().map_err(|why| {
+            Refusal::new(Code::IoError, format!("it is not known what the host runs: {why}"))
+                .at(relative)
+        })?;
         let lists = Lists::new(&self.policy);
         let rules = Rules {
             grants: &lists.grants(Writes::Some, Granted::Granted),
@@ -143,12 +147,14 @@ impl Files {
             // Nothing is read from there: what a tool writes is not staged, and the configuration of a
             // repository is protected by its name.
             upper: self.workspace.handle(),
-            repositories: &BTreeSet::new(),
-            led: &[],
+            repositories: &around.repositories,
+            links: &around.links,
+            home: around.home.as_deref(),
+            led: &around.led,
             system: &System::default(),
         };
-        let held = judge_file(Path::new(relative), &rules)?;
-        matches!(held.why, HeldFor::RunsOnHost | HeldFor::Named).then_some(held)
+        let held = judge_file(Path::new(relative), &rules);
+        Ok(held.filter(|held| matches!(held.why, HeldFor::RunsOnHost | HeldFor::Named)))
     }
 
     fn is_led_by(&self, path: &Path) -> bool {

@@ -44,12 +44,13 @@ use made::Made;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use runner_policy::Effective;
 
 use super::{Authority, BrokerLimits, Refusal};
 use crate::codes::Code;
+use crate::stage::around::{Around, LookAround};
 use crate::undo::{Change, Keep, KeepNothing, NotKept};
 use crate::workspace::Workspace;
 
@@ -64,6 +65,9 @@ pub(crate) struct Files {
     keep: Arc<dyn Keep>,
     /// What the call has made itself.
     made: Made,
+    /// Where the host runs what is written by another name: looked up before the first change.
+    around: OnceLock<Result<Around, String>>,
+    look_around: Arc<LookAround>,
 }
 
 impl fmt::Debug for Files {
@@ -82,6 +86,8 @@ impl Files {
             limits: authority.limits,
             keep: Arc::clone(&authority.keep),
             made: Made::default(),
+            around: OnceLock::new(),
+            look_around: Arc::clone(&authority.around),
         })
     }
 
@@ -94,6 +100,9 @@ impl Files {
             limits: BrokerLimits::of(policy),
             keep: Arc::new(KeepNothing),
             made: Made::default(),
+            around: OnceLock::new(),
+            // What is told beforehand is judged again when it is done.
+            look_around: Arc::new(|| Ok(Around::default())),
         })
     }
 

@@ -76,6 +76,7 @@ impl Case {
             net: Arc::new(NoNet),
             removals: Arc::new(FreeRemovals),
             keep: Arc::new(KeepNothing),
+            around: Arc::new(|| Ok(crate::stage::around::Around::default())),
         };
         Self { _dir: dir, root, outside, authority }
     }

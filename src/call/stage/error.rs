@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::outer_git::OuterGitError;
 use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -24,6 +25,9 @@ pub enum StagedError {
     /// It cannot be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// It is not known what the host would run.
+    #[error(transparent)]
+    OuterGit(#[from] OuterGitError),
     /// The stages cannot be listed or opened.
     #[error("cannot {0}: {1}")]
     Local(&'static str, #[source] io::Error),
@@ -48,9 +52,12 @@ impl Failure for StagedError {
         match self {
             Self::None(_) | Self::NotHeld { .. } => Code::NothingHeld,
             Self::Declined => Code::ApprovalDenied,
-            Self::Restless | Self::Stage(_) | Self::Walk(_) | Self::Apply(_) | Self::Local(..) => {
-                Code::ChangesNotApplied
-            }
+            Self::Restless
+            | Self::Stage(_)
+            | Self::Walk(_)
+            | Self::Apply(_)
+            | Self::OuterGit(_)
+            | Self::Local(..) => Code::ChangesNotApplied,
         }
     }
 
@@ -58,15 +65,20 @@ impl Failure for StagedError {
         match self {
             Self::None(_) | Self::NotHeld { .. } => Kind::Usage,
             Self::Declined => Kind::ApprovalNeeded,
-            Self::Restless | Self::Stage(_) | Self::Walk(_) | Self::Apply(_) | Self::Local(..) => {
-                Kind::Broken
-            }
+            Self::Restless
+            | Self::Stage(_)
+            | Self::Walk(_)
+            | Self::Apply(_)
+            | Self::OuterGit(_)
+            | Self::Local(..) => Kind::Broken,
         }
     }
 
     fn fault(&self) -> Fault {
         match self {
-            Self::None(_) | Self::NotHeld { .. } | Self::Declined => Fault::Usage,
+            Self::None(_) | Self::NotHeld { .. } | Self::Declined | Self::OuterGit(_) => {
+                Fault::Usage
+            }
             Self::Walk(_) => Fault::Command,
             Self::Restless | Self::Stage(_) | Self::Apply(_) | Self::Local(..) => Fault::Engine,
         }
@@ -84,6 +96,13 @@ impl Failure for StagedError {
             }
             Self::Apply(ApplyError::Between { .. }) => {
                 Some("`runner gc` finishes it, or takes it back".to_owned())
+            }
+            Self::OuterGit(OuterGitError::NotUnderstood(file)) => Some(format!(
+                "mend it: `git config --file {} --list` names the line",
+                file.display()
+            )),
+            Self::OuterGit(OuterGitError::TooMany) => {
+                Some("look at their `include.path` for a circle".to_owned())
             }
             Self::Declined
             | Self::Restless

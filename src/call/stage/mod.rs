@@ -9,20 +9,23 @@
 //!
 //! | part | duty |
 //! | --- | --- |
+//! | `around` | where the host runs what a tool writes through the broker |
 //! | `changes` | what came of the changes, for results and records |
 //! | `settle` | judges and applies when a call is over |
 //! | `review` | looks at stages that were kept, applies or discards them |
 //! | `sweep` | ends what died: unfinished applies, stages without a sandbox |
-//! | `user_git` | where the user's own git configuration leads into the workspace |
+//! | `outer_git` | where git configurations outside the workspace lead into it |
 //! | `error` | why changes stay where they are |
 
+mod around;
 mod changes;
 mod error;
+mod outer_git;
 mod review;
 mod settle;
 mod sweep;
-mod user_git;
 
+pub(super) use around::Scene as AroundScene;
 pub use changes::{AppliedCounts, Changes, HeldChange};
 pub use error::StagedError;
 pub use review::{ByHand, Kept, Looked, apply, discard, kept, look};

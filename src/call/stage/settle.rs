@@ -10,7 +10,7 @@ use runner_policy::model::Writes as When;
 
 use super::changes::Changes;
 use super::error::StagedError;
-use super::user_git;
+use super::outer_git::{self, Outer};
 use crate::call::launch::outcome::Stillness;
 use crate::config::Undo;
 use crate::engine::plan::{MountRole, SandboxPlan, WorkTree};
@@ -50,6 +50,8 @@ pub(in crate::call) struct Seen {
     pub covered: BTreeSet<PathBuf>,
     /// The `.git` of each repository, below the workspace.
     pub repositories: BTreeSet<PathBuf>,
+    /// Symlinks that stand where the host runs something, or could, below the workspace.
+    pub links: BTreeSet<PathBuf>,
     /// The working trees of git in the workspace.
     pub trees: Vec<WorkTree>,
     /// Programs of the host.
@@ -68,6 +70,7 @@ impl Seen {
         Self {
             covered: plan.covered.clone(),
             repositories: plan.repositories.clone(),
+            links: plan.links.clone(),
             trees: plan.trees.clone(),
             system: System {
                 folders: programs.map(|mount| mount.target.clone()).collect(),
@@ -155,8 +158,16 @@ pub(super) fn judge_root(
     let host = root.open()?;
     let upper = std::fs::File::open(stage.upper(at))
         .map_err(|error| StagedError::Local("open a stage", error))?;
-    let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+    let workspace = stage.roots()[0].open()?;
+    let seen = &settling.seen;
+    let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
     let path = root.path();
+    let led = outer_git::led(&Outer { home, config_home, root: &path, trees: &seen.trees })?;
+    // Entries of a git folder elsewhere are checked out in the workspace.
+    let top = stage.roots()[0].path();
+    let in_workspace =
+        outer_git::led(&Outer { home, config_home, root: &top, trees: &seen.trees })?;
+    let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
     let held = tracked::settle(
         &mut changes,
         &tracked::Staged {
@@ -164,17 +175,18 @@ pub(super) fn judge_root(
             upper: upper.as_fd(),
             root: &path,
             kind: root.kind,
-            covered: &settling.seen.covered,
-            trees: &settling.seen.trees,
+            covered: &seen.covered,
+            workspace: workspace.as_fd(),
+            led: &in_workspace,
+            repositories: &seen.repositories,
+            home,
+            trees: &seen.trees,
             room: &stage.folder().join(at.to_string()),
         },
     );
     let lists = Lists::new(&settling.policy);
     let grants = lists.grants(Writes::Some, Code::Granted);
     let nothing = BTreeSet::new();
-    let seen = &settling.seen;
-    let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
-    let led = user_git::led(home, config_home, &path);
     let mut rules = Rules {
         grants: &grants,
         policy: settling.policy.name(),
@@ -184,6 +196,8 @@ pub(super) fn judge_root(
         host: host.as_fd(),
         upper: upper.as_fd(),
         repositories: &seen.repositories,
+        links: &seen.links,
+        home,
         led: &led,
         system: &seen.system,
     };
@@ -202,7 +216,7 @@ pub(super) fn judge_root(
                 ..grants
             };
             (rules.grants, rules.covered) = (&below, &nothing);
-            rules.repositories = &nothing;
+            (rules.repositories, rules.links) = (&nothing, &nothing);
             judge(changes, &rules)
         }
     };

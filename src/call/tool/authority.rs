@@ -9,6 +9,9 @@ use super::exec::ToolExec;
 use super::sandbox::Scene;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, FreeRemovals, NoExec, NoNet, Removals};
+use crate::call::plan::state;
+use crate::call::stage::AroundScene;
+use crate::stage::around::Around;
 use crate::tool::Removal;
 use crate::undo::KeepNothing;
 
@@ -46,6 +49,14 @@ pub(super) fn authority(
             context: scene.context.clone(),
         }),
         limits: BrokerLimits::from_limits(&scene.limits),
+        around: AroundScene {
+            workspace: Arc::clone(&scene.workspace),
+            policy: Arc::clone(&scene.policy),
+            config: Arc::clone(&scene.config),
+            environment: scene.places.environment.clone(),
+            memory: state(&scene.places).ok().map(|state| state.join("walks")),
+        }
+        .later(),
         ..nothing(scene)
     }
 }
@@ -60,5 +71,6 @@ pub(super) fn nothing(scene: &Scene) -> Authority {
         net: Arc::new(NoNet),
         removals: Arc::new(FreeRemovals),
         keep: Arc::new(KeepNothing),
+        around: Arc::new(|| Ok(Around::default())),
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         limits,
         protections: Vec::new(),
         repositories: Default::default(),
+        links: Default::default(),
         covered: [PathBuf::from(".env")].into(),
         trees: Vec::new(),
         notes: Vec::new(),

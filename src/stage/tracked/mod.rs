@@ -11,6 +11,9 @@
 //! staged refs       -> refs::check   -> the refs to hold back
 //! ```
 //!
+//! The same two ways are closed for names that the host runs: a commit or an index may have there
+//! only what the host's own working tree has (`runs`).
+//!
 //! Two things are up to the caller. The hidden copy gets the modification time of the host's index,
 //! or git takes files for unchanged that were edited in the same tick as the index. Commands get
 //! [`SPARSE_CONFIG`](crate::git_index::SPARSE_CONFIG), or git takes the bit off again in a repository with a sparse checkout. There,
@@ -25,6 +28,7 @@ mod objects;
 mod reasons;
 pub mod refs;
 mod run;
+mod runs;
 pub mod settle;
 #[cfg(test)]
 mod tests;

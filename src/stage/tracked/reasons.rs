@@ -12,6 +12,14 @@ use crate::stage::reasons::held;
 const COMMIT_YOURSELF: &str = "let the command leave the covered path as git has it, or commit the change of \
                                it outside the sandbox";
 
+/// The next step where git's data would bring what the host runs.
+const ADD_YOURSELF: &str = "let the command leave that file out of the commit, or make the change and \
+                            commit it outside the sandbox";
+
+/// The next step where an index has parts in another file.
+const JOIN_THE_INDEX: &str =
+    "run `git update-index --no-split-index` outside the sandbox, then the command again";
+
 /// An index that says something else about a covered path, or cannot be understood.
 pub(super) fn index(path: &Path, why: &NotRevealed) -> Held {
     let named = match why {
@@ -21,11 +29,18 @@ pub(super) fn index(path: &Path, why: &NotRevealed) -> Held {
             | IndexError::CoveredRemoved(named)
             | IndexError::Unmerged(named)
             | IndexError::SparseFolder(named),
-        ) => format!(": `{}`", shown(named)),
+        )
+        | NotRevealed::Runs(named) => format!(": `{}`", shown(named)),
         _ => String::new(),
     };
     let reason = format!("{} is not applied: {why}{named}", path.display());
-    held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF)
+    match why {
+        NotRevealed::Index(IndexError::SplitIndex) => {
+            held(Why::Covered, "built-in/covered", reason, JOIN_THE_INDEX)
+        }
+        NotRevealed::Runs(_) => held(Why::RunsOnHost, "built-in/never", reason, ADD_YOURSELF),
+        _ => held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF),
+    }
 }
 
 /// Git data that belong to an index or a ref that is held.
@@ -44,9 +59,19 @@ pub(super) fn moved_ref(name: &[u8], path: &[u8]) -> Held {
     held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF)
 }
 
+/// A ref whose commits bring what the host runs.
+pub(super) fn ref_runs(name: &[u8], path: &[u8]) -> Held {
+    let reason = format!(
+        "the commits of `{}` change `{}`, which the host would run, and which is not as the host has it",
+        shown(name),
+        shown(path)
+    );
+    held(Why::RunsOnHost, "built-in/never", reason, ADD_YOURSELF)
+}
+
 /// Refs of which it is not known whether they change a covered path.
 pub(super) fn unknown_refs(why: &RefsError) -> Held {
-    let reason = format!("it is not known whether its commits change covered paths: {why}");
+    let reason = format!("it is not known what its commits change: {why}");
     held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF)
 }
 

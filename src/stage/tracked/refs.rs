@@ -1,4 +1,4 @@
-//! Whether staged commits change a covered path.
+//! Whether staged commits change what a call may not change.
 //!
 //! Duty: find the refs that a stage changes, and compare the tree of each with the one before it. A
 //! ref that is new is compared with the old `HEAD`. Non-goals: the objects themselves, reflogs,
@@ -30,9 +30,8 @@ pub struct Question<'a> {
     pub host: BorrowedFd<'a>,
     /// The same folder in the stage: the upper layer.
     pub staged: BorrowedFd<'a>,
-    /// Which paths are covered, below the top of the working tree. True for everything below a
-    /// covered folder.
-    pub covered: &'a dyn Fn(&[u8]) -> bool,
+    /// Whether a commit may not make this change.
+    pub is_held: &'a dyn Fn(&Entry<'_>) -> bool,
     /// The host's git, by an absolute path that does not lead through the workspace.
     pub git: &'a Path,
     /// A folder that only this program writes, for a throw-away git folder.
@@ -41,16 +40,27 @@ pub struct Question<'a> {
     pub deadline: Instant,
 }
 
-/// A ref whose new value changes a covered path.
+/// What a commit has at a path where the one before it has something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Below the top of the working tree.
+    pub path: &'a [u8],
+    /// 0 where nothing is left.
+    pub mode: u32,
+    /// The object id, raw.
+    pub id: &'a [u8],
+}
+
+/// A ref whose new value makes a change that it may not make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldRef {
     /// Its name: `HEAD`, `refs/heads/main`, `worktrees/NAME/HEAD`.
     pub name: Vec<u8>,
-    /// The covered path.
+    /// Where.
     pub path: Vec<u8>,
 }
 
-/// Why it is not known whether a covered path changes. All refs are then held back.
+/// Why it is not known what a ref changes. All refs are then held back.
 #[derive(Debug, thiserror::Error)]
 pub enum RefsError {
     /// A file of a layer cannot be read.
@@ -79,7 +89,7 @@ pub enum RefsError {
     Deadline,
 }
 
-/// The refs to hold back because their new value changes a covered path. Each is named with the
+/// The refs to hold back because of what their new value changes. Each is named with the
 /// first such path.
 ///
 /// # Errors
@@ -113,7 +123,7 @@ pub fn check(question: &Question<'_>) -> Result<Vec<HeldRef>, RefsError> {
     for moved in &moves {
         pairs.insert((tree(&moved.old)?, tree(&moved.new)?), None);
     }
-    compare(&git, &mut pairs, question.covered)?;
+    compare(&git, &mut pairs, question.is_held)?;
     let mut held = Vec::new();
     for moved in &moves {
         if let Some(Some(path)) = pairs.get(&(tree(&moved.old)?, tree(&moved.new)?)) {
@@ -188,11 +198,11 @@ fn trees(git: &Git<'_>, moves: &[Move]) -> Result<BTreeMap<String, String>, Refs
     Ok(trees)
 }
 
-/// Finds the first covered path in which the trees of each pair differ.
+/// Finds the first difference between the trees of each pair that may not be made.
 fn compare(
     git: &Git<'_>,
     pairs: &mut BTreeMap<(&str, &str), Option<Vec<u8>>>,
-    covered: &dyn Fn(&[u8]) -> bool,
+    is_held: &dyn Fn(&Entry<'_>) -> bool,
 ) -> Result<(), RefsError> {
     pairs.retain(|(old, new), _| old != new);
     if pairs.is_empty() {
@@ -218,15 +228,25 @@ fn compare(
         let heading = format!("{old} {new}\n");
         rest = rest.strip_prefix(heading.as_bytes()).ok_or(RefsError::GitFailed)?;
         while rest.first() == Some(&b':') {
-            let (_, after) = split_nul(rest)?;
+            let (facts, after) = split_nul(rest)?;
             let (path, after) = split_nul(after)?;
-            if found.is_none() && covered(path) {
+            let (mode, id) = new_side(facts).ok_or(RefsError::GitFailed)?;
+            if found.is_none() && is_held(&Entry { path, mode, id: &id }) {
                 *found = Some(path.to_vec());
             }
             rest = after;
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(RefsError::GitFailed) }
+}
+
+/// The mode and the raw id of the new side in `:OLD-MODE NEW-MODE OLD-ID NEW-ID STATUS`.
+fn new_side(facts: &[u8]) -> Option<(u32, Vec<u8>)> {
+    let mut words = std::str::from_utf8(facts).ok()?.split(' ');
+    let mode = u32::from_str_radix(words.nth(1)?, 8).ok()?;
+    let id = words.nth(1)?;
+    let byte = |at: usize| u8::from_str_radix(id.get(at..at + 2)?, 16).ok();
+    Some((mode, (0..id.len()).step_by(2).map(byte).collect::<Option<_>>()?))
 }
 
 fn split_nul(bytes: &[u8]) -> Result<(&[u8], &[u8]), RefsError> {

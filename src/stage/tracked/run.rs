@@ -70,6 +70,8 @@ impl<'a> Git<'a> {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0")
+            // An object can be small on disk and huge in memory.
+            .env("GIT_ALLOC_LIMIT", "512m")
             .env("LC_ALL", "C")
             // Opened by the child itself, before the handle is closed by `exec`.
             .current_dir(format!("/proc/self/fd/{}", self.host.as_raw_fd()))

@@ -1,7 +1,7 @@
 //! What a stage says to git about covered paths, before it is judged.
 //!
 //! Duty: reveal each staged index in place, and find the changes of git folders that must be held because
-//! they change a covered path. Non-goals: all other verdicts (the judge), and what else is held with
+//! they change a covered path, or bring what the host runs. Non-goals: all other verdicts (the judge), and what else is held with
 //! these (the group of a git folder). Trust boundary: the stage is the adversary's. Indexes are read and
 //! replaced through handles of their folders, and no symlink is followed.
 
@@ -18,15 +18,17 @@ use rustix::fs::{CWD, Mode, fchmod, renameat};
 use rustix::io::Errno;
 
 use super::reasons;
-use super::refs::{self, HeldRef, Question, RefsError};
+use super::refs::{self, Entry as Tracking, HeldRef, Question, RefsError};
+use super::runs::Runs;
 use crate::engine::plan::WorkTree;
 use crate::git_index::covered::Covered;
-use crate::git_index::{IndexError, MAX_INDEX, Tracked, reveal, reveal_new};
+use crate::git_index::{IndexError, MAX_INDEX, new_entries, reveal, reveal_new};
 use crate::stage::change::{Change, Held, RootKind, What};
 use crate::stage::conflict::open_file;
 use crate::stage::group::{self, Part};
 use crate::stage::handles::{open_folder, open_own, split};
 use crate::stage::layer::{self, Entry};
+use crate::stage::led::Led;
 use crate::stage::merged::Merged;
 use crate::stage::repository::Repositories;
 use crate::stage::worktree::{self, Worktree};
@@ -45,6 +47,14 @@ pub struct Staged<'a> {
     pub host: BorrowedFd<'a>,
     /// The upper layer.
     pub upper: BorrowedFd<'a>,
+    /// The workspace, which is the root or has working trees of it.
+    pub workspace: BorrowedFd<'a>,
+    /// Where configurations outside the root lead git to, below the workspace.
+    pub led: &'a [Led],
+    /// The `.git` of each repository below the root that is known.
+    pub repositories: &'a BTreeSet<PathBuf>,
+    /// The caller's home, for which `~` stands in a configuration.
+    pub home: Option<&'a Path>,
     /// The root's absolute path.
     pub root: &'a Path,
     /// What it is.
@@ -75,18 +85,19 @@ pub fn settle(changes: &mut [Change], staged: &Staged<'_>) -> BTreeMap<usize, He
     if found.is_empty() {
         return BTreeMap::new();
     }
-    let new = new_worktrees(changes, staged);
+    let (new, led) = surroundings(changes, staged);
     let mut held = BTreeMap::new();
     for (folder, git) in &found {
         let mut own = BTreeMap::new();
         for (at, index) in &git.indexes {
-            if let Err(why) = one_index(&mut changes[*at], &staged.covered_of(index, &new), staged)
-            {
+            let covered = staged.covered_of(index, &new);
+            let runs = staged.runs(folder, &new, &led);
+            if let Err(why) = one_index(&mut changes[*at], &covered, &runs, staged) {
                 own.insert(*at, reasons::index(&changes[*at].path, &why));
             }
         }
         if !git.refs.is_empty()
-            && let Some(why) = moved_refs(folder, staged, &new)
+            && let Some(why) = moved_refs(folder, staged, &new, &led)
         {
             own.extend(git.refs.iter().map(|at| (*at, why.clone())));
         }
@@ -125,10 +136,20 @@ fn common(folder: &Path) -> PathBuf {
     }
 }
 
-fn new_worktrees(changes: &[Change], staged: &Staged<'_>) -> Vec<Worktree> {
+/// The new worktrees, and where configurations lead git to.
+fn surroundings(changes: &[Change], staged: &Staged<'_>) -> (Vec<Worktree>, Vec<Led>) {
     let merged = Merged::new(staged.host, staged.upper, staged.root, changes);
-    let repositories = Repositories::new(&merged, staged.kind);
-    worktree::find(changes, &merged, &repositories, staged.root)
+    let repositories = Repositories::new(&merged, staged.kind, staged.home);
+    let worktrees = worktree::find(changes, &merged, &repositories, staged.root);
+    let mut led = staged.led.to_vec();
+    // Of a git folder elsewhere, the configurations outside tell.
+    if staged.kind == RootKind::Workspace {
+        let paths = changes.iter().map(|change| change.path.as_path());
+        let known = staged.repositories.iter().filter_map(|git| git.parent());
+        // Too many to follow: then the judge holds everything.
+        led.extend(repositories.led(paths.chain(known), &worktrees).unwrap_or_default());
+    }
+    (worktrees, led)
 }
 
 impl Staged<'_> {
@@ -158,6 +179,18 @@ impl Staged<'_> {
         covered
     }
 
+    /// What entries of a git folder are compared with, and of its linked worktrees.
+    fn runs<'r>(&'r self, folder: &Path, new: &[Worktree], led: &'r [Led]) -> Runs<'r> {
+        let known = self
+            .trees
+            .iter()
+            .filter(|tree| tree.git.strip_prefix(self.root).is_ok_and(|git| common(git) == folder));
+        let new = new.iter().filter(|tree| common(&tree.own) == folder);
+        let mut tops: Vec<PathBuf> = known.map(|tree| tree.top.clone()).collect();
+        tops.extend(new.map(|tree| tree.folder.clone()));
+        Runs { workspace: self.workspace, tops, led }
+    }
+
     /// The same for a git folder with all of its linked worktrees.
     fn covered_of_all(&self, folder: &Path, new: &[Worktree]) -> Covered {
         let known = self.trees.iter().filter_map(|tree| tree.git.strip_prefix(self.root).ok());
@@ -176,6 +209,8 @@ impl Staged<'_> {
 pub(in crate::stage) enum NotRevealed {
     #[error(transparent)]
     Index(#[from] IndexError),
+    #[error("it has a file that the host would run, and that is not the host's own")]
+    Runs(Vec<u8>),
     #[error("the index cannot be read or replaced in the stage: {0}")]
     Io(#[from] io::Error),
     #[error("it would be removed, and tracks covered paths")]
@@ -186,6 +221,7 @@ pub(in crate::stage) enum NotRevealed {
 fn one_index(
     change: &mut Change,
     covered: &Covered,
+    runs: &Runs<'_>,
     staged: &Staged<'_>,
 ) -> Result<(), NotRevealed> {
     let mode = match &change.what {
@@ -208,16 +244,10 @@ fn one_index(
         Err(error) => return Err(io::Error::from(error).into()),
     };
     let is_covered = |path: &[u8]| covered.has(path);
+    foreign_entry(&text, original.as_deref(), runs)?;
     let revealed = match &original {
-        Some(original) => reveal(&text, original, &is_covered),
-        None => reveal_new(&text, &is_covered),
-    };
-    let revealed = match revealed {
-        // The user's own choice, which this program cannot rewrite. Nothing in it had to be hidden.
-        Err(IndexError::SplitIndex) if covered.is_empty() && is_split(original.as_deref()) => {
-            return Ok(());
-        }
-        revealed => revealed?,
+        Some(original) => reveal(&text, original, &is_covered)?,
+        None => reveal_new(&text, &is_covered)?,
     };
     if revealed == text {
         return Ok(());
@@ -230,8 +260,19 @@ fn one_index(
     Ok(())
 }
 
-fn is_split(index: Option<&[u8]>) -> bool {
-    index.is_some_and(|index| matches!(Tracked::read(index), Err(IndexError::SplitIndex)))
+/// Refuses an index with an entry that the host would run, and that is not its own.
+fn foreign_entry(
+    index: &[u8],
+    original: Option<&[u8]>,
+    runs: &Runs<'_>,
+) -> Result<(), NotRevealed> {
+    let mut foreign = None;
+    new_entries(index, original, |path, mode, id| {
+        if foreign.is_none() && runs.is_foreign(&Tracking { path, mode, id }) {
+            foreign = Some(path.to_vec());
+        }
+    })?;
+    foreign.map_or(Ok(()), |path| Err(NotRevealed::Runs(path)))
 }
 
 fn read(file: File) -> io::Result<Vec<u8>> {
@@ -261,24 +302,30 @@ fn replace(
 }
 
 /// Why the refs of a git folder are held, if they are.
-fn moved_refs(folder: &Path, staged: &Staged<'_>, new: &[Worktree]) -> Option<Held> {
+fn moved_refs(folder: &Path, staged: &Staged<'_>, new: &[Worktree], led: &[Led]) -> Option<Held> {
     let covered = staged.covered_of_all(folder, new);
-    if covered.is_empty() {
-        return None;
-    }
-    match check(folder, staged, &covered) {
-        Ok(held) => held.first().map(|HeldRef { name, path }| reasons::moved_ref(name, path)),
+    let runs = staged.runs(folder, new, led);
+    let is_held = |entry: &Tracking<'_>| covered.has(entry.path) || runs.is_foreign(entry);
+    match check(folder, staged, &is_held) {
+        Ok(held) => held.first().map(|HeldRef { name, path }| match covered.has(path) {
+            true => reasons::moved_ref(name, path),
+            false => reasons::ref_runs(name, path),
+        }),
         Err(why) => Some(reasons::unknown_refs(&why)),
     }
 }
 
-fn check(folder: &Path, staged: &Staged<'_>, covered: &Covered) -> Result<Vec<HeldRef>, RefsError> {
+fn check(
+    folder: &Path,
+    staged: &Staged<'_>,
+    is_held: &dyn Fn(&Tracking<'_>) -> bool,
+) -> Result<Vec<HeldRef>, RefsError> {
     let host = open_folder(staged.host, folder).map_err(RefsError::Read)?;
     let upper = open_own(staged.upper, folder).map_err(RefsError::Read)?;
     refs::check(&Question {
         host: host.as_fd(),
         staged: upper.as_fd(),
-        covered: &|path| covered.has(path),
+        is_held,
         git: &host_git(staged.root)?,
         room: staged.room,
         deadline: Instant::now() + PATIENCE,

@@ -74,6 +74,10 @@ impl Case {
         let staged = Staged {
             host: host.as_fd(),
             upper: upper.as_fd(),
+            workspace: host.as_fd(),
+            led: &[],
+            repositories: &[PathBuf::from(".git")].into(),
+            home: None,
             root: &self.at("host"),
             kind: RootKind::Workspace,
             covered: &self.covered,
@@ -161,15 +165,65 @@ fn an_index_is_not_removed_where_something_is_covered() {
 }
 
 #[test]
-fn a_split_index_of_the_user_passes_where_nothing_is_covered() {
-    for (covered, expected) in [(".env", true), ("", false)] {
-        let mut case = Case::new();
-        git(&case.at("host"), &["update-index", "--split-index"]);
-        git(&case.at("copy"), &["update-index", "--split-index"]);
-        case.covered = covered.split_whitespace().map(PathBuf::from).collect();
-        fs::write(case.at("copy/new"), "").unwrap();
-        git(&case.at("copy"), &["add", "new"]);
+fn a_split_index_is_held_for_its_entries_are_not_seen() {
+    let case = Case::new();
+    git(&case.at("host"), &["update-index", "--split-index"]);
+    git(&case.at("copy"), &["update-index", "--split-index"]);
+    fs::write(case.at("copy/new"), "").unwrap();
+    git(&case.at("copy"), &["add", "new"]);
+    case.stage();
+    assert!(case.settle().1.contains_key(Path::new(".git/index")));
+}
+
+/// A commit or an index that brings what the host runs, while the working tree does not show it.
+#[test]
+fn what_the_host_runs_is_neither_committed_nor_added() {
+    for (path, prepare) in [
+        (".claude/settings.json", None),
+        (".husky/pre-commit", None),
+        ("tools/hooks/pre-commit", Some(["config", "core.hooksPath", "tools/hooks"])),
+    ] {
+        let case = Case::new();
+        if let Some(args) = prepare {
+            git(&case.at("host"), &args);
+            git(&case.at("copy"), &args);
+        }
+        let copy = case.at("copy");
+        let file = copy.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "canary").unwrap();
+        git(&copy, &["add", path]);
+        fs::remove_file(&file).unwrap();
         case.stage();
-        assert_eq!(case.settle().1.contains_key(Path::new(".git/index")), expected);
+        let (_, held) = case.settle();
+        assert_eq!(held.get(Path::new(".git/index")), Some(&Why::RunsOnHost), "{path}: {held:?}");
+
+        git(&copy, &["commit", "-q", "-m", "two"]);
+        case.stage();
+        let (_, held) = case.settle();
+        let main = Path::new(".git/refs/heads/main");
+        assert_eq!(held.get(main), Some(&Why::RunsOnHost), "{path}: {held:?}");
     }
+}
+
+/// The control: the user's own change of such a file is committed with the rest.
+#[test]
+fn what_the_host_has_itself_is_committed() {
+    let case = Case::new();
+    for folder in ["host", "copy"] {
+        fs::create_dir(case.at(folder).join(".vscode")).unwrap();
+        fs::write(case.at(folder).join(".vscode/settings.json"), "{}").unwrap();
+        fs::write(case.at(folder).join(".envrc"), "use x").unwrap();
+        fs::set_permissions(case.at(folder).join(".envrc"), fs::Permissions::from_mode(0o755))
+            .unwrap();
+    }
+    git(&case.at("copy"), &["add", "-A"]);
+    git(&case.at("copy"), &["commit", "-q", "-m", "two"]);
+    case.stage();
+    let (_, held) = case.settle();
+    assert_eq!(held, BTreeMap::new());
+    // With another mode it is another file.
+    fs::set_permissions(case.at("host/.envrc"), fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, held) = case.settle();
+    assert_eq!(held.get(Path::new(".git/index")), Some(&Why::RunsOnHost));
 }

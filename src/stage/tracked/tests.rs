@@ -84,7 +84,7 @@ impl Case {
         let answer = check(&Question {
             host: host.as_fd(),
             staged: staged.as_fd(),
-            covered: &covered,
+            is_held: &|entry| covered(entry.path),
             git,
             room: &self.at("room"),
             deadline,

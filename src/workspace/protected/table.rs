@@ -13,7 +13,7 @@
 //! which are text; what a build runs because it was asked to (`Makefile`, `package.json`,
 //! `build.rs`), which is source; and `.gitattributes`, which only selects among the drivers that
 //! the user configured. A driver gets the content of any clone anyway, its configuration is
-//! *never*, and so is a driver's program in the workspace ([`crate::stage::repository::Led`]).
+//! *never*, and so is a driver's program in the workspace ([`crate::stage::led::Led`]).
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -59,29 +59,36 @@ pub const TABLE: &[Row] = rows! {
         ".config/fish" ".config/autostart" ".config/systemd" ".config/environment.d" ".tmux.conf"
         ".screenrc";
     Never "the shell's directory hook on `cd`":
-        ".envrc" ".direnv" ".autoenv" ".rvmrc" "mise.toml" ".mise.toml" "mise.local.toml"
-        ".mise.local.toml" ".mise" ".config/mise";
+        ".envrc" ".envrc.*" ".direnv" ".autoenv" ".autoenv.zsh" ".rvmrc" "mise.toml" ".mise.toml"
+        "mise.*.toml" ".mise.*.toml" ".mise" "mise/config.toml" "mise/conf.d" ".config/mise"
+        ".config/mise.toml" ".config/mise.*.toml";
     Never "git, as the user's configuration": ".gitconfig" ".config/git";
     Never "git, as hooks": ".husky" ".githooks" ".git-hooks";
-    Never "Mercurial or Jujutsu in this folder":
-        ".hg/hgrc" ".hg/hgrc-not-shared" ".hg/sharedpath" ".hgrc" ".jj/repo/config.toml"
-        ".jj/workspace-config.toml";
+    Never "another version control program in this folder":
+        ".hg/hgrc" ".hg/hgrc-not-shared" ".hg/sharedpath" ".hgrc" ".jj/repo"
+        ".jj/workspace-config.toml" ".sl/config" "_darcs/prefs" ".p4config";
+    Never "a terminal program for git that is started here": ".lazygit.yml";
     Never "an editor that opens a file or folder here":
         ".vimrc" "_vimrc" ".gvimrc" "_gvimrc" ".exrc" "_exrc" ".nvimrc" ".nvim.lua" ".nvim" ".vim"
         ".lvimrc" ".local.vimrc" ".vimrc.local" ".config/nvim" ".emacs" ".emacs.d" ".emacs.el"
         ".dir-locals.el" ".dir-locals-2.el" ".config/emacs" ".vscode" ".vscode-insiders"
         ".vscode-server" ".vscode-oss" "*.code-workspace" ".idea" ".fleet" ".vs" ".zed"
         ".devcontainer" ".devcontainer.json" ".helix" ".config/helix" ".kakrc" ".lapce" ".nova"
-        ".theia" "*.sublime-project" ".ycm_extra_conf.py";
+        ".theia" "*.sublime-project" ".ycm_extra_conf.py" ".lazy.lua" ".luarc.json" ".luarc.jsonc"
+        ".lite_project.lua" "rust-analyzer.toml" ".rust-analyzer.toml" ".externalToolBuilders"
+        ".clj-kondo/hooks" ".lsp";
     Never "a debugger or interpreter that is started here":
         ".gdbinit" ".lldbinit" ".pdbrc" ".irbrc" ".pryrc" ".rprofile" ".renviron" ".iex.exs" ".ghci"
-        ".octaverc" ".pythonrc" ".pythonrc.py" ".perldb" ".radare2rc" ".sqliterc" ".psqlrc";
+        ".octaverc" ".pythonrc" ".pythonrc.py" ".perldb" ".radare2rc" ".sqliterc" ".psqlrc" ".rdata"
+        ".ocamlinit" ".rdbgrc" ".rdbgrc.rb" ".byebugrc";
     Never "an agent that is started here":
         ".claude" ".claude.json" ".mcp.json" ".codex" ".gemini" ".cursor" ".qwen" ".opencode"
         "opencode.json" "opencode.jsonc" ".copilot" ".continue" ".continuerc.json" ".aider.conf.yml"
         ".roo" ".roomodes" ".kilocode" ".kilocodemodes" ".cline" ".windsurf" ".codeium" ".amazonq"
         ".kiro" ".augment" ".junie" ".goose" ".crush" ".crush.json" "crush.json" ".trae" ".factory"
-        ".agents" ".amp" ".pi" ".grok" ".github/hooks" ".config/opencode" ".config/goose";
+        ".agents" ".amp" ".pi" ".grok" ".github/hooks" ".config/opencode" ".config/goose" ".clinerules"
+        ".kilo" "kilo.json" "kilo.jsonc" ".warp" ".tabnine" ".openhands" ".vibe" ".agent" "gptme.toml"
+        "conductor.json" "firebender.json" ".github/lsp.json" ".github/mcp.json" ".github/copilot";
     Named "cargo or rustup at the next build":
         ".cargo/config.toml" ".cargo/config" "rust-toolchain" "rust-toolchain.toml";
     Named "a JavaScript package manager or runtime at its next start":
@@ -93,9 +100,13 @@ pub const TABLE: &[Row] = rows! {
         ".pre-commit-config.yaml" ".pre-commit-config.yml" "lefthook.yml" "lefthook.yaml"
         "lefthook.toml" "lefthook.json" ".lefthook.yml" ".lefthook.yaml" ".lefthook.toml"
         ".lefthook.json" "lefthook-local.*" ".lefthook-local.*" ".lefthook" ".lefthook-local"
+        "prek.toml" "hk.pkl" "captainhook.json" "grumphp.yml" ".huskyrc" ".huskyrc.*"
         ".overcommit.yml" ".simple-git-hooks.*" "simple-git-hooks.*" ".lintstagedrc*"
         "lint-staged.config.*";
     Named "git, which fetches from where it says, at the next submodule update": ".gitmodules";
+    Named "git's extension for large files at the next fetch": ".lfsconfig";
+    Named "the shell's directory hook on `cd`, where the user has set one up for it":
+        ".tool-versions" "flake.nix" "shell.nix" "devenv.nix" "devenv.yaml" "devbox.json";
     Named "the project's pipeline after the next push":
         ".github/workflows" ".github/actions" ".gitlab-ci.yml" ".gitlab/ci" "Jenkinsfile" ".circleci"
         ".travis.yml" "azure-pipelines.yml" ".azure-pipelines" "bitbucket-pipelines.yml" ".buildkite"
@@ -105,19 +116,56 @@ pub const TABLE: &[Row] = rows! {
         ".gitpod.dockerfile";
 };
 
-/// Names in a git folder, from the folder down. What is not here is data: objects, refs, logs, the
-/// index, `HEAD` and its like, messages. The folders of linked worktrees and submodules that exist
-/// are git folders of their own, and only what is new in `worktrees` and `modules` is meant here.
+/// Names in a git folder that git runs or is led by, from the folder down. The folders of linked
+/// worktrees and submodules that exist are git folders of their own, and only what is new in
+/// `worktrees` and `modules` is meant here.
 pub const GIT: &[Row] = rows! {
     Never "every git command in the repository, as its configuration":
         "config" "config.lock" "config.worktree" "config.worktree.lock";
     Never "git, as hooks": "hooks";
     Never "git, which is led by it to another folder":
         "commondir" "gitdir" "modules" "worktrees" "objects/info/alternates"
-        "objects/info/http-alternates" "remotes" "branches" "info/grafts";
+        "objects/info/http-alternates" "remotes" "branches" "info/grafts" "refs/replace";
     Never "git, which selects filters and drivers by it": "info/attributes";
     Never "git when the unfinished rebase or sequence goes on":
         "rebase-merge" "rebase-apply" "sequencer";
+};
+
+/// Names in a git folder that are data, from the folder down, beside `HEAD` and its like: names of
+/// capital letters, which git gives to what it is about to do and to messages.
+const GIT_DATA: &[&str] = &[
+    "index",
+    "sharedindex.*",
+    "objects",
+    "refs",
+    "logs",
+    "packed-refs",
+    "shallow",
+    "info/exclude",
+    "info/refs",
+    "info/sparse-checkout",
+    "description",
+    "locked",
+    "rr-cache",
+    "lost-found",
+    "lfs",
+    "gc.log",
+    "gc.pid",
+    "gitk.cache",
+];
+
+/// Everything else in a git folder: programs beside git keep there what they run.
+const GIT_OTHER: Row = Row {
+    pattern: "*",
+    class: Class::Never,
+    runs: "programs that keep their own files in git folders",
+};
+
+/// What git makes while it writes. One that is left keeps git from writing.
+const GIT_LOCK: Row = Row {
+    pattern: "*.lock",
+    class: Class::Never,
+    runs: "git, which takes it for another git at work",
 };
 
 /// The strictest row for a path at any depth.
@@ -133,11 +181,43 @@ pub fn find_for_link(path: &Path) -> Option<&'static Row> {
     strictest(path, Reach::AlsoAbove)
 }
 
-/// The row for a path below a git folder.
+/// Why a path below a git folder is no data.
 #[must_use]
 pub fn find_in_git(below: &Path) -> Option<&'static Row> {
     let names: Vec<&[u8]> = below.iter().map(OsStrExt::as_bytes).collect();
+    let (first, last) = (names.first()?, names.last()?);
+    let is_data = || {
+        is_state(first)
+            || GIT_DATA.iter().any(|pattern| leads_along(pattern, &names, Reach::AlsoAbove))
+    };
+    run_in_git(below)
+        .or_else(|| fits(GIT_LOCK.pattern.as_bytes(), last).then_some(&GIT_LOCK))
+        .or_else(|| (!is_data()).then_some(&GIT_OTHER))
+}
+
+/// The row of [`GIT`] for a path below a git folder.
+#[must_use]
+pub fn run_in_git(below: &Path) -> Option<&'static Row> {
+    let names: Vec<&[u8]> = below.iter().map(OsStrExt::as_bytes).collect();
     GIT.iter().find(|row| holds(row, &names, Reach::AtOrBelow))
+}
+
+/// Whether it is a name like `HEAD` or `COMMIT_EDITMSG`.
+fn is_state(name: &[u8]) -> bool {
+    name.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'0'..=b'9'))
+}
+
+/// Whether a symlink could stand where the host runs something: a row of [`TABLE`] says so of its
+/// name, or the rows of [`GIT`] do if it lies in a git folder.
+#[must_use]
+pub fn could_be_run_through(link: &Path) -> bool {
+    let never = find_for_link(link).is_some_and(|row| row.class == Class::Never);
+    never || link.ancestors().any(|folder| link.strip_prefix(folder).is_ok_and(is_git_row))
+}
+
+/// Whether a path from a git folder down is in [`GIT`]; the folder itself is not.
+fn is_git_row(below: &Path) -> bool {
+    !below.as_os_str().is_empty() && run_in_git(below).is_some()
 }
 
 /// Whether two names are the same but for the case of ASCII letters.
@@ -172,8 +252,12 @@ fn strictest(path: &Path, reach: Reach) -> Option<&'static Row> {
 
 /// Whether a row's pattern leads along these names.
 fn holds(row: &Row, names: &[&[u8]], reach: Reach) -> bool {
+    leads_along(row.pattern, names, reach)
+}
+
+fn leads_along(pattern: &str, names: &[&[u8]], reach: Reach) -> bool {
     let mut names = names.iter();
-    row.pattern.split('/').all(|part| match names.next() {
+    pattern.split('/').all(|part| match names.next() {
         Some(name) => fits(part.as_bytes(), name),
         None => reach == Reach::AlsoAbove,
     })
@@ -297,6 +381,13 @@ mod tests {
             "info/attributes",
             "rebase-merge/git-rebase-todo",
             "worktrees/x",
+            "refs/replace/aa",
+            "lazygit.yml",
+            "safe",
+            "sl/config",
+            "index.lock",
+            "refs/heads/x.lock",
+            "info/other",
         ] {
             assert!(found(path), "{path}");
         }
@@ -311,6 +402,10 @@ mod tests {
             "refs/heads/hooks/x",
             "packed-refs",
             "COMMIT_EDITMSG",
+            "BISECT_LOG",
+            "MERGE_HEAD",
+            "lfs/objects/aa",
+            "sharedindex.abc",
             "objects/info",
             "objects/info/packs",
         ] {

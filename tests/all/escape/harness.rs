@@ -261,6 +261,8 @@ fn settle(stage: &Stage, plan: &SandboxPlan, rules: Rules<'_>) {
             host: host.as_fd(),
             upper: upper.as_fd(),
             repositories: &plan.repositories,
+            links: &plan.links,
+            home: None,
             led: &[],
             system: &System::default(),
         },

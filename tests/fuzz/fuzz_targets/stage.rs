@@ -173,6 +173,8 @@ fn run(host: &Path, upper: &Path) {
         host: host_fd.as_fd(),
         upper: upper_fd.as_fd(),
         repositories: &BTreeSet::new(),
+        links: &BTreeSet::new(),
+        home: None,
         led: &[],
         system: &System::default(),
     };
