@@ -165,41 +165,50 @@ pub(super) fn judge_root(
     let led = outer_git::led(&Outer { home, config_home, root: &path, trees: &seen.trees })?;
     // Entries of a git folder elsewhere are checked out in the workspace.
     let top = stage.roots()[0].path();
-    let in_workspace =
+    let led_in_workspace =
         outer_git::led(&Outer { home, config_home, root: &top, trees: &seen.trees })?;
     let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
-    let held = tracked::settle(
-        &mut changes,
-        &tracked::Staged {
-            host: host.as_fd(),
-            upper: upper.as_fd(),
-            root: &path,
-            kind: root.kind,
-            covered: &seen.covered,
-            workspace: workspace.as_fd(),
-            led: &in_workspace,
-            repositories: &seen.repositories,
-            home,
-            trees: &seen.trees,
-            room: &stage.folder().join(at.to_string()),
-        },
-    );
     let lists = Lists::new(&settling.policy);
     let grants = lists.grants(Writes::Some, Code::Granted);
     let nothing = BTreeSet::new();
-    let mut rules = Rules {
+    let workspace_upper = std::fs::File::open(stage.upper(0))
+        .map_err(|error| StagedError::Local("open a stage", error))?;
+    let in_workspace = Rules {
         grants: &grants,
         policy: settling.policy.name(),
         covered: &seen.covered,
+        root: &top,
+        kind: RootKind::Workspace,
+        host: workspace.as_fd(),
+        upper: workspace_upper.as_fd(),
+        repositories: &seen.repositories,
+        links: &seen.links,
+        home,
+        led: &led_in_workspace,
+        system: &seen.system,
+    };
+    let staged = tracked::Staged {
+        host: host.as_fd(),
+        upper: upper.as_fd(),
+        root: &path,
+        kind: root.kind,
+        covered: &seen.covered,
+        rules: &in_workspace,
+        trees: &seen.trees,
+        room: &stage.folder().join(at.to_string()),
+    };
+    let imported = tracked::import(&changes, &staged);
+    if imported.is_changed() {
+        changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
+    }
+    let held = tracked::settle(&mut changes, &staged, &imported);
+    let mut rules = Rules {
         root: &path,
         kind: root.kind,
         host: host.as_fd(),
         upper: upper.as_fd(),
-        repositories: &seen.repositories,
-        links: &seen.links,
-        home,
         led: &led,
-        system: &seen.system,
+        ..in_workspace
     };
     let mut judged = match root.kind {
         RootKind::Workspace => judge(changes, &rules),

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::super::change::{Change, Facts, Held, Host, Judged, Moment, Verdict, What, Why};
 use super::super::conflict::{self, Finding, open_file, same_content};
 use super::super::folder::Stage;
-use super::super::group::{self, Part, Together};
+use super::super::group::{self, GitFolders, Part, Together};
 use super::super::handles::{self, Parents, Side, split};
 use super::super::journal::{Act, Old, Unity, Way};
 use super::act::{RootHandles, Slot};
@@ -76,8 +76,13 @@ pub(super) fn plan(
 ) -> io::Result<Plan> {
     let mut plan = Plan::default();
     let mut ready: Vec<BTreeMap<PathBuf, Ready<'_>>> = Vec::new();
+    let folders: Vec<GitFolders<'_>> = roots
+        .iter()
+        .zip(stage.roots())
+        .map(|(root, facts)| GitFolders::new(facts.kind, root.host.as_fd()))
+        .collect();
     for (index, changes) in judged.iter().enumerate() {
-        let found = sort_out(stage, roots, index, changes, &mut plan.held)?;
+        let found = sort_out(stage, roots, &folders[index], index, changes, &mut plan.held)?;
         ready.push(found);
     }
     let could: Vec<(usize, &Path)> = ready
@@ -85,8 +90,8 @@ pub(super) fn plan(
         .enumerate()
         .flat_map(|(root, found)| found.keys().map(move |path| (root, path.as_path())))
         .collect();
-    let (moved, together) = group::decide(stage, roots, &could, &plan.held);
-    hold_together(stage, &mut ready, &together, &mut plan.held);
+    let (moved, together) = group::decide(stage, roots, &folders, &could, &plan.held);
+    hold_together(&folders, &mut ready, &together, &mut plan.held);
     for (root, found) in ready.iter().enumerate() {
         let all = &judged[root];
         draft_root(&mut plan, root, &roots[root], ways[root], found, all)?;
@@ -116,22 +121,21 @@ pub(super) fn plan(
 
 /// Holds back what could be applied but belongs to something that is held back.
 fn hold_together(
-    stage: &Stage,
+    folders: &[GitFolders<'_>],
     ready: &mut [BTreeMap<PathBuf, Ready<'_>>],
     together: &Together,
     held: &mut Vec<(usize, PathBuf, Held)>,
 ) {
     for (root, found) in ready.iter_mut().enumerate() {
-        let kind = stage.roots()[root].kind;
         found.retain(|path, item| {
             let reason = match together {
                 Together::Free => return true,
                 Together::Everything => {
                     "the call moved a branch, and a path that git tracks is held back"
                 }
-                Together::Metadata(folders) => {
-                    let own = group::git_folder(kind, path).map(|(folder, _)| (root, folder));
-                    let broken = own.is_some_and(|own| folders.contains(&own));
+                Together::Metadata(held) => {
+                    let own = folders[root].of(path).map(|(folder, _)| (root, folder));
+                    let broken = own.is_some_and(|own| held.contains(&own));
                     if !broken || item.part != Some(Part::Metadata) {
                         return true;
                     }
@@ -148,12 +152,12 @@ fn hold_together(
 fn sort_out<'j>(
     stage: &Stage,
     roots: &[RootHandles],
+    folders: &GitFolders<'_>,
     index: usize,
     judged: &'j [Judged],
     held: &mut Vec<(usize, PathBuf, Held)>,
 ) -> io::Result<BTreeMap<PathBuf, Ready<'j>>> {
     let root = &roots[index];
-    let kind = stage.roots()[index].kind;
     let (mut host, mut upper) = (Parents::default(), Parents::default());
     let mut ready = BTreeMap::new();
     let root_owner = handles::owner_of(&root.host)?;
@@ -198,7 +202,7 @@ fn sort_out<'j>(
                 continue;
             }
         };
-        let part = group::part(kind, &change.path);
+        let part = folders.part(&change.path);
         let mut finding = conflict::find(change, &now, stage.claimed());
         if let (What::File(staged), Host::File(facts)) = (&change.what, &now)
             && staged.size == facts.size

@@ -8,6 +8,10 @@
 //! Non-goals: which git files may be written at all; the judge decides that. An index is compared
 //! without the facts of files, so a `git status` on the host is no conflict.
 
+mod folders;
+
+pub use folders::GitFolders;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -51,31 +55,6 @@ pub(super) enum Together {
     Metadata(Vec<(usize, PathBuf)>),
     /// Everything.
     Everything,
-}
-
-/// The git folder that a path lies in, and the rest of the path. Git folders of submodules and of linked
-/// worktrees inside a git folder are git folders of their own.
-#[must_use]
-pub fn git_folder(kind: RootKind, path: &Path) -> Option<(PathBuf, PathBuf)> {
-    let parts: Vec<&OsStr> = path.iter().collect();
-    let mut at = match kind {
-        RootKind::GitFolder => 0,
-        RootKind::Workspace => parts.iter().position(|part| *part == ".git")? + 1,
-    };
-    while let [first, _, _, ..] = parts[at..] {
-        if first != "worktrees" && first != "modules" {
-            break;
-        }
-        at += 2;
-    }
-    (at < parts.len()).then(|| (parts[..at].iter().collect(), parts[at..].iter().collect()))
-}
-
-/// What a path in a git folder is; `None` outside of git folders.
-#[must_use]
-pub fn part(kind: RootKind, path: &Path) -> Option<Part> {
-    let (_, rest) = git_folder(kind, path)?;
-    Some(part_of_rest(&rest))
 }
 
 pub(super) fn part_of_rest(rest: &Path) -> Part {
@@ -127,6 +106,13 @@ pub(super) fn moves_branch(rest: &Path) -> bool {
     first == "refs" || rest == Path::new("HEAD") || rest == Path::new("packed-refs")
 }
 
+/// Whether git keeps a commit there to go on with, or to go back to.
+pub(super) fn keeps_commit(rest: &Path) -> bool {
+    let name = rest.file_name().unwrap_or_default().as_bytes();
+    rest.iter().count() == 1
+        && (name.ends_with(b"_HEAD") || name == b"MERGE_AUTOSTASH" || name.starts_with(b"BISECT_"))
+}
+
 /// Whether it is the state of a rebase or sequence that is not finished.
 fn is_unfinished(rest: &Path) -> bool {
     let first = rest.iter().next().unwrap_or_default();
@@ -137,11 +123,11 @@ fn is_unfinished(rest: &Path) -> bool {
 pub(super) fn decide(
     stage: &Stage,
     roots: &[RootHandles],
+    folders: &[GitFolders<'_>],
     ready: &[(usize, &Path)],
     held: &[(usize, PathBuf, Held)],
 ) -> (Moved, Together) {
-    let kind = |root: usize| stage.roots()[root].kind;
-    let of = |root: usize, path: &Path| git_folder(kind(root), path);
+    let of = |root: usize, path: &Path| folders[root].of(path);
     let all =
         || ready.iter().copied().chain(held.iter().map(|(root, path, _)| (*root, path.as_path())));
     let moved: Vec<(usize, PathBuf)> = all()
@@ -168,7 +154,7 @@ pub(super) fn decide(
         let is_tracked = |root: usize, path: &Path| {
             if of(root, path).is_some() {
                 return in_git(root, path).is_some()
-                    || part(kind(root), path) == Some(Part::Objects);
+                    || folders[root].part(path) == Some(Part::Objects);
             }
             tracked.values().any(|found| match found {
                 // What cannot be read may track anything.
@@ -295,11 +281,23 @@ pub(super) fn find_index(
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
     use super::*;
 
     #[test]
     fn paths_of_git_folders_are_told_apart() {
-        let of = |path: &str| part(RootKind::Workspace, Path::new(path));
+        let dir = tempfile::tempdir().unwrap();
+        // Names with a slash, and one that is a part of a git folder.
+        for git in [".git/modules/m", ".git/modules/libs/logs", "repo.git"] {
+            for folder in ["objects", "refs"] {
+                std::fs::create_dir_all(dir.path().join(git).join(folder)).unwrap();
+            }
+            std::fs::write(dir.path().join(git).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
+        let host = std::fs::File::open(dir.path()).unwrap();
+        let folders = GitFolders::new(RootKind::Workspace, host.as_fd());
+        let of = |path: &str| folders.part(Path::new(path));
         for path in
             [".git/objects/aa/bb", "sub/.git/lfs/objects/x", ".git/modules/m/objects/pack/p"]
         {
@@ -314,6 +312,9 @@ mod tests {
             ".git/logs/HEAD",
             "a/.git/worktrees/w/HEAD",
             ".git/modules/m/refs/heads/x",
+            ".git/modules/libs/logs/index",
+            "repo.git/refs/heads/x",
+            "repo.git/worktrees/w/index",
         ] {
             assert_eq!(of(path), Some(Part::Metadata), "{path}");
         }
@@ -321,9 +322,19 @@ mod tests {
         {
             assert_eq!(of(path), Some(Part::Other), "{path}");
         }
+        let split = |path: &str| folders.of(Path::new(path)).unwrap();
+        assert_eq!(
+            split(".git/modules/libs/logs/index"),
+            (".git/modules/libs/logs".into(), "index".into())
+        );
+        assert_eq!(
+            split("repo.git/worktrees/w/index"),
+            ("repo.git/worktrees/w".into(), "index".into())
+        );
         assert_eq!(of("src/index"), None);
         assert_eq!(of(".git"), None);
-        assert_eq!(part(RootKind::GitFolder, Path::new("worktrees/w/index")), Some(Part::Metadata));
+        let folders = GitFolders::new(RootKind::GitFolder, host.as_fd());
+        assert_eq!(folders.part(Path::new("worktrees/w/index")), Some(Part::Metadata));
         assert_eq!(lock_of(Path::new(".git/refs/heads/x")), Some(".git/refs/heads/x.lock".into()));
         assert_eq!(lock_of(Path::new(".git/logs/HEAD")), None);
     }

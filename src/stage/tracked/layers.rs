@@ -27,6 +27,18 @@ const MAX_ENTRIES: usize = 200_000;
 /// Longest chain of symbolic refs, as in git.
 const MAX_CHAIN: usize = 5;
 
+/// Files of a git folder where git keeps commits to go on with, or to go back to.
+const KEPT: [&str; 8] = [
+    "ORIG_HEAD",
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "MERGE_AUTOSTASH",
+    "BISECT_START",
+    "BISECT_EXPECTED_REV",
+];
+
 /// Which of the two views is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
@@ -139,6 +151,33 @@ impl<'a> Layers<'a> {
             }
         }
         Ok(heads)
+    }
+
+    /// The ids in files of the stage where git keeps commits to go on with, or to go back to, with the name
+    /// of the file: of the git folder and of its linked worktrees.
+    pub(super) fn kept_ids(&self) -> Result<Vec<(Vec<u8>, String)>, RefsError> {
+        let mut folders = vec![Vec::new()];
+        if let Seen::Folder(folder, _) = look(self.staged, b"worktrees")? {
+            folders.extend(children(folder.as_fd(), b"worktrees", &mut MAX_ENTRIES.clone())?);
+        }
+        let mut ids = Vec::new();
+        for folder in folders {
+            for name in KEPT {
+                let name = if folder.is_empty() {
+                    name.as_bytes().to_vec()
+                } else {
+                    [&folder[..], b"/", name.as_bytes()].concat()
+                };
+                let Seen::File(file) = look(self.staged, &name)? else { continue };
+                let text = read(file, MAX_LOOSE)?;
+                // A branch's name stands there too, and what is behind an id.
+                let words = text.split(|byte| *byte == b'\n').filter_map(|line| {
+                    parse_id(line.split(u8::is_ascii_whitespace).next().unwrap_or_default()).ok()
+                });
+                ids.extend(words.map(|id| (name.clone(), id)));
+            }
+        }
+        Ok(ids)
     }
 
     /// The object id that a ref has in a view, or `None` if it names nothing.

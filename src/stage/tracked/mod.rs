@@ -11,8 +11,9 @@
 //! staged refs       -> refs::check   -> the refs to hold back
 //! ```
 //!
-//! The same two ways are closed for names that the host runs: a commit or an index may have there
-//! only what the host's own working tree has (`runs`).
+//! The same two ways are closed for everything else that a call may not change: commits and indexes are
+//! judged as the checkout that they would be (`checkout`). And git believes the names of objects that it
+//! finds, so staged objects are taken over by git, which names each by its content (`import`).
 //!
 //! Two things are up to the caller. The hidden copy gets the modification time of the host's index,
 //! or git takes files for unchanged that were edited in the same tick as the index. Commands get
@@ -23,12 +24,13 @@
 //! Non-goals: placing the copy, locks, applying. Trust boundary: the host's index and refs are the
 //! user's; everything staged was written by the adversary.
 
+mod checkout;
+pub mod import;
 mod layers;
 mod objects;
 mod reasons;
 pub mod refs;
 mod run;
-mod runs;
 pub mod settle;
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use crate::stage::reasons::held;
 const COMMIT_YOURSELF: &str = "let the command leave the covered path as git has it, or commit the change of \
                                it outside the sandbox";
 
-/// The next step where git's data would bring what the host runs.
-const ADD_YOURSELF: &str = "let the command leave that file out of the commit, or make the change and \
+/// The next step where git's data would bring what a call may not change.
+const ADD_YOURSELF: &str = "let the command leave that path out of the commit, or make the change and \
                             commit it outside the sandbox";
 
 /// The next step where an index has parts in another file.
@@ -30,7 +30,7 @@ pub(super) fn index(path: &Path, why: &NotRevealed) -> Held {
             | IndexError::Unmerged(named)
             | IndexError::SparseFolder(named),
         )
-        | NotRevealed::Runs(named) => format!(": `{}`", shown(named)),
+        | NotRevealed::Checkout(named) => format!(": `{}`", shown(named)),
         _ => String::new(),
     };
     let reason = format!("{} is not applied: {why}{named}", path.display());
@@ -38,7 +38,7 @@ pub(super) fn index(path: &Path, why: &NotRevealed) -> Held {
         NotRevealed::Index(IndexError::SplitIndex) => {
             held(Why::Covered, "built-in/covered", reason, JOIN_THE_INDEX)
         }
-        NotRevealed::Runs(_) => held(Why::RunsOnHost, "built-in/never", reason, ADD_YOURSELF),
+        NotRevealed::Checkout(_) => held(Why::RunsOnHost, "built-in/never", reason, ADD_YOURSELF),
         _ => held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF),
     }
 }
@@ -59,14 +59,25 @@ pub(super) fn moved_ref(name: &[u8], path: &[u8]) -> Held {
     held(Why::Covered, "built-in/covered", reason, COMMIT_YOURSELF)
 }
 
-/// A ref whose commits bring what the host runs.
-pub(super) fn ref_runs(name: &[u8], path: &[u8]) -> Held {
+/// A ref or a commit that brings what a working tree may not get.
+pub(super) fn ref_brings(name: &[u8], path: &[u8]) -> Held {
     let reason = format!(
-        "the commits of `{}` change `{}`, which the host would run, and which is not as the host has it",
+        "`{}` changes `{}`, which the call may not change, and which is not as the host has it",
         shown(name),
         shown(path)
     );
     held(Why::RunsOnHost, "built-in/never", reason, ADD_YOURSELF)
+}
+
+/// Objects that are not taken over.
+pub(super) fn objects(why: &RefsError) -> Held {
+    let reason = format!("git's objects of the call are not taken over: {why}");
+    held(
+        Why::RunsOnHost,
+        "built-in/never",
+        reason,
+        "look at them with `runner stage diff`, and run the command again",
+    )
 }
 
 /// Refs of which it is not known whether they change a covered path.

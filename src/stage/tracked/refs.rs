@@ -1,10 +1,11 @@
 //! Whether staged commits change what a call may not change.
 //!
-//! Duty: find the refs that a stage changes, and compare the tree of each with the one before it. A
-//! ref that is new is compared with the old `HEAD`. Non-goals: the objects themselves, reflogs,
-//! what is reachable behind a tip. Trust boundary: refs and objects of the stage are the
-//! adversary's. Whatever is not understood is an error, and an error means that all refs are held
-//! back.
+//! Duty: find the refs that a stage changes and the commits that it brings, and name the entries in
+//! which the tree of each differs from the one before it: of a ref from its old value, or the old `HEAD`
+//! if it is new, of a commit from each parent. So it does not matter what leads to a commit: a ref, a
+//! reflog, a stash, a later call. Non-goals: whether the objects are what their names say (`import`), and
+//! which entries may differ. Trust boundary: refs and objects of the stage are the adversary's.
+//! Whatever is not understood is an error, and an error means that all refs are held back.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -30,8 +31,10 @@ pub struct Question<'a> {
     pub host: BorrowedFd<'a>,
     /// The same folder in the stage: the upper layer.
     pub staged: BorrowedFd<'a>,
-    /// Whether a commit may not make this change.
-    pub is_held: &'a dyn Fn(&Entry<'_>) -> bool,
+    /// The commits that the stage brings.
+    pub commits: &'a [String],
+    /// The path of an entry that may not differ, if one of them may not.
+    pub held: &'a dyn Fn(&[Entry]) -> Option<Vec<u8>>,
     /// The host's git, by an absolute path that does not lead through the workspace.
     pub git: &'a Path,
     /// A folder that only this program writes, for a throw-away git folder.
@@ -41,21 +44,28 @@ pub struct Question<'a> {
 }
 
 /// What a commit has at a path where the one before it has something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
     /// Below the top of the working tree.
-    pub path: &'a [u8],
+    pub path: Vec<u8>,
     /// 0 where nothing is left.
     pub mode: u32,
     /// The object id, raw.
-    pub id: &'a [u8],
+    pub id: Vec<u8>,
+    /// The target of a symlink.
+    pub target: Option<Vec<u8>>,
 }
 
-/// A ref whose new value makes a change that it may not make.
+/// The mode of a symlink in a tree.
+pub const LINK: u32 = 0o120_000;
+
+/// A ref or a commit that makes a change which it may not make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldRef {
-    /// Its name: `HEAD`, `refs/heads/main`, `worktrees/NAME/HEAD`.
+    /// Its name: `HEAD`, `refs/heads/main`, `worktrees/NAME/HEAD`, `the commit ID`.
     pub name: Vec<u8>,
+    /// Whether it is a commit, whatever leads to it.
+    pub is_commit: bool,
     /// Where.
     pub path: Vec<u8>,
 }
@@ -84,21 +94,25 @@ pub enum RefsError {
     /// Git failed: an object is missing or damaged.
     #[error("git cannot compare the commits")]
     GitFailed,
+    /// An object is not what its name says, or there are two of one name.
+    #[error("an object does not have the content that its name stands for")]
+    Forged,
     /// Git did not end in time.
     #[error("git did not end in time")]
     Deadline,
 }
 
-/// The refs to hold back because of what their new value changes. Each is named with the
-/// first such path.
+/// The refs and commits to hold back because of what they change. Each is named with the first such
+/// path.
 ///
 /// # Errors
 ///
 /// It cannot be known. All refs of the git folder must then be held back.
 pub fn check(question: &Question<'_>) -> Result<Vec<HeldRef>, RefsError> {
     let layers = Layers::open(question.host, question.staged)?;
-    let moves = moves(&layers)?;
-    let Some(digits) = moves.first().and_then(|first| first.ids().next()).map(str::len) else {
+    let mut moves = moves(&layers)?;
+    let first = moves.first().and_then(|first| first.ids().next());
+    let Some(digits) = first.or(question.commits.first().map(String::as_str)).map(str::len) else {
         return Ok(Vec::new());
     };
     if moves.iter().flat_map(Move::ids).any(|id| id.len() != digits) {
@@ -113,30 +127,117 @@ pub fn check(question: &Question<'_>) -> Result<Vec<HeldRef>, RefsError> {
         digits,
         question.deadline,
     )?;
+    moves.extend(from_parents(&git, question.commits)?);
     let trees = trees(&git, &moves)?;
     let empty = if digits == 64 { EMPTY_SHA256 } else { EMPTY_SHA1 };
     let tree = |id: &Option<String>| match id {
         None => Ok(empty),
         Some(id) => trees.get(id).map(String::as_str).ok_or(RefsError::GitFailed),
     };
-    let mut pairs: BTreeMap<(&str, &str), Option<Vec<u8>>> = BTreeMap::new();
+    let mut pairs = Pairs::new();
     for moved in &moves {
-        pairs.insert((tree(&moved.old)?, tree(&moved.new)?), None);
+        pairs.insert((tree(&moved.old)?, tree(&moved.new)?), Vec::new());
     }
-    compare(&git, &mut pairs, question.is_held)?;
+    compare(&git, &mut pairs)?;
+    read_links(&git, pairs.values_mut().flatten())?;
+    let first: BTreeMap<(&str, &str), Vec<u8>> = pairs
+        .iter()
+        .filter_map(|(pair, entries)| Some((*pair, (question.held)(entries)?)))
+        .collect();
     let mut held = Vec::new();
-    for moved in &moves {
-        if let Some(Some(path)) = pairs.get(&(tree(&moved.old)?, tree(&moved.new)?)) {
-            held.push(HeldRef { name: moved.name.clone(), path: path.clone() });
+    for moved in moves {
+        if let Some(path) = first.get(&(tree(&moved.old)?, tree(&moved.new)?)) {
+            let (name, is_commit) = (moved.name, moved.is_commit);
+            held.push(HeldRef { name, is_commit, path: path.clone() });
         }
     }
     Ok(held)
+}
+
+/// The entries in which two trees differ.
+type Pairs<'t> = BTreeMap<(&'t str, &'t str), Vec<Entry>>;
+
+/// Reads what the symlinks among entries lead to, in a git folder.
+///
+/// # Errors
+///
+/// One of them cannot be read.
+pub fn read_targets(question: &Question<'_>, entries: &mut [Entry]) -> Result<(), RefsError> {
+    let Some(link) = entries.iter().find(|entry| entry.mode == LINK) else { return Ok(()) };
+    let (digits, objects) = (link.id.len() * 2, staged_objects(question.staged)?);
+    let (room, deadline) = (question.room, question.deadline);
+    let git = Git::new(question.git, question.host, objects.as_ref(), room, digits, deadline)?;
+    read_links(&git, entries.iter_mut())
+}
+
+fn read_links<'e>(
+    git: &Git<'_>,
+    entries: impl Iterator<Item = &'e mut Entry>,
+) -> Result<(), RefsError> {
+    let mut links: Vec<&mut Entry> = entries.filter(|entry| entry.mode == LINK).collect();
+    if links.is_empty() {
+        return Ok(());
+    }
+    let asked: Vec<String> = links.iter().map(|link| hex(&link.id)).collect();
+    let answer =
+        git.run(&["cat-file", "--batch", "--buffer"], (asked.join("\n") + "\n").as_bytes())?;
+    let mut rest = answer.as_slice();
+    for (link, id) in links.iter_mut().zip(asked) {
+        let heading = format!("{id} blob ");
+        rest = rest.strip_prefix(heading.as_bytes()).ok_or(RefsError::GitFailed)?;
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or(RefsError::GitFailed)?;
+        let length = std::str::from_utf8(&rest[..end]).ok().and_then(|text| text.parse().ok());
+        let length: usize = length.ok_or(RefsError::GitFailed)?;
+        let target = rest.get(end + 1..).and_then(|rest| rest.split_at_checked(length));
+        let (target, after) = target.ok_or(RefsError::GitFailed)?;
+        link.target = Some(target.to_vec());
+        rest = after.strip_prefix(b"\n").ok_or(RefsError::GitFailed)?;
+    }
+    Ok(())
+}
+
+/// Each new commit as a move from each of its parents, or from nothing.
+fn from_parents(git: &Git<'_>, commits: &[String]) -> Result<Vec<Move>, RefsError> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let input = commits.join("\n") + "\n";
+    let answer =
+        git.run(&["rev-list", "--stdin", "--no-walk=unsorted", "--parents"], input.as_bytes())?;
+    let mut moves = Vec::new();
+    let lines = answer.strip_suffix(b"\n").ok_or(RefsError::GitFailed)?;
+    let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
+    if lines.len() != commits.len() {
+        return Err(RefsError::GitFailed);
+    }
+    for line in lines {
+        let mut ids = line.split(|byte| *byte == b' ').map(parse_id);
+        let commit = ids.next().ok_or(RefsError::GitFailed)??;
+        let parents = ids.map(|id| id.map(Some)).collect::<Result<Vec<_>, _>>()?;
+        let parents = if parents.is_empty() { vec![None] } else { parents };
+        if moves.len() + parents.len() > MAX_REFS {
+            return Err(RefsError::TooMany);
+        }
+        moves.extend(parents.into_iter().map(|old| Move {
+            name: format!("the commit {commit}").into_bytes(),
+            is_commit: true,
+            old,
+            new: Some(commit.clone()),
+        }));
+    }
+    Ok(moves)
+}
+
+/// An id in hexadecimal digits.
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A ref that has another value now.
 #[derive(Debug)]
 struct Move {
     name: Vec<u8>,
+    is_commit: bool,
     old: Option<String>,
     new: Option<String>,
 }
@@ -153,10 +254,13 @@ fn moves(layers: &Layers<'_>) -> Result<Vec<Move>, RefsError> {
     let mut moves = Vec::new();
     if new != head {
         // Without a commit too: a checkout of nothing removes what is covered.
-        moves.push(Move { name: b"HEAD".to_vec(), old: head.clone(), new });
+        moves.push(Move { name: b"HEAD".to_vec(), is_commit: false, old: head.clone(), new });
     }
     let touched = layers.touched()?.into_iter().chain(layers.worktree_heads()?);
     for name in touched {
+        if name.starts_with(b"refs/replace/") {
+            return Err(RefsError::Odd("a replaced object"));
+        }
         let Some(new) = layers.resolve(View::Staged, &name)? else {
             continue;
         };
@@ -165,7 +269,13 @@ fn moves(layers: &Layers<'_>) -> Result<Vec<Move>, RefsError> {
             if moves.len() == MAX_REFS {
                 return Err(RefsError::TooMany);
             }
-            moves.push(Move { name, old, new: Some(new) });
+            moves.push(Move { name, is_commit: false, old, new: Some(new) });
+        }
+    }
+    for (name, new) in layers.kept_ids()? {
+        let (old, new) = (head.clone(), Some(new));
+        if old != new {
+            moves.push(Move { name, is_commit: false, old, new });
         }
     }
     Ok(moves)
@@ -198,12 +308,8 @@ fn trees(git: &Git<'_>, moves: &[Move]) -> Result<BTreeMap<String, String>, Refs
     Ok(trees)
 }
 
-/// Finds the first difference between the trees of each pair that may not be made.
-fn compare(
-    git: &Git<'_>,
-    pairs: &mut BTreeMap<(&str, &str), Option<Vec<u8>>>,
-    is_held: &dyn Fn(&Entry<'_>) -> bool,
-) -> Result<(), RefsError> {
+/// Finds the entries in which the trees of each pair differ.
+fn compare(git: &Git<'_>, pairs: &mut Pairs<'_>) -> Result<(), RefsError> {
     pairs.retain(|(old, new), _| old != new);
     if pairs.is_empty() {
         return Ok(());
@@ -231,9 +337,7 @@ fn compare(
             let (facts, after) = split_nul(rest)?;
             let (path, after) = split_nul(after)?;
             let (mode, id) = new_side(facts).ok_or(RefsError::GitFailed)?;
-            if found.is_none() && is_held(&Entry { path, mode, id: &id }) {
-                *found = Some(path.to_vec());
-            }
+            found.push(Entry { path: path.to_vec(), mode, id, target: None });
             rest = after;
         }
     }

@@ -1,4 +1,4 @@
-//! Runs the host's git to compare trees, without any configuration and within a deadline.
+//! Runs the host's git on the objects of a stage, without any configuration and within a deadline.
 //!
 //! Duty: a throw-away git folder, a bare environment, bounded output. Git reads objects that the
 //! adversary wrote, so it must take nothing else from the repository: no configuration, hooks,
@@ -30,6 +30,25 @@ pub(super) struct Git<'a> {
     objects: PathBuf,
 }
 
+/// Which objects git sees.
+#[derive(Clone, Copy)]
+pub(super) enum Objects<'o> {
+    /// Those of the stage over those of the host.
+    Staged,
+    /// Those of the host.
+    Host,
+    /// Those of this folder alone. What git makes is written there.
+    Of(&'o Path),
+}
+
+/// What git reads, and where its answer goes.
+pub(super) enum Streams<'s> {
+    /// The answer is returned.
+    Text(&'s [u8]),
+    /// The answer is written to a file, or thrown away.
+    Files(File, Option<File>),
+}
+
 impl<'a> Git<'a> {
     /// `digits` of an object id tell the format of the repository. `room` is a private folder.
     pub(super) fn new(
@@ -48,20 +67,47 @@ impl<'a> Git<'a> {
         Ok(Self { program, host, deadline, scratch, objects })
     }
 
+    /// A folder for files of this run. It is removed with this value.
+    pub(super) fn scratch(&self) -> &Path {
+        &self.scratch.0
+    }
+
     /// The output of a command that ends with 0.
     pub(super) fn run(&self, args: &[&str], input: &[u8]) -> Result<Vec<u8>, RefsError> {
-        // A file rather than a pipe: git may read it while its output is read here.
-        let asked = self.scratch.0.join("asked");
-        File::create(&asked).and_then(|mut f| f.write_all(input)).map_err(RefsError::Io)?;
-        let child = Command::new(self.program)
+        self.run_with(Objects::Staged, args, Streams::Text(input))
+    }
+
+    /// The same with chosen objects.
+    pub(super) fn run_with(
+        &self,
+        objects: Objects<'_>,
+        args: &[&str],
+        streams: Streams<'_>,
+    ) -> Result<Vec<u8>, RefsError> {
+        let (input, output) = match streams {
+            Streams::Text(input) => {
+                // A file rather than a pipe: git may read it while its output is read here.
+                let asked = self.scratch.0.join("asked");
+                File::create(&asked).and_then(|mut f| f.write_all(input)).map_err(RefsError::Io)?;
+                (File::open(&asked).map_err(RefsError::Io)?, Stdio::piped())
+            }
+            Streams::Files(input, output) => (input, output.map_or_else(Stdio::null, Stdio::from)),
+        };
+        let nothing = self.scratch.0.join("objects");
+        let (own, alternates) = match objects {
+            Objects::Staged => (self.objects.as_path(), Some("objects")),
+            Objects::Host => (nothing.as_path(), Some("objects")),
+            Objects::Of(folder) => (folder, None),
+        };
+        let mut command = Command::new(self.program);
+        command
             .args(["-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"])
+            .args(["-c", "pack.writeReverseIndex=false"])
             .args(args)
             .env_clear()
             .env("GIT_DIR", &self.scratch.0)
             .env("HOME", &self.scratch.0)
-            .env("GIT_OBJECT_DIRECTORY", &self.objects)
-            // Relative to the host's git folder, in which the child starts.
-            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", "objects")
+            .env("GIT_OBJECT_DIRECTORY", own)
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -75,12 +121,12 @@ impl<'a> Git<'a> {
             .env("LC_ALL", "C")
             // Opened by the child itself, before the handle is closed by `exec`.
             .current_dir(format!("/proc/self/fd/{}", self.host.as_raw_fd()))
-            .stdin(File::open(&asked).map_err(RefsError::Io)?)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(RefsError::NoGit)?;
-        let mut child = Killed(child);
+            .stdin(input)
+            .stdout(output)
+            .stderr(Stdio::null());
+        // Relative to the host's git folder, in which the child starts.
+        alternates.map(|path| command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", path));
+        let mut child = Killed(command.spawn().map_err(RefsError::NoGit)?);
         let output = self.output(&mut child.0)?;
         if child.0.wait().map_err(RefsError::Io)?.success() {
             Ok(output)
@@ -137,7 +183,7 @@ impl Drop for Killed {
 }
 
 /// The path of a folder, if it leads to it.
-fn path_of(folder: &OwnedFd) -> Result<PathBuf, RefsError> {
+pub(super) fn path_of(folder: &OwnedFd) -> Result<PathBuf, RefsError> {
     let of_handle = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let path = fs::read_link(&of_handle).map_err(RefsError::Io)?;
     let [by_path, by_handle] = [path.as_path(), Path::new(&of_handle)]
@@ -172,7 +218,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It holds nothing; what is left is swept with the room.
+        // It holds copies; what is left is swept with the room.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,9 +1,9 @@
-//! What a stage says to git about covered paths, before it is judged.
+//! What a stage says to git, before it is judged.
 //!
 //! Duty: reveal each staged index in place, and find the changes of git folders that must be held because
-//! they change a covered path, or bring what the host runs. Non-goals: all other verdicts (the judge), and what else is held with
-//! these (the group of a git folder). Trust boundary: the stage is the adversary's. Indexes are read and
-//! replaced through handles of their folders, and no symlink is followed.
+//! they change a covered path, or bring what a call may not change. Non-goals: all other verdicts (the
+//! judge), and what else is held with these (the group of a git folder). Trust boundary: the stage is the
+//! adversary's. Indexes are read and replaced through handles of their folders, and no symlink is followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,24 +17,27 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, Mode, fchmod, renameat};
 use rustix::io::Errno;
 
-use super::reasons;
+use super::checkout::Checkout;
 use super::refs::{self, Entry as Tracking, HeldRef, Question, RefsError};
-use super::runs::Runs;
+use super::{import, reasons};
 use crate::engine::plan::WorkTree;
 use crate::git_index::covered::Covered;
 use crate::git_index::{IndexError, MAX_INDEX, new_entries, reveal, reveal_new};
 use crate::stage::change::{Change, Held, RootKind, What};
 use crate::stage::conflict::open_file;
-use crate::stage::group::{self, Part};
+use crate::stage::group::{self, GitFolders, Part};
 use crate::stage::handles::{open_folder, open_own, split};
+use crate::stage::judge::Rules;
 use crate::stage::layer::{self, Entry};
-use crate::stage::led::Led;
 use crate::stage::merged::Merged;
 use crate::stage::repository::Repositories;
 use crate::stage::worktree::{self, Worktree};
 
 /// How long git may compare commits.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long git may take over objects: those of a whole repository after `git gc`.
+const OBJECTS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the host's git is looked for. `PATH` could lead into a workspace.
 const GITS: [&str; 4] =
@@ -47,14 +50,8 @@ pub struct Staged<'a> {
     pub host: BorrowedFd<'a>,
     /// The upper layer.
     pub upper: BorrowedFd<'a>,
-    /// The workspace, which is the root or has working trees of it.
-    pub workspace: BorrowedFd<'a>,
-    /// Where configurations outside the root lead git to, below the workspace.
-    pub led: &'a [Led],
-    /// The `.git` of each repository below the root that is known.
-    pub repositories: &'a BTreeSet<PathBuf>,
-    /// The caller's home, for which `~` stands in a configuration.
-    pub home: Option<&'a Path>,
+    /// How changes of the workspace are judged, in which working trees of the root stand.
+    pub rules: &'a Rules<'a>,
     /// The root's absolute path.
     pub root: &'a Path,
     /// What it is.
@@ -67,49 +64,113 @@ pub struct Staged<'a> {
     pub room: &'a Path,
 }
 
+/// What came of the objects of a stage.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// The commits that it brings, by the git folder that has the objects.
+    folders: BTreeMap<PathBuf, Result<Vec<String>, RefsError>>,
+}
+
+impl Imported {
+    /// Whether the stage is another one now.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        !self.folders.is_empty()
+    }
+}
+
+/// Takes over the staged objects of the git folders that the host has. The stage must be walked again
+/// where it was changed.
+#[must_use]
+pub fn import(changes: &[Change], staged: &Staged<'_>) -> Imported {
+    let folders = staged.folders();
+    let mut imported = Imported::default();
+    for change in changes {
+        let Some((folder, rest)) = folders.of(&change.path) else { continue };
+        let is_object = rest.starts_with("objects") && rest != Path::new("objects");
+        if is_object && !imported.folders.contains_key(&folder) {
+            let (Ok(host), Ok(upper)) =
+                (open_folder(staged.host, &folder), open_own(staged.upper, &folder))
+            else {
+                continue;
+            };
+            let taken = host_git(staged.root).and_then(|git| {
+                import::import(&import::Import {
+                    host: host.as_fd(),
+                    staged: upper.as_fd(),
+                    git: &git,
+                    room: staged.room,
+                    deadline: Instant::now() + OBJECTS_PATIENCE,
+                })
+            });
+            imported.folders.insert(folder, taken);
+        }
+    }
+    imported
+}
+
 /// Reveals the staged indexes, and names the changes to hold back, by their number.
 #[must_use]
-pub fn settle(changes: &mut [Change], staged: &Staged<'_>) -> BTreeMap<usize, Held> {
+pub fn settle(
+    changes: &mut [Change],
+    staged: &Staged<'_>,
+    imported: &Imported,
+) -> BTreeMap<usize, Held> {
+    let folders = staged.folders();
     let mut found: BTreeMap<PathBuf, GitFolder> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
-        let Some((folder, rest)) = staged.git_folder(&change.path) else { continue };
+        let Some((folder, rest)) = folders.of(&change.path) else { continue };
         let common = found.entry(common(&folder)).or_default();
         match rest.to_str() {
             Some("index") => common.indexes.push((at, folder)),
-            _ if group::moves_branch(&rest) => common.refs.push(at),
+            _ if group::moves_branch(&rest) || group::keeps_commit(&rest) => common.refs.push(at),
             _ => {}
         }
-        common.all.push(at);
+        common.all.push((at, group::part_of_rest(&rest)));
     }
-    found.retain(|_, git| !git.indexes.is_empty() || !git.refs.is_empty());
+    let has_commits = |folder: &Path| {
+        imported.folders.get(folder).is_some_and(|it| !matches!(it, Ok(none) if none.is_empty()))
+    };
+    found.retain(|folder, git| {
+        !git.indexes.is_empty() || !git.refs.is_empty() || has_commits(folder)
+    });
     if found.is_empty() {
         return BTreeMap::new();
     }
-    let (new, led) = surroundings(changes, staged);
+    let new = new_worktrees(changes, staged);
     let mut held = BTreeMap::new();
     for (folder, git) in &found {
         let mut own = BTreeMap::new();
+        let commits = match imported.folders.get(folder) {
+            None => &[],
+            Some(Ok(commits)) => &commits[..],
+            Some(Err(why)) => {
+                held.extend(git.all.iter().map(|(at, _)| (*at, reasons::objects(why))));
+                continue;
+            }
+        };
+        let checkout = staged.checkout(folder, &new);
         for (at, index) in &git.indexes {
             let covered = staged.covered_of(index, &new);
-            let runs = staged.runs(folder, &new, &led);
-            if let Err(why) = one_index(&mut changes[*at], &covered, &runs, staged) {
+            if let Err(why) = one_index(&mut changes[*at], folder, &covered, &checkout, staged) {
                 own.insert(*at, reasons::index(&changes[*at].path, &why));
             }
         }
-        if !git.refs.is_empty()
-            && let Some(why) = moved_refs(folder, staged, &new, &led)
+        let mut with_objects = false;
+        if (!git.refs.is_empty() || !commits.is_empty())
+            && let Some((why, is_commit)) = moved_refs(folder, staged, &new, &checkout, commits)
         {
-            own.extend(git.refs.iter().map(|at| (*at, why.clone())));
+            // A later call could refer to a commit that is there.
+            with_objects = is_commit;
+            let objects = git.all.iter().filter(|(_, part)| is_commit && *part == Part::Objects);
+            let all = git.refs.iter().copied().chain(objects.map(|(at, _)| *at));
+            own.extend(all.map(|at| (at, why.clone())));
         }
         if !own.is_empty() {
-            let belongs = |at: &&usize| {
-                let path = &changes[**at].path;
-                staged
-                    .git_folder(path)
-                    .is_some_and(|(_, rest)| group::part_of_rest(&rest) == Part::Metadata)
-            };
-            for at in git.all.iter().filter(belongs) {
-                own.entry(*at).or_insert_with(reasons::with_index);
+            for (at, part) in &git.all {
+                if *part == Part::Metadata || (with_objects && *part == Part::Objects) {
+                    own.entry(*at).or_insert_with(reasons::with_index);
+                }
             }
         }
         held.extend(own);
@@ -123,7 +184,7 @@ struct GitFolder {
     /// Each staged index, with the git folder that it is in.
     indexes: Vec<(usize, PathBuf)>,
     refs: Vec<usize>,
-    all: Vec<usize>,
+    all: Vec<(usize, Part)>,
 }
 
 /// The git folder that a linked worktree shares with others; any other folder itself.
@@ -136,33 +197,15 @@ fn common(folder: &Path) -> PathBuf {
     }
 }
 
-/// The new worktrees, and where configurations lead git to.
-fn surroundings(changes: &[Change], staged: &Staged<'_>) -> (Vec<Worktree>, Vec<Led>) {
+fn new_worktrees(changes: &[Change], staged: &Staged<'_>) -> Vec<Worktree> {
     let merged = Merged::new(staged.host, staged.upper, staged.root, changes);
-    let repositories = Repositories::new(&merged, staged.kind, staged.home);
-    let worktrees = worktree::find(changes, &merged, &repositories, staged.root);
-    let mut led = staged.led.to_vec();
-    // Of a git folder elsewhere, the configurations outside tell.
-    if staged.kind == RootKind::Workspace {
-        let paths = changes.iter().map(|change| change.path.as_path());
-        let known = staged.repositories.iter().filter_map(|git| git.parent());
-        // Too many to follow: then the judge holds everything.
-        led.extend(repositories.led(paths.chain(known), &worktrees).unwrap_or_default());
-    }
-    (worktrees, led)
+    let repositories = Repositories::new(&merged, staged.kind, staged.rules.home);
+    worktree::find(changes, &merged, &repositories, staged.root)
 }
 
-impl Staged<'_> {
-    /// The git folder that a path is in, and the rest of the path. A git folder under another name is
-    /// known if a `.git` file leads to it.
-    fn git_folder(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
-        group::git_folder(self.kind, path).or_else(|| {
-            let known = self.trees.iter().find_map(|tree| {
-                let folder = tree.git.strip_prefix(self.root).ok()?;
-                Some((folder, path.strip_prefix(folder).ok()?))
-            })?;
-            (!known.1.as_os_str().is_empty()).then(|| (known.0.to_owned(), known.1.to_owned()))
-        })
+impl<'a> Staged<'a> {
+    fn folders(&self) -> GitFolders<'a> {
+        GitFolders::new(self.kind, self.host)
     }
 
     /// The covered paths of the working trees that have their index in a git folder.
@@ -179,8 +222,8 @@ impl Staged<'_> {
         covered
     }
 
-    /// What entries of a git folder are compared with, and of its linked worktrees.
-    fn runs<'r>(&'r self, folder: &Path, new: &[Worktree], led: &'r [Led]) -> Runs<'r> {
+    /// Where entries of a git folder and of its linked worktrees would be checked out.
+    fn checkout(&self, folder: &Path, new: &[Worktree]) -> Checkout<'a> {
         let known = self
             .trees
             .iter()
@@ -188,7 +231,7 @@ impl Staged<'_> {
         let new = new.iter().filter(|tree| common(&tree.own) == folder);
         let mut tops: Vec<PathBuf> = known.map(|tree| tree.top.clone()).collect();
         tops.extend(new.map(|tree| tree.folder.clone()));
-        Runs { workspace: self.workspace, tops, led }
+        Checkout { rules: self.rules, tops }
     }
 
     /// The same for a git folder with all of its linked worktrees.
@@ -209,8 +252,10 @@ impl Staged<'_> {
 pub(in crate::stage) enum NotRevealed {
     #[error(transparent)]
     Index(#[from] IndexError),
-    #[error("it has a file that the host would run, and that is not the host's own")]
-    Runs(Vec<u8>),
+    #[error("it has a path that the call may not change, and not as the host has it")]
+    Checkout(Vec<u8>),
+    #[error(transparent)]
+    Git(#[from] RefsError),
     #[error("the index cannot be read or replaced in the stage: {0}")]
     Io(#[from] io::Error),
     #[error("it would be removed, and tracks covered paths")]
@@ -220,8 +265,9 @@ pub(in crate::stage) enum NotRevealed {
 /// Reveals one index and notes what lies in the stage now.
 fn one_index(
     change: &mut Change,
+    git: &Path,
     covered: &Covered,
-    runs: &Runs<'_>,
+    checkout: &Checkout<'_>,
     staged: &Staged<'_>,
 ) -> Result<(), NotRevealed> {
     let mode = match &change.what {
@@ -244,11 +290,11 @@ fn one_index(
         Err(error) => return Err(io::Error::from(error).into()),
     };
     let is_covered = |path: &[u8]| covered.has(path);
-    foreign_entry(&text, original.as_deref(), runs)?;
     let revealed = match &original {
         Some(original) => reveal(&text, original, &is_covered)?,
         None => reveal_new(&text, &is_covered)?,
     };
+    new_in_index(&text, original.as_deref(), git, checkout, staged)?;
     if revealed == text {
         return Ok(());
     }
@@ -260,19 +306,24 @@ fn one_index(
     Ok(())
 }
 
-/// Refuses an index with an entry that the host would run, and that is not its own.
-fn foreign_entry(
+/// Refuses an index with a new entry that may not be checked out.
+fn new_in_index(
     index: &[u8],
     original: Option<&[u8]>,
-    runs: &Runs<'_>,
+    git: &Path,
+    checkout: &Checkout<'_>,
+    staged: &Staged<'_>,
 ) -> Result<(), NotRevealed> {
-    let mut foreign = None;
+    let mut entries = Vec::new();
     new_entries(index, original, |path, mode, id| {
-        if foreign.is_none() && runs.is_foreign(&Tracking { path, mode, id }) {
-            foreign = Some(path.to_vec());
-        }
+        entries.push(Tracking { path: path.to_vec(), mode, id: id.to_vec(), target: None });
     })?;
-    foreign.map_or(Ok(()), |path| Err(NotRevealed::Runs(path)))
+    if entries.iter().any(|entry| entry.mode == refs::LINK) {
+        with_question(git, staged, &[], &|_| None, |question| {
+            refs::read_targets(question, &mut entries)
+        })?;
+    }
+    checkout.held(&entries).map_or(Ok(()), |path| Err(NotRevealed::Checkout(path)))
 }
 
 fn read(file: File) -> io::Result<Vec<u8>> {
@@ -301,31 +352,47 @@ fn replace(
     placed
 }
 
-/// Why the refs of a git folder are held, if they are.
-fn moved_refs(folder: &Path, staged: &Staged<'_>, new: &[Worktree], led: &[Led]) -> Option<Held> {
+/// Why the refs of a git folder are held, if they are; and whether a new commit is the reason.
+fn moved_refs(
+    folder: &Path,
+    staged: &Staged<'_>,
+    new: &[Worktree],
+    checkout: &Checkout<'_>,
+    commits: &[String],
+) -> Option<(Held, bool)> {
     let covered = staged.covered_of_all(folder, new);
-    let runs = staged.runs(folder, new, led);
-    let is_held = |entry: &Tracking<'_>| covered.has(entry.path) || runs.is_foreign(entry);
-    match check(folder, staged, &is_held) {
-        Ok(held) => held.first().map(|HeldRef { name, path }| match covered.has(path) {
-            true => reasons::moved_ref(name, path),
-            false => reasons::ref_runs(name, path),
+    let held = |entries: &[Tracking]| {
+        let changed = entries.iter().find(|entry| covered.has(&entry.path));
+        changed.map(|entry| entry.path.clone()).or_else(|| checkout.held(entries))
+    };
+    match with_question(folder, staged, commits, &held, refs::check) {
+        Ok(held) => held.iter().max_by_key(|held| held.is_commit).map(|found| {
+            let HeldRef { name, path, is_commit } = found;
+            let why = match covered.has(path) {
+                true => reasons::moved_ref(name, path),
+                false => reasons::ref_brings(name, path),
+            };
+            (why, *is_commit)
         }),
-        Err(why) => Some(reasons::unknown_refs(&why)),
+        Err(why) => Some((reasons::unknown_refs(&why), !commits.is_empty())),
     }
 }
 
-fn check(
+/// Asks about the git folder that has the objects.
+fn with_question<T>(
     folder: &Path,
     staged: &Staged<'_>,
-    is_held: &dyn Fn(&Tracking<'_>) -> bool,
-) -> Result<Vec<HeldRef>, RefsError> {
+    commits: &[String],
+    held: &dyn Fn(&[Tracking]) -> Option<Vec<u8>>,
+    ask: impl FnOnce(&Question<'_>) -> Result<T, RefsError>,
+) -> Result<T, RefsError> {
     let host = open_folder(staged.host, folder).map_err(RefsError::Read)?;
     let upper = open_own(staged.upper, folder).map_err(RefsError::Read)?;
-    refs::check(&Question {
+    ask(&Question {
         host: host.as_fd(),
         staged: upper.as_fd(),
-        is_held,
+        commits,
+        held,
         git: &host_git(staged.root)?,
         room: staged.room,
         deadline: Instant::now() + PATIENCE,

@@ -7,7 +7,10 @@ use super::*;
 use crate::git_index::tests::{git, says};
 use crate::git_index::{Index, hide};
 use crate::stage::change::Why;
+use crate::stage::judge::System;
 use crate::stage::walk::{Bounds, walk};
+use crate::workspace::grants::tests::globs;
+use crate::workspace::grants::{Code, FileGrants, Writes};
 
 /// A repository `host` with a covered `.env`, and a copy of it in which commands run.
 struct Case {
@@ -71,20 +74,46 @@ impl Case {
             (File::open(self.at("host")).unwrap(), File::open(self.at("upper")).unwrap());
         let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default()).unwrap();
         let trees = [WorkTree { git: self.at("host/.git"), top: PathBuf::new() }];
+        let all = globs(&["**"]);
+        let grants = FileGrants {
+            policy: [0; 32],
+            read: &all,
+            write: &all,
+            create: &[],
+            readonly: &globs(&["Cargo.lock"]),
+            deny: &globs(&[]),
+            writes: Writes::Some,
+            code: Code::Granted,
+        };
+        let rules = Rules {
+            grants: &grants,
+            policy: "test",
+            covered: &self.covered,
+            root: &self.at("host"),
+            kind: RootKind::Workspace,
+            host: host.as_fd(),
+            upper: upper.as_fd(),
+            repositories: &[PathBuf::from(".git")].into(),
+            links: &BTreeSet::new(),
+            home: None,
+            led: &[],
+            system: &System::default(),
+        };
         let staged = Staged {
             host: host.as_fd(),
             upper: upper.as_fd(),
-            workspace: host.as_fd(),
-            led: &[],
-            repositories: &[PathBuf::from(".git")].into(),
-            home: None,
+            rules: &rules,
             root: &self.at("host"),
             kind: RootKind::Workspace,
             covered: &self.covered,
             trees: &trees,
             room: &self.at("room"),
         };
-        let held = settle(&mut changes, &staged);
+        let imported = import(&changes, &staged);
+        if imported.is_changed() {
+            changes = walk(upper.as_fd(), host.as_fd(), Bounds::default()).unwrap();
+        }
+        let held = settle(&mut changes, &staged, &imported);
         let held = held.iter().map(|(at, held)| (changes[*at].path.clone(), held.why)).collect();
         assert_eq!(fs::read_dir(self.at("room")).unwrap().count(), 0);
         (changes, held)
@@ -139,7 +168,8 @@ fn an_index_or_a_ref_that_changes_a_covered_path_holds_its_git_folder() {
     let (_, held) = case.settle();
     assert_eq!(held.get(Path::new(".git/refs/heads/main")), Some(&Why::Covered));
     assert_eq!(held.get(Path::new(".git/logs/HEAD")), Some(&Why::Group));
-    assert!(!held.keys().any(|path| path.starts_with(".git/objects")));
+    // A later call could refer to the commit.
+    assert!(held.keys().any(|path| path.starts_with(".git/objects")));
 }
 
 #[test]
@@ -173,6 +203,201 @@ fn a_split_index_is_held_for_its_entries_are_not_seen() {
     git(&case.at("copy"), &["add", "new"]);
     case.stage();
     assert!(case.settle().1.contains_key(Path::new(".git/index")));
+}
+
+/// How a commit that no ref names gets into a repository.
+fn sneak(case: &Case, paths: &[(&str, &str)]) -> String {
+    let copy = case.at("copy");
+    let parent = says(&copy, &["rev-parse", "HEAD"]);
+    let index = case.at("sneaked");
+    let run = |args: &[&str]| {
+        let done = crate::git_index::tests::command(&copy, "git")
+            .args(args)
+            .env("GIT_INDEX_FILE", &index)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    run(&["read-tree", "HEAD"]);
+    for (path, content) in paths {
+        let file = case.at("content");
+        fs::write(&file, content).unwrap();
+        let id = run(&["hash-object", "-w", "--no-filters", file.to_str().unwrap()]);
+        run(&["update-index", "--add", "--cacheinfo", &format!("100755,{id},{path}")]);
+    }
+    let tree = run(&["write-tree"]);
+    let id = run(&["commit-tree", &tree, "-p", parent.trim(), "-m", "sneaked"]);
+    fs::remove_file(&index).unwrap();
+    id
+}
+
+/// Whatever leads to a commit that would check out what the host runs, it does not come.
+#[test]
+fn no_commit_brings_what_the_host_runs_whatever_leads_to_it() {
+    for lead in ["nothing", "MERGE_AUTOSTASH", "BISECT_START", "logs", "intermediate", "stash"] {
+        let case = Case::new();
+        let copy = case.at("copy");
+        let evil = sneak(&case, &[(".envrc", "canary"), (".husky/post-checkout", "canary")]);
+        let head = says(&copy, &["rev-parse", "HEAD"]);
+        let tree = says(&copy, &["rev-parse", "HEAD^{tree}"]);
+        match lead {
+            "nothing" => {}
+            "logs" => {
+                let log = fs::read_to_string(copy.join(".git/logs/HEAD")).unwrap();
+                let line = format!(
+                    "{} {} a <a@b> 1 +0000\tcheckout: moving from {evil} to main\n",
+                    head.trim(),
+                    head.trim()
+                );
+                fs::write(copy.join(".git/logs/HEAD"), log + &line).unwrap();
+            }
+            "intermediate" => {
+                let clean = says(&copy, &["commit-tree", tree.trim(), "-p", &evil, "-m", "clean"]);
+                git(&copy, &["update-ref", "refs/heads/main", clean.trim()]);
+            }
+            "stash" => {
+                let args = ["commit-tree", tree.trim(), "-p", head.trim(), "-p", &evil, "-m", "x"];
+                git(&copy, &["update-ref", "refs/stash", says(&copy, &args).trim()]);
+            }
+            file => fs::write(copy.join(".git").join(file), format!("{evil}\n")).unwrap(),
+        }
+        case.stage();
+        let (changes, held) = case.settle();
+        let objects: Vec<_> = changes
+            .iter()
+            .filter(|it| it.path.starts_with(".git/objects") && it.path.components().count() > 3)
+            .collect();
+        assert!(!objects.is_empty(), "{lead}");
+        for change in objects {
+            assert_eq!(held.get(&change.path), Some(&Why::RunsOnHost), "{lead}: {held:?}");
+        }
+    }
+}
+
+/// What a commit brings is judged as a checkout of it: links, named files, read-only files, submodules.
+#[test]
+fn a_commit_brings_no_more_than_a_working_tree_may_have() {
+    for path in [".github/workflows/x.yml", "Cargo.lock", "x/.git-hooks/a"] {
+        let case = Case::new();
+        sneak(&case, &[(path, "canary")]);
+        case.stage();
+        assert!(!case.settle().1.is_empty(), "{path}");
+    }
+    let case = Case::new();
+    sneak(&case, &[("src/a.rs", "fine"), ("docs/HEAD", "fine")]);
+    case.stage();
+    assert_eq!(case.settle().1, BTreeMap::new());
+    // A repository without a working tree of its own.
+    let case = Case::new();
+    sneak(&case, &[("x/HEAD", "a"), ("x/objects/a", ""), ("x/refs/a", ""), ("x/config", "")]);
+    case.stage();
+    assert!(!case.settle().1.is_empty());
+    for (mode, content) in [("120000", "../out"), ("120000", "/etc/passwd"), ("160000", "")] {
+        let case = Case::new();
+        let copy = case.at("copy");
+        fs::write(copy.join("content"), content).unwrap();
+        let id = match mode {
+            "160000" => says(&copy, &["rev-parse", "HEAD"]),
+            _ => says(&copy, &["hash-object", "-w", "--no-filters", "content"]),
+        };
+        fs::remove_file(copy.join("content")).unwrap();
+        let entry = format!("{mode},{},entry", id.trim());
+        git(&copy, &["update-index", "--add", "--cacheinfo", &entry]);
+        case.stage();
+        let (_, held) = case.settle();
+        assert_eq!(held.get(Path::new(".git/index")), Some(&Why::RunsOnHost), "{mode} {content}");
+    }
+}
+
+/// Git believes the name of an object that it finds.
+#[test]
+fn an_object_has_the_content_that_its_name_stands_for() {
+    let forge = |case: &Case, id: &str, from: &str| {
+        let at = |id: &str| case.at("copy/.git/objects").join(&id[..2]).join(&id[2..]);
+        let _ = fs::remove_file(at(id));
+        fs::create_dir_all(at(id).parent().unwrap()).unwrap();
+        fs::copy(at(from), at(id)).unwrap();
+    };
+    // One that the host has: its own stays.
+    let case = Case::new();
+    let copy = case.at("copy");
+    fs::write(copy.join("new"), "canary").unwrap();
+    let canary = says(&copy, &["hash-object", "-w", "new"]).trim().to_owned();
+    let known = says(&copy, &["rev-parse", "HEAD:a"]).trim().to_owned();
+    forge(&case, &known, &canary);
+    case.stage();
+    let (changes, held) = case.settle();
+    assert_eq!(held, BTreeMap::new());
+    let path = PathBuf::from(format!(".git/objects/{}/{}", &known[..2], &known[2..]));
+    assert!(changes.iter().all(|change| change.path != path));
+    // A new name: nothing is taken over.
+    let case = Case::new();
+    let copy = case.at("copy");
+    fs::write(copy.join("new"), "canary").unwrap();
+    let canary = says(&copy, &["hash-object", "-w", "new"]).trim().to_owned();
+    forge(&case, &"12".repeat(20), &canary);
+    case.stage();
+    let (changes, held) = case.settle();
+    for change in changes.iter().filter(|change| change.path.starts_with(".git")) {
+        assert_eq!(held.get(&change.path), Some(&Why::RunsOnHost), "{:?}", change.path);
+    }
+    assert!(!held.is_empty());
+}
+
+#[test]
+fn caches_and_replaced_objects_do_not_come() {
+    let case = Case::new();
+    let copy = case.at("copy");
+    fs::write(copy.join("b"), "b").unwrap();
+    git(&copy, &["add", "b"]);
+    git(&copy, &["commit", "-q", "-m", "two"]);
+    git(&copy, &["commit-graph", "write", "--reachable"]);
+    git(&copy, &["repack", "-q", "-a", "-d", "--write-bitmap-index"]);
+    case.stage();
+    let (changes, held) = case.settle();
+    assert_eq!(held, BTreeMap::new());
+    let names: Vec<String> = changes.iter().map(|it| it.path.display().to_string()).collect();
+    assert!(
+        !names.iter().any(|name| name.contains("graph") || name.contains("pack-")),
+        "{names:?}"
+    );
+    // The commit, its tree and its file.
+    let objects =
+        |name: &&String| name.starts_with(".git/objects/") && name.matches('/').count() == 3;
+    assert_eq!(names.iter().filter(objects).count(), 3, "{names:?}");
+    let case = Case::new();
+    let copy = case.at("copy");
+    let head = says(&copy, &["rev-parse", "HEAD"]);
+    let packed =
+        format!("# pack-refs with: peeled\n{} refs/replace/{}\n", head.trim(), "12".repeat(20));
+    fs::write(copy.join(".git/packed-refs"), packed).unwrap();
+    case.stage();
+    assert!(case.settle().1.contains_key(Path::new(".git/packed-refs")));
+}
+
+/// Many objects stay in one pack, and a stage that brings none of its own brings nothing.
+#[test]
+fn many_objects_come_in_a_pack_that_git_wrote() {
+    let case = Case::new();
+    let copy = case.at("copy");
+    for at in 0..150 {
+        fs::write(copy.join(format!("f{at}")), at.to_string()).unwrap();
+    }
+    git(&copy, &["add", "-A"]);
+    git(&copy, &["commit", "-q", "-m", "many"]);
+    case.stage();
+    let (changes, held) = case.settle();
+    assert_eq!(held, BTreeMap::new());
+    let packs = changes.iter().filter(|it| it.path.starts_with(".git/objects/pack")).count();
+    assert_eq!(packs, 2, "a pack and its index");
+    for entry in ["objects", "refs", "index", "logs"] {
+        let from = case.at("upper/.git").join(entry);
+        let done =
+            std::process::Command::new("cp").arg("-r").arg(from).arg(case.at("host/.git")).status();
+        assert!(done.unwrap().success());
+    }
+    git(&case.at("host"), &["fsck", "--strict", "--full"]);
 }
 
 /// A commit or an index that brings what the host runs, while the working tree does not show it.

@@ -84,7 +84,11 @@ impl Case {
         let answer = check(&Question {
             host: host.as_fd(),
             staged: staged.as_fd(),
-            is_held: &|entry| covered(entry.path),
+            commits: &[],
+            held: &|entries| {
+                let found = entries.iter().find(|entry| covered(&entry.path))?;
+                Some(found.path.clone())
+            },
             git,
             room: &self.at("room"),
             deadline,
@@ -250,7 +254,10 @@ fn refs_are_compared_however_they_are_kept() {
     for (more, want) in [
         ("git pack-refs --all", &["HEAD", "refs/heads/main"][..]),
         ("git switch -q --detach; git branch -f main HEAD~1", &["HEAD"][..]),
-        ("git branch x; git reset -q --soft HEAD~1; git pack-refs --all", &["refs/heads/x"][..]),
+        (
+            "git branch x; git reset -q --soft HEAD~1; git pack-refs --all",
+            &["refs/heads/x", "ORIG_HEAD"][..],
+        ),
         ("git gc -q --prune=now", &["HEAD", "refs/heads/main"][..]),
         ("rm .git/refs/heads/main", &["HEAD"][..]),
         (

@@ -93,22 +93,16 @@ mod tests {
             ".git/modules/a/b/config",
             ".git/worktrees/w/gitdir",
             "vendor/x/.git/hooks/post-checkout",
+            ".git/configs",
         ] {
             assert_eq!(of(path), Guard::ReadOnly, "{path}");
         }
         for path in [".git", "sub/.git"] {
             assert_eq!(of(path), Guard::Anchored, "{path}");
         }
-        for path in [
-            "",
-            "src",
-            ".git/index",
-            ".git/objects/aa/bb",
-            ".git/configs",
-            ".gitignore",
-            "hooks/x",
-            "runner/x",
-        ] {
+        for path in
+            ["", "src", ".git/index", ".git/objects/aa/bb", ".gitignore", "hooks/x", "runner/x"]
+        {
             assert_eq!(of(path), Guard::Open, "{path}");
         }
     }

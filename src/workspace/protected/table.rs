@@ -131,9 +131,36 @@ pub const GIT: &[Row] = rows! {
         "rebase-merge" "rebase-apply" "sequencer";
 };
 
-/// Names in a git folder that are data, from the folder down, beside `HEAD` and its like: names of
-/// capital letters, which git gives to what it is about to do and to messages.
+/// Names in a git folder that are data, from the folder down. The commits that some of them name are
+/// looked at as those of branches are.
 const GIT_DATA: &[&str] = &[
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "MERGE_AUTOSTASH",
+    "AUTO_MERGE",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "SQUASH_MSG",
+    "COMMIT_EDITMSG",
+    "TAG_EDITMSG",
+    "NOTES_EDITMSG",
+    "EDIT_DESCRIPTION",
+    "ADD_EDIT.patch",
+    "BISECT_ANCESTORS_OK",
+    "BISECT_EXPECTED_REV",
+    "BISECT_FIRST_PARENT",
+    "BISECT_HEAD",
+    "BISECT_LOG",
+    "BISECT_NAMES",
+    "BISECT_RUN",
+    "BISECT_START",
+    "BISECT_TERMS",
     "index",
     "sharedindex.*",
     "objects",
@@ -185,11 +212,8 @@ pub fn find_for_link(path: &Path) -> Option<&'static Row> {
 #[must_use]
 pub fn find_in_git(below: &Path) -> Option<&'static Row> {
     let names: Vec<&[u8]> = below.iter().map(OsStrExt::as_bytes).collect();
-    let (first, last) = (names.first()?, names.last()?);
-    let is_data = || {
-        is_state(first)
-            || GIT_DATA.iter().any(|pattern| leads_along(pattern, &names, Reach::AlsoAbove))
-    };
+    let last = names.last()?;
+    let is_data = || GIT_DATA.iter().any(|pattern| leads_along(pattern, &names, Reach::AlsoAbove));
     run_in_git(below)
         .or_else(|| fits(GIT_LOCK.pattern.as_bytes(), last).then_some(&GIT_LOCK))
         .or_else(|| (!is_data()).then_some(&GIT_OTHER))
@@ -200,11 +224,6 @@ pub fn find_in_git(below: &Path) -> Option<&'static Row> {
 pub fn run_in_git(below: &Path) -> Option<&'static Row> {
     let names: Vec<&[u8]> = below.iter().map(OsStrExt::as_bytes).collect();
     GIT.iter().find(|row| holds(row, &names, Reach::AtOrBelow))
-}
-
-/// Whether it is a name like `HEAD` or `COMMIT_EDITMSG`.
-fn is_state(name: &[u8]) -> bool {
-    name.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'0'..=b'9'))
 }
 
 /// Whether a symlink could stand where the host runs something: a row of [`TABLE`] says so of its
@@ -388,6 +407,7 @@ mod tests {
             "index.lock",
             "refs/heads/x.lock",
             "info/other",
+            "OTHER_HEAD",
         ] {
             assert!(found(path), "{path}");
         }
