@@ -262,7 +262,7 @@ fn refs_are_compared_however_they_are_kept() {
         ("rm .git/refs/heads/main", &["HEAD"][..]),
         (
             "mkdir ../w; git worktree add -q ../w/t; git reset -q --soft HEAD~1",
-            &["refs/heads/t", "worktrees/t/HEAD"][..],
+            &["refs/heads/t", "worktrees/t/HEAD", "ORIG_HEAD", "worktrees/t/ORIG_HEAD"][..],
         ),
     ] {
         let case = Case::new("sha1");
