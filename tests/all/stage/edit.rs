@@ -149,3 +149,45 @@ fn no_file_that_the_host_runs_is_named_by_accident() {
         assert!(!project.exists(place), "{place}");
     }
 }
+
+/// A monorepo under `develop`: each package builds into its own folders, and sources stay as they are.
+#[test]
+fn a_build_writes_beside_every_manifest_and_nowhere_else() {
+    let project = Project::new();
+    for name in ["packages/a/package.json", "node_modules/x/package.json", "rust/Cargo.toml"] {
+        project.write(name, "{}\n");
+    }
+    project.write("node_modules/x/dist/index.js", "original\n");
+    project.write("packages/a/src/dist/x.ts", "original\n");
+    let mut apply = vec![
+        "packages/a/dist/deep/x.js",
+        "packages/a/tsconfig.tsbuildinfo",
+        "packages/a/node_modules/.cache/x",
+        "rust/target/debug/x",
+        ".coverage",
+    ];
+    let mut hold = vec![
+        "node_modules/x/dist/index.js",
+        "packages/a/src/dist/x.ts",
+        "packages/b/dist/x.js",
+        "packages/a/dist/.envrc",
+        "packages/a/dist/.github/workflows/x.yml",
+        "rust/dist/x",
+        "src/a",
+    ];
+    let mut script = String::new();
+    for path in apply.iter().chain(&hold) {
+        script += &format!("mkdir -p $(dirname {path}); echo x >> {path}\n");
+    }
+    script +=
+        "mkdir -p made/dist; echo {} > made/package.json; echo x > made/dist/x; echo $NO_COLOR\n";
+    hold.push("made/dist/x");
+    let result = project.sh("develop", &script);
+    assert_eq!((&result["exit"], &result["stdout"]), (&json!(0), &json!("1\n")), "{result:#}");
+    let changed = |path: &&str| {
+        fs::read_to_string(project.file(path)).is_ok_and(|text| text.ends_with("x\n"))
+    };
+    apply.retain(|path| !changed(path));
+    hold.retain(changed);
+    assert_eq!((apply, hold), (Vec::<&str>::new(), Vec::<&str>::new()), "{result:#}");
+}

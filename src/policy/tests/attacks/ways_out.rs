@@ -152,7 +152,7 @@ fn an_alternative_is_the_same_command_with_less() {
         ("readonly", "npm install left-pad", &[]),
         ("develop", "npm install left-pad", &[]),
         ("develop", "npx -y some-mcp-server", &[]),
-        ("develop", "node_modules/.bin/server --port 1", &[]),
+        ("develop", "tools/bin/server --port 1", &[]),
         ("edit", "curl https://example.org/", &[]),
         ("edit", "git push", &[]),
         ("contained", "sh -c 'ls /sys/kernel > .git/config'", &[]),
