@@ -20,7 +20,7 @@ use super::line;
 use super::supply::Warmth;
 use crate::config::{self, Config};
 use crate::engine;
-use crate::policy_files::{Choice, Places, Trust, choosable, load};
+use crate::policy_files::{Choice, Configured, Loaded, Places, Trust, choosable, load};
 use crate::sandbox::synthetic::HOME;
 use crate::workspace::Workspace;
 
@@ -115,6 +115,8 @@ pub struct Decided {
     pub config: Arc<Config>,
     /// The policy.
     pub policy: Arc<Effective>,
+    /// The configuration that made it the default, if one did.
+    pub configured: Option<Configured>,
     /// What it says.
     pub decision: Decision,
     /// Whether somebody approved it.
@@ -132,8 +134,11 @@ impl Request {
         let workspace = Workspace::find(self.cwd.as_deref(), &context.environment)?;
         let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
-        let policy = load(&self.policy, &places, Trust::Required)?.policy;
-        self.decide_under(Arc::new(policy), workspace, places, config, context.clone())
+        let choice = config.choice(&self.policy, workspace.root());
+        let Loaded { policy, configured, .. } = load(&choice, &places, Trust::Required)?;
+        let decided =
+            self.decide_under(Arc::new(policy), workspace, places, config, context.clone())?;
+        Ok(Decided { configured, ..decided })
     }
 
     /// Decides the call under a policy that is already known, in a workspace that is already found.
@@ -161,6 +166,7 @@ impl Request {
             places,
             config,
             policy,
+            configured: None,
             decision,
             approval,
             context,

@@ -12,6 +12,7 @@ use tokio::io::AsyncWrite;
 
 use super::ask::{Yes, approver};
 use super::event_loop::{cancellable, in_event_loop};
+use super::policy::place::choice;
 use super::policy::view::View;
 use super::printer::{Format, Printer};
 use super::style;
@@ -42,7 +43,7 @@ use crate::sandbox::streams::Source;
     after_help = "Examples:\n  runner exec -- git log --oneline\n  runner exec --policy develop -- npm test\n  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n  runner exec --dry-run -- cat README.md\n\nThe command's exit code is ours; `runner --help` lists the codes that are runner's own."
 )]
 pub struct Args {
-    /// The policy that decides: a name, or the path of a .yml file [default: readonly]
+    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's, else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// Run in this folder
@@ -90,7 +91,7 @@ pub struct Args {
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let dry_run = args.dry_run;
     let named = args.approve.clone();
-    let mut decided = args.resolve()?.decide(context)?;
+    let mut decided = args.resolve(context)?.decide(context)?;
     if dry_run {
         return plan(&decided, printer);
     }
@@ -126,7 +127,8 @@ fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
 }
 
 impl Args {
-    fn resolve(self) -> Result<Request, Error> {
+    fn resolve(self, context: &Context) -> Result<Request, Error> {
+        let policy = choice(self.policy, &context.environment)?;
         let command = match self.shell {
             Some(line) => Command::Line(
                 line.into_string()
@@ -145,7 +147,7 @@ impl Args {
         Ok(Request {
             command,
             cwd: self.workdir,
-            policy: self.policy.unwrap_or_default(),
+            policy,
             image: self.image,
             engine: self.engine.unwrap_or_default(),
             tighten,
@@ -271,9 +273,12 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
         return Ok(());
     }
     if let Some(explanation) = result.decision.refused() {
-        let asked = decided.request.shown();
-        printer
-            .talk(format_args!("{}", View { asked: &asked, explanation }).to_string().trim_end());
+        let (asked, configured) = (decided.request.shown(), decided.configured.as_ref());
+        printer.talk(
+            format_args!("{}", View { asked: &asked, explanation, configured })
+                .to_string()
+                .trim_end(),
+        );
         let approval = result.error.as_ref().filter(|error| error.details.is_some());
         if let Some(suggestion) = approval.and_then(|error| error.suggestion.as_ref()) {
             printer.hint(suggestion);
@@ -311,7 +316,8 @@ fn plan(decided: &Decided, printer: &mut Printer) -> Result<Ending, Error> {
         }
         Format::Text => {
             let asked = decided.request.shown();
-            printer.data(View { asked: &asked, explanation: &explanation })?;
+            let configured = decided.configured.as_ref();
+            printer.data(View { asked: &asked, explanation: &explanation, configured })?;
             if let Some(dry) = &plan {
                 printer.data(super::plan_view::PlanView(&dry.plan))?;
             }

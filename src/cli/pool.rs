@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::event_loop::{cancellable, in_event_loop};
+use super::policy::place::choice;
 use super::printer::{Format, Printer};
 use super::table::Table;
 use super::usage::UsageError;
@@ -46,7 +47,7 @@ pub struct Warm {
     /// How many
     #[arg(value_name = "N", default_value_t = 1)]
     count: usize,
-    /// The policy of the calls [default: readonly]
+    /// The policy of the calls [default: the configuration's, else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// The folder of the calls
@@ -181,7 +182,7 @@ fn warm_command(
     let request = Request {
         command: call::Command::Argv(command),
         cwd: args.workdir,
-        policy: args.policy.unwrap_or_default(),
+        policy: choice(args.policy, &context.environment)?,
         image: None,
         engine: args.engine.unwrap_or_default(),
         tighten: Vec::new(),
@@ -204,7 +205,7 @@ fn warm_tool(
         name,
         given: Given::default(),
         cwd: args.workdir,
-        policy: args.policy.unwrap_or_default(),
+        policy: choice(args.policy, &context.environment)?,
         tools: args.tools,
         image: None,
         engine: args.engine.unwrap_or_default(),

@@ -79,7 +79,10 @@ fn others(read: &Read, name: &ToolName) -> String {
         .collect();
     servers.sort_by_key(|it| it.0);
     let ceilings = values(&read.ceilings);
-    format!("{:?}", (values(&read.figures), flags, skip, team, ceilings, tools, servers))
+    let policy = read.policy.as_ref().map(|it| &it.0);
+    let workspaces: Vec<_> = read.workspaces.iter().map(|it| (&it.0, &it.1)).collect();
+    let policies = (policy, workspaces);
+    format!("{:?}", (values(&read.figures), flags, skip, team, policies, ceilings, tools, servers))
 }
 
 /// What has to be known of a text's form.

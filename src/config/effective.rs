@@ -11,6 +11,7 @@ use super::flag::{self, Flag};
 use super::layer::{Layer, Source};
 use super::server::{ServerName, ServerSettings};
 use crate::ids::ToolName;
+use crate::policy_files::{self, Choice, Configured, Named};
 
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub struct Config {
     pub(super) flags: [Sourced<bool>; flag::TABLE.len()],
     pub(super) scan_skip: Sourced<Vec<String>>,
     pub(super) team_folder: Option<Sourced<PathBuf>>,
+    pub(super) policy: Option<Sourced<String>>,
+    pub(super) project_policy: Option<Sourced<String>>,
+    pub(super) workspaces: Vec<(PathBuf, Sourced<String>)>,
     pub(super) ceilings: Vec<(Figure, Sourced<u64>)>,
     pub(super) tools: BTreeMap<ToolName, ToolSettings>,
     pub(super) servers: BTreeMap<ServerName, ServerSettings>,
@@ -128,6 +132,9 @@ impl Default for Config {
             flags: flag::TABLE.map(|row| Sourced { value: row.default, source: default() }),
             scan_skip: Sourced { value: Vec::new(), source: default() },
             team_folder: None,
+            policy: None,
+            project_policy: None,
+            workspaces: Vec::new(),
             ceilings: Vec::new(),
             tools: BTreeMap::new(),
             servers: BTreeMap::new(),
@@ -237,6 +244,52 @@ impl Config {
         self.team_folder.as_ref()
     }
 
+    /// The policy of a call in a workspace: what the caller chose; else the default that is set for the workspace or for
+    /// all, within the policy that the project names. Without either it is `readonly`.
+    #[must_use]
+    pub fn choice(&self, wanted: &Choice, workspace: &Path) -> Choice {
+        if *wanted != Choice::Default {
+            return wanted.clone();
+        }
+        let default = self.default_policy(workspace).map(named);
+        let within = self.project_policy.as_ref().map(named);
+        match (&default, &within) {
+            (None, None) => Choice::Default,
+            _ => Choice::Configured(Box::new(Configured { default, within })),
+        }
+    }
+
+    /// The default policy in a workspace: that of the nearest folder that the managed file names, else that of all.
+    #[must_use]
+    pub fn default_policy(&self, workspace: &Path) -> Option<&Sourced<String>> {
+        // A link in the path of a folder must not lead past what is said of it.
+        let lies_below = |folder: &PathBuf| {
+            let real = folder.canonicalize();
+            workspace.starts_with(folder) || real.is_ok_and(|real| workspace.starts_with(real))
+        };
+        let held = self.workspaces.iter().filter(|(folder, _)| lies_below(folder));
+        let nearest = held.max_by_key(|(folder, _)| folder.components().count());
+        nearest.map(|(_, policy)| policy).or(self.policy.as_ref())
+    }
+
+    /// The default policy of all workspaces.
+    #[must_use]
+    pub fn policy(&self) -> Option<&Sourced<String>> {
+        self.policy.as_ref()
+    }
+
+    /// The policy that the project's own file names.
+    #[must_use]
+    pub fn project_policy(&self) -> Option<&Sourced<String>> {
+        self.project_policy.as_ref()
+    }
+
+    /// The default policies of single workspaces.
+    #[must_use]
+    pub fn workspaces(&self) -> &[(PathBuf, Sourced<String>)] {
+        &self.workspaces
+    }
+
     /// What is said of single tools.
     pub fn tools(&self) -> impl Iterator<Item = (&ToolName, &ToolSettings)> {
         self.tools.iter()
@@ -273,6 +326,23 @@ impl Config {
 
     fn time(&self, figure: Figure) -> Duration {
         Duration::from_millis(self.figure(figure).value)
+    }
+}
+
+/// A policy as its file names it, and how far down it may be looked for: a file cannot make a policy the default that is
+/// trusted less than the file.
+fn named(policy: &Sourced<String>) -> Named {
+    let Source { layer, file, line } = &policy.source;
+    let deepest = match layer {
+        Layer::Managed | Layer::Default => policy_files::Layer::Managed,
+        Layer::User => policy_files::Layer::User,
+        Layer::Project => policy_files::Layer::Project,
+    };
+    Named {
+        name: policy.value.clone(),
+        deepest,
+        file: file.clone().unwrap_or_default(),
+        line: line.unwrap_or_default(),
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Leaf {
     ScanSkip,
     /// The folder of the team's tools.
     TeamFolder,
+    /// The policy of calls that choose none.
+    Policy,
 }
 
 /// What a word below a section is.
@@ -32,6 +34,10 @@ pub(super) enum Found {
 pub(super) const SCAN_SKIP: &str = "scan.skip";
 /// The key of the team's folder.
 pub(super) const TEAM_FOLDER: &str = "team.folder";
+/// The key of the default policy.
+pub(super) const POLICY: &str = "policy";
+/// The section of single workspaces, for the managed layer.
+pub(super) const WORKSPACES: &str = "workspaces";
 /// The section of single tools.
 pub(super) const TOOLS: &str = "tools";
 /// The section of ceilings, for the managed layer.
@@ -52,7 +58,9 @@ pub(super) const OF_A_TOOL: [(&str, Figure); 4] = [
 pub(super) fn leaves() -> impl Iterator<Item = (&'static str, Leaf)> {
     let figures = figure::TABLE.iter().map(|row| (row.key, Leaf::Figure(row.figure)));
     let flags = flag::TABLE.iter().map(|row| (row.key, Leaf::Flag(row.flag)));
-    figures.chain(flags).chain([(SCAN_SKIP, Leaf::ScanSkip), (TEAM_FOLDER, Leaf::TeamFolder)])
+    let others =
+        [(SCAN_SKIP, Leaf::ScanSkip), (TEAM_FOLDER, Leaf::TeamFolder), (POLICY, Leaf::Policy)];
+    figures.chain(flags).chain(others)
 }
 
 /// What `path` is.
@@ -77,7 +85,7 @@ pub(super) fn words(section: &str) -> Vec<&'static str> {
         words.extend(word.filter(|word| !words.contains(word)));
     }
     if section.is_empty() {
-        words.extend([TOOLS, MCP, CEILING]);
+        words.extend([WORKSPACES, TOOLS, MCP, CEILING]);
     }
     words
 }

@@ -8,7 +8,7 @@
 //!
 //! Duty: find the three files, read them as strictly as policies, and settle them to one value for each key, with
 //! the place that it came from. Non-goals: acting on a value; the part that it is about does. No variable of the
-//! environment sets anything.
+//! environment sets anything: `RUNNER_POLICY` is a choice of whoever types a command, and the command line reads it.
 //!
 //! | layer | where | may |
 //! | --- | --- | --- |

@@ -8,7 +8,8 @@ use runner_policy::yaml::{self, Entry, Node};
 use super::figure::Figure;
 use super::flag::{Flag, Project};
 use super::key::{
-    self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, SCAN_SKIP, TEAM_FOLDER, TOOLS,
+    self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, POLICY, SCAN_SKIP, TEAM_FOLDER, TOOLS,
+    WORKSPACES,
 };
 use super::layer::Layer;
 use super::server::{self, MCP, OfServer, ServerName};
@@ -24,6 +25,8 @@ pub struct Read {
     pub(super) flags: Vec<(Flag, bool, At)>,
     pub(super) scan_skip: Option<(Vec<String>, At)>,
     pub(super) team_folder: Option<(PathBuf, At)>,
+    pub(super) policy: Option<(String, At)>,
+    pub(super) workspaces: Vec<(PathBuf, String, At)>,
     pub(super) ceilings: Vec<(Figure, u64, At)>,
     pub(super) tools: Vec<(ToolName, OfTool)>,
     pub(super) servers: Vec<(ServerName, OfServer)>,
@@ -67,6 +70,7 @@ impl Reader<'_> {
             match (key::find(&path), path.as_str()) {
                 (Found::Leaf(leaf), _) => self.leaf(leaf, entry, read),
                 (Found::Section, _) => self.section(&path, &entry.value, read),
+                (Found::Unknown, WORKSPACES) => self.workspaces(entry, read),
                 (Found::Unknown, TOOLS) => self.tools(&entry.value, read),
                 (Found::Unknown, MCP) => {
                     read.servers.extend(server::read(self.layer, &entry.value, &mut self.report));
@@ -98,6 +102,7 @@ impl Reader<'_> {
             Leaf::Flag(flag) => read.flags.extend(self.flag(flag, entry)),
             Leaf::ScanSkip => read.scan_skip = self.scan_skip(entry),
             Leaf::TeamFolder => read.team_folder = self.team_folder(entry),
+            Leaf::Policy => read.policy = self.policy(entry),
         }
     }
 
@@ -157,15 +162,38 @@ impl Reader<'_> {
 
     fn team_folder(&mut self, entry: &Entry) -> Option<(PathBuf, At)> {
         self.allowed(Layer::Managed, TEAM_FOLDER, FOR_EVERYBODY, entry)?;
-        let text = self.report.text(&entry.value)?;
+        let text = self.report.text(&entry.value)?.to_owned();
+        Some((self.absolute(&text, entry.value.at, "/srv/tools")?, entry.at))
+    }
+
+    fn absolute(&mut self, text: &str, at: At, such_as: &str) -> Option<PathBuf> {
         let path = PathBuf::from(text);
         if path.is_absolute() && text.len() <= MAX_FOLDER && !text.contains('\0') {
-            return Some((path, entry.at));
+            return Some(path);
         }
-        let help = "write its whole path, such as `/srv/tools`".to_owned();
-        let message = format!("`{text}` is no absolute path");
-        self.report.add("bad_folder", entry.value.at, message, help);
+        let help = format!("write its whole path, such as `{such_as}`");
+        self.report.add("bad_folder", at, format!("`{text}` is no absolute path"), help);
         None
+    }
+
+    fn policy(&mut self, entry: &Entry) -> Option<(String, At)> {
+        Some((server::policy(&entry.value, &mut self.report)?, entry.at))
+    }
+
+    /// The default policy of single workspaces, each at or below a folder.
+    fn workspaces(&mut self, entry: &Entry, read: &mut Read) {
+        if self.allowed(Layer::Managed, WORKSPACES, FOR_EVERYBODY, entry).is_none() {
+            return;
+        }
+        for workspace in self.report.map(&entry.value).unwrap_or_default() {
+            let folder = self.absolute(&workspace.key, workspace.at, "/srv/payments");
+            for entry in self.report.keys(&workspace.value, &[POLICY]).unwrap_or_default() {
+                let said = self.policy(entry);
+                if let Some((folder, (name, at))) = folder.clone().zip(said) {
+                    read.workspaces.push((folder, name, at));
+                }
+            }
+        }
     }
 
     fn ceiling(&mut self, entry: &Entry, read: &mut Read) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::figure::{Figure, Unit};
-use super::key::{self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, TOOLS};
+use super::key::{self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, POLICY, TOOLS, WORKSPACES};
 use super::layer::Layer;
 use super::server;
 
@@ -13,6 +13,7 @@ pub fn schema() -> Value {
     let mut root = section("", Values::All);
     let ceiling = section("", Values::Figures);
     if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert(WORKSPACES.to_owned(), workspaces());
         properties.insert(TOOLS.to_owned(), tools());
         properties.insert(server::MCP.to_owned(), server::schema());
         let mut ceiling = ceiling;
@@ -78,6 +79,9 @@ fn other(leaf: Leaf) -> Value {
             "pattern": "^/",
             "description": "folder of the team's tools; managed configuration only",
         }),
+        Leaf::Policy => policy(
+            "policy of calls that choose none (default: readonly); in a project's file: a policy that these calls never exceed",
+        ),
     }
 }
 
@@ -104,6 +108,23 @@ fn figure(figure: Figure) -> Value {
     let default = row.unit.show(row.default);
     about(&mut schema, &format!("{} (default: {default}){whose}", row.about));
     schema
+}
+
+fn policy(about: &str) -> Value {
+    json!({ "type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$", "description": about })
+}
+
+fn workspaces() -> Value {
+    let mut properties = Map::new();
+    properties.insert(POLICY.to_owned(), policy("policy of calls there that choose none"));
+    json!({
+        "type": "object",
+        "description": "single workspaces, by the path of a folder that they are or lie in; managed configuration only",
+        "propertyNames": { "pattern": "^/" },
+        "additionalProperties": {
+            "type": "object", "additionalProperties": false, "properties": properties,
+        },
+    })
 }
 
 fn tools() -> Value {

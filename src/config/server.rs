@@ -265,12 +265,13 @@ fn env(node: &Node, report: &mut Report<'_>) -> Option<BTreeMap<String, String>>
     Some(env)
 }
 
-fn policy(node: &Node, report: &mut Report<'_>) -> Option<String> {
+/// The name of a policy.
+pub(super) fn policy(node: &Node, report: &mut Report<'_>) -> Option<String> {
     let text = report.text(node)?;
     match text.parse::<Choice>() {
         Ok(Choice::Named(name)) => Some(name),
         // A path would mean another file wherever the caller stands.
-        Ok(Choice::File(_) | Choice::Default) | Err(_) => {
+        Ok(Choice::File(_) | Choice::Default | Choice::Configured(_)) | Err(_) => {
             let help = "the name of a policy, such as `develop`; `runner policy list` shows them";
             let message = format!("`{text}` names no policy");
             report.add("bad_name", node.at, message, help.to_owned());

@@ -76,6 +76,16 @@ impl Config {
         if let Some((value, at)) = said.team_folder {
             self.team_folder = Some(Sourced { value, source: source(at) });
         }
+        if let Some((value, at)) = said.policy {
+            let held = match layer {
+                Layer::Project => &mut self.project_policy,
+                Layer::User | Layer::Managed | Layer::Default => &mut self.policy,
+            };
+            held.get_or_insert_with(|| Sourced { value, source: source(at) });
+        }
+        for (folder, value, at) in said.workspaces {
+            self.workspaces.push((folder, Sourced { value, source: source(at) }));
+        }
         for (figure, value, at) in said.ceilings {
             self.ceilings.push((figure, Sourced { value, source: source(at) }));
         }

@@ -9,7 +9,7 @@ use runner_policy::finding::Finding;
 
 use super::*;
 use crate::error::Failure as _;
-use crate::policy_files::Places;
+use crate::policy_files::{Choice, Named, Places};
 
 struct Fixture {
     dir: tempfile::TempDir,
@@ -355,6 +355,72 @@ fn the_managed_file_is_believed_only_if_root_alone_can_change_it() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::chown(&file, Some(1000), None).unwrap();
     assert_eq!(fixture.findings()[0].code, "managed_not_root");
+}
+
+/// The default policy in a workspace, and the policy that bounds it, each with its layer.
+fn defaults(config: &Config, workspace: &str) -> [Option<(String, u32)>; 2] {
+    let told =
+        |named: Option<Named>| named.map(|it| (format!("{} {:?}", it.name, it.deepest), it.line));
+    match config.choice(&Choice::Default, workspace.as_ref()) {
+        Choice::Configured(it) => [told(it.default), told(it.within)],
+        Choice::Default => [None, None],
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_default_policy_is_the_strongest_layers_and_a_projects_only_bounds_it() {
+    let fixture = Fixture::new();
+    let some = |text: &str, line| Some((text.to_owned(), line));
+    assert_eq!(defaults(&fixture.load(), "/w"), [None, None]);
+    fixture.put(Layer::Project, "# x\npolicy: theirs");
+    assert_eq!(defaults(&fixture.load(), "/w"), [None, some("theirs Project", 2)]);
+    fixture.put(Layer::User, "policy: edit");
+    let both = [some("edit User", 1), some("theirs Project", 2)];
+    assert_eq!(defaults(&fixture.load(), "/w"), both);
+    // Whoever chooses has chosen.
+    let chosen = Choice::Named("develop".to_owned());
+    assert_eq!(fixture.load().choice(&chosen, "/w".as_ref()), chosen);
+    if !is_root() {
+        return;
+    }
+    let link = fixture.dir.path().join("link");
+    symlink("/w/linked", &link).unwrap();
+    let text = format!(
+        "policy: readonly\nworkspaces:\n  /w/a: {{ policy: develop }}\n  /w/a/b/: {{ policy: paranoid }}\n  {}: {{ policy: base }}\n",
+        link.display()
+    );
+    fixture.put(Layer::Managed, &text);
+    let config = fixture.load();
+    for (workspace, expected) in [
+        ("/w", some("readonly Managed", 1)),
+        ("/w/ab", some("readonly Managed", 1)),
+        ("/w/a", some("develop Managed", 3)),
+        ("/w/a/c", some("develop Managed", 3)),
+        ("/w/a/b", some("paranoid Managed", 4)),
+        ("/w/a/b/c", some("paranoid Managed", 4)),
+        (link.to_str().unwrap(), some("base Managed", 5)),
+    ] {
+        assert_eq!(defaults(&config, workspace)[0], expected, "{workspace}");
+    }
+}
+
+#[test]
+fn a_default_policy_is_named_and_bound_to_its_layer() {
+    for (layer, text, code) in [
+        (Layer::User, "policy: ./mine.yml", "bad_name"),
+        (Layer::User, "policy: [edit]", "wrong_type"),
+        (Layer::User, "policy: Edit", "bad_name"),
+        (Layer::User, "workspaces: { /w: { policy: edit } }", "wrong_layer"),
+        (Layer::Project, "workspaces: { /w: { policy: edit } }", "wrong_layer"),
+        (Layer::Managed, "workspaces: { w: { policy: edit } }", "bad_folder"),
+        (Layer::Managed, "workspaces: { /w: { policies: edit } }", "unknown_key"),
+        (Layer::Managed, "workspaces: { /w: edit }", "wrong_type"),
+        (Layer::Managed, "ceiling: { policy: edit }", "no_ceiling"),
+    ] {
+        let found = findings(layer, text);
+        assert_eq!(found.iter().map(|it| it.0).collect::<Vec<_>>(), [code], "{text}");
+    }
 }
 
 /// `RUNNER_BLESS=1` writes it anew.

@@ -4,7 +4,7 @@
 //! (`readonly`, `deny`) hold where any of them says so.
 
 use crate::effective::Effective;
-use crate::model::{Companion, Policy};
+use crate::model::{Companion, Package, Policy};
 use crate::paths::List;
 
 /// Which list.
@@ -45,6 +45,18 @@ impl Effective {
         } else {
             own || self.within.iter().any(|other| other.holds(list, relative))
         }
+    }
+
+    /// Whether a path below the workspace may be written, where it is known which files there are: by `write`, or
+    /// because it belongs to a package. `has` tells whether the workspace has a regular file. All that the policy
+    /// stays within must agree.
+    #[must_use]
+    pub fn may_write(&self, relative: &str, has: &dyn Fn(&str) -> bool) -> bool {
+        let own = self.layers.iter().any(|layer| {
+            layer.files.write.find("", Some(relative)).is_some()
+                || layer.files.packages.iter().any(|package| package.holds(relative, has))
+        });
+        own && self.within.iter().all(|other| other.may_write(relative, has))
     }
 
     /// Files that may be made where nothing is: own ones that everything the policy stays within lets
@@ -95,6 +107,22 @@ impl Effective {
     }
 }
 
+/// Folders of what others wrote. A manifest below one makes no package of the workspace.
+const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "vendor", "third_party"];
+
+impl Package {
+    /// Whether a path fits a pattern from some folder on that has the manifest.
+    fn holds(&self, relative: &str, has: &dyn Fn(&str) -> bool) -> bool {
+        let names: Vec<&str> = relative.split('/').collect();
+        let own = names.iter().take_while(|name| !FOREIGN.contains(name)).count();
+        (0..names.len()).take(own + 1).any(|depth| {
+            let (folder, rest) = names.split_at(depth);
+            self.write.find("", Some(&rest.join("/"))).is_some()
+                && has(&[folder, &[self.manifest.as_str()]].concat().join("/"))
+        })
+    }
+}
+
 /// What two patterns have in common, where one lies below the other; nothing where that cannot be told.
 fn intersection(a: &str, b: &str) -> Option<String> {
     if a == b || tree(b).is_some_and(|folder| lies_below(a, folder)) {
@@ -141,6 +169,68 @@ mod tests {
         assert_eq!(created(own, "{ create: { Cargo.lock: other } }"), [""; 0]);
         assert_eq!(created(own, "{ write: [\"**\", \"!Cargo.lock\"] }"), [""; 0]);
         assert_eq!(created(own, "{ read: [\"**\"] }"), [""; 0]);
+    }
+
+    #[test]
+    fn a_package_is_a_folder_with_a_manifest_that_is_not_somebody_elses() {
+        let policy = |files: &str, within: &str| {
+            let mut set = PolicySet::default();
+            for (name, files, within) in [("p", files, "within: [q]\n"), ("q", within, "")] {
+                let text = format!("policy: 1\nname: {name}\n{within}files: {files}\n");
+                set.add(parse(Source { file: name, text: &text, origin: Origin::User }).unwrap())
+                    .unwrap();
+            }
+            set.effective("p").unwrap()
+        };
+        let there = [
+            "package.json",
+            "a/package.json",
+            "a/b/package.json",
+            "node_modules/x/package.json",
+            "a/node_modules/x/package.json",
+            "vendor/x/package.json",
+            "lib/site-packages/x/package.json",
+            "rust/Cargo.toml",
+        ];
+        let has = |path: &str| there.contains(&path);
+        let all = "{ write: [\"**\"] }";
+        let own = "{ packages: { package.json: [\"dist/**\", \"node_modules/.cache/**\"], Cargo.toml: target/** } }";
+        for (files, within) in [(own, all), (all, own), (own, own)] {
+            let policy = policy(files, within);
+            for path in [
+                "dist",
+                "dist/x",
+                "a/dist",
+                "a/dist/x/y",
+                "a/b/dist/x",
+                "rust/target/x",
+                "a/node_modules/.cache/x",
+                // A package's build folder is its own, whatever lies in it.
+                "a/dist/node_modules/x/dist/y",
+            ] {
+                assert!(policy.may_write(path, &has), "{path}");
+            }
+            for path in [
+                "a",
+                "a/x",
+                "a/package.json",
+                "a/distx/y",
+                "a/src/dist/x",
+                "c/dist/x",
+                "a/target/x",
+                "rust/dist/x",
+                "rust/src/target/x",
+                "node_modules/x/dist/y",
+                "a/node_modules/x/dist/y",
+                "a/node_modules/x/node_modules/.cache/y",
+                "vendor/x/dist/y",
+                "lib/site-packages/x/dist/y",
+            ] {
+                assert!(!policy.may_write(path, &has), "{path}");
+            }
+        }
+        assert!(!policy(own, "{ read: [\"**\"] }").may_write("a/dist/x", &has), "within nothing");
+        assert!(!policy(own, own).may_write("a/dist/x", &|_| false), "no manifest at all");
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub struct Files {
     pub write: List,
     /// May be made where nothing is; what is there stays as it is.
     pub create: Vec<Companion>,
+    /// Writable beside a manifest, wherever in the workspace it lies.
+    pub packages: Vec<Package>,
     /// Readable, never writable.
     pub readonly: List,
     /// Neither.
@@ -127,6 +129,17 @@ pub struct Companion {
     pub file: String,
     /// What must be there, below the workspace.
     pub beside: String,
+    /// Where it stands.
+    pub at: At,
+}
+
+/// What builds write in every folder that has a manifest: `dist` beside a `package.json`.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub struct Package {
+    /// The manifest's name.
+    pub manifest: String,
+    /// Patterns from the manifest's folder on.
+    pub write: List,
     /// Where it stands.
     pub at: At,
 }

@@ -3,10 +3,12 @@
 //! Words; `*` stays inside a word, `{a,b}` are alternatives, a final `...` admits further words. Words
 //! that begin with a dash are options, in any order and any spelling that the program has; the others
 //! are program, subcommands and operands, in order. For a program that nobody described, words are
-//! compared one by one.
+//! compared one by one. A program `./**` or `./**/bin/*` is a path of the workspace: the path by which a
+//! command is called, joined with the folder that it runs in, must lie in the workspace and fit.
 
-use runner_glob::{BraceError, Braces, Grammar, fits_within, star_tokens};
+use runner_glob::{BraceError, Braces, Glob, Grammar, fits_within, star_tokens};
 
+use crate::paths;
 use crate::reading::Level;
 
 /// Most alternatives that the braces of one pattern may make.
@@ -60,6 +62,9 @@ impl Pattern {
                     return Err("a pattern begins with the name of a program, not with an option"
                         .to_owned());
                 }
+                if let Some(path) = workspace_path(&words[0]) {
+                    paths::check_pattern(path)?;
+                }
                 Ok(Alternative { words, open })
             })
             .collect::<Result<_, _>>()?;
@@ -71,10 +76,10 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), alternatives })
     }
 
-    /// Whether the command of a level is meant.
+    /// Whether the command of a level is meant. The workspace is what `./**` stands for.
     #[must_use]
-    pub fn matches(&self, level: &Level, certainty: Certainty) -> bool {
-        self.alternatives.iter().any(|alternative| alternative.matches(level, certainty))
+    pub fn matches(&self, level: &Level, workspace: &str, certainty: Certainty) -> bool {
+        self.alternatives.iter().any(|alternative| alternative.matches(level, workspace, certainty))
     }
 
     /// The programs that it names, as written.
@@ -84,10 +89,11 @@ impl Pattern {
 }
 
 impl Alternative {
-    fn matches(&self, level: &Level, certainty: Certainty) -> bool {
+    fn matches(&self, level: &Level, workspace: &str, certainty: Certainty) -> bool {
         let called = level.words.first().and_then(|word| word.text());
         let program = &self.words[0];
         let named = program == &level.program
+            || called.is_some_and(|called| is_in_workspace(program, called, level, workspace))
             || called.is_some_and(|called| is_program(program, called))
             || (level.known.is_some() && is_program(program, &level.program));
         if !named {
@@ -225,12 +231,35 @@ fn fits(pattern: &str, word: Option<&str>, certainty: Certainty) -> bool {
     }
 }
 
-/// A bare name never matches a path: `*` stops at a slash here, `**` does not.
+/// A bare name never matches a path: `*` stops at a slash here, `**` does not. A path of the workspace is
+/// compared by [`is_in_workspace`] alone.
 fn is_program(pattern: &str, name: &str) -> bool {
     if pattern == "**" {
         return true;
     }
+    if workspace_path(pattern).is_some() {
+        return false;
+    }
     pattern == name || (pattern.contains('*') && star(pattern, name, |c| c != Some('/')))
+}
+
+/// The path pattern of a program in the workspace: `**` for `./**`. Without `**` a program with a slash is
+/// compared as it is written.
+fn workspace_path(program: &str) -> Option<&str> {
+    program.strip_prefix("./").filter(|path| path.split('/').any(|part| part == "**"))
+}
+
+/// Whether a command is called by a path that lies in the workspace and fits `./**`. A bare name is none.
+fn is_in_workspace(program: &str, called: &str, level: &Level, workspace: &str) -> bool {
+    let Some(pattern) = workspace_path(program).filter(|_| called.contains('/')) else {
+        return false;
+    };
+    let path = paths::join(&level.cwd, called);
+    let below = paths::below(workspace, &path).filter(|below| *below != ".");
+    below.is_some_and(|below| {
+        let names: Vec<&str> = below.split('/').collect();
+        Glob::new(pattern).is_ok_and(|glob| glob.matches(&names))
+    })
 }
 
 /// Whether a word of a pattern covers a word.
@@ -279,6 +308,7 @@ mod tests {
                 && !is_program("./*", "./a/cat")
         );
         assert!(is_program("**", "/x/cat"));
+        assert!(!is_program("./**", "./cat") && !is_program("./**/x", "./**/x"));
     }
 
     #[test]

@@ -3,19 +3,57 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::Serialize;
+
+use super::layer::Layer;
+
 /// The policy that applies if nobody chooses one.
 pub const DEFAULT: &str = "readonly";
 
-/// What `--policy` says.
+/// What `--policy` says, or the configuration where nothing was typed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
     /// Nothing: the shipped `readonly`, whatever the folders hold.
     #[default]
     Default,
+    /// The default that the configuration sets.
+    Configured(Box<Configured>),
     /// A policy by its name, looked for in every layer.
     Named(String),
     /// A file.
     File(PathBuf),
+}
+
+/// The default of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Configured {
+    /// The default policy, if the user's or the managed file names one; else it is `readonly`.
+    #[serde(rename = "policy")]
+    pub default: Option<Named>,
+    /// The policy that the project's file names: the default never allows more than this one.
+    pub within: Option<Named>,
+}
+
+/// The name of a policy in a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// The least trusted layer that the policy may come from.
+    #[serde(skip)]
+    pub deepest: Layer,
+    /// The file that names it.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+}
+
+impl Named {
+    /// Where it is named, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
 }
 
 /// The value of `--policy` is neither a name nor a path.

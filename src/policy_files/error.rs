@@ -17,12 +17,14 @@ pub enum PolicyError {
     #[error("no policy was loaded: {}", one_or_count(.0))]
     Refused(Vec<Finding>),
     /// No layer has a policy of this name.
-    #[error("there is no policy {name}")]
+    #[error("there is no policy {name}{}", named_in(.from))]
     Unknown {
         /// What was asked for.
         name: String,
         /// What there is.
         known: Vec<String>,
+        /// The file and line of a configuration that names it.
+        from: Option<String>,
     },
     /// A project's policy that nobody has pinned in its present form.
     #[error(
@@ -39,6 +41,11 @@ pub enum PolicyError {
     /// The pins cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
+}
+
+/// The place of a configuration that names a policy.
+fn named_in(from: &Option<String>) -> String {
+    from.as_ref().map(|place| format!(", which {place} names")).unwrap_or_default()
 }
 
 /// The finding itself if there is one, else how many there are.
@@ -74,7 +81,7 @@ impl Failure for PolicyError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(_) => Some("mend the policy, then: runner policy check".to_owned()),
-            Self::Unknown { name, known } => {
+            Self::Unknown { name, known, .. } => {
                 Some(match did_you_mean(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean {near}?"),
                     None => format!("there are: {}", known.join(", ")),

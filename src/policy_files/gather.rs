@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use runner_policy::finding::{At, Finding};
 
-use super::choice::{Choice, DEFAULT};
+use super::choice::{Choice, Configured, DEFAULT, Named};
 use super::folder::{PolicyFile, Writers, read_folder, read_given};
 use super::layer::{Layer, Places};
 use super::shipped::{POLICIES, Shipped};
@@ -135,6 +135,9 @@ pub fn gather(choice: &Choice, depth: Depth, places: &Places) -> (Gathered, Stri
     let name = match wanted {
         Wanted::Name(name) => name,
         Wanted::Default => DEFAULT.to_owned(),
+        Wanted::Configured(it) => {
+            it.default.as_ref().map_or_else(|| DEFAULT.to_owned(), |named| named.name.clone())
+        }
         Wanted::File(path) => {
             let given = read_given(&path, &mut gathered.findings);
             let name = given.as_ref().map(|file| file.stem.clone()).unwrap_or_default();
@@ -148,6 +151,7 @@ pub fn gather(choice: &Choice, depth: Depth, places: &Places) -> (Gathered, Stri
 /// A choice after a look at where a path leads.
 enum Wanted {
     Default,
+    Configured(Box<Configured>),
     Name(String),
     File(PathBuf),
 }
@@ -158,6 +162,7 @@ impl Wanted {
     fn from(choice: &Choice, places: &Places) -> Self {
         match choice {
             Choice::Default => Self::Default,
+            Choice::Configured(it) => Self::Configured(it.clone()),
             Choice::Named(name) => Self::Name(name.clone()),
             Choice::File(path) => {
                 let real = |path: &Path| path.canonicalize().ok();
@@ -178,12 +183,21 @@ impl Wanted {
             let file = places.folder(layer).map(|folder| folder.join(format!("{name}.yml")));
             file.is_some_and(|file| file.symlink_metadata().is_ok())
         };
+        let least = |name: &str, deepest: Layer| {
+            let layers = [Layer::Project, Layer::User].into_iter();
+            let mut below = layers.filter(|layer| *layer <= deepest && holds(*layer, name));
+            below.next().unwrap_or(Layer::Managed)
+        };
+        let of = |named: &Named| least(&named.name, named.deepest);
         match self {
             Self::Default => Layer::Managed,
+            Self::Configured(it) => {
+                let Configured { default, within } = it.as_ref();
+                let both = default.iter().chain(within).map(of);
+                both.max().unwrap_or(Layer::Managed)
+            }
             Self::File(_) => Layer::User,
-            Self::Name(name) if holds(Layer::Project, name) => Layer::Project,
-            Self::Name(name) if holds(Layer::User, name) => Layer::User,
-            Self::Name(_) => Layer::Managed,
+            Self::Name(name) => least(name, Layer::Project),
         }
     }
 }

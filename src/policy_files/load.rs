@@ -9,7 +9,7 @@ use runner_policy::finding::{At, Finding};
 use runner_policy::load::{Origin, Source, parse};
 use runner_policy::packed::unpack;
 
-use super::choice::Choice;
+use super::choice::{Choice, Configured, Named};
 use super::error::PolicyError;
 use super::gather::{Depth, Gathered, Text, gather, gather_given, gather_shipped};
 use super::layer::{Layer, Places};
@@ -34,6 +34,8 @@ pub struct Loaded {
     pub layer: Layer,
     /// Its file, as shown in messages.
     pub file: String,
+    /// The configuration that made it the default; `None` if it was chosen, or if no file says anything.
+    pub configured: Option<Configured>,
 }
 
 /// Every policy that could be read.
@@ -54,14 +56,32 @@ pub struct Library {
 /// tests, or it is not trusted.
 pub fn load(choice: &Choice, places: &Places, trust: Trust) -> Result<Loaded, PolicyError> {
     let (gathered, name) = gather(choice, Depth::Needed, places);
-    let library =
-        Library::parse(gathered, std::slice::from_ref(&name), |text| text.layer != Layer::Shipped);
-    let loaded = library.policy(&name)?;
-    if trust == Trust::Required && loaded.layer == Layer::Project {
-        check_trust(&loaded, places)?;
+    let configured = match choice {
+        Choice::Configured(it) => Some(it.as_ref().clone()),
+        Choice::Default | Choice::Named(_) | Choice::File(_) => None,
+    };
+    let (default, within) =
+        configured.as_ref().map_or((None, None), |it| (it.default.as_ref(), it.within.as_ref()));
+    let mut wanted = vec![name.clone()];
+    wanted.extend(within.map(|named| named.name.clone()));
+    let library = Library::parse(gathered, &wanted, |text| text.layer != Layer::Shipped);
+    let one = |name: &str, named: Option<&Named>| {
+        let loaded = match named {
+            Some(named) => library.named(named)?,
+            None => library.policy(name)?,
+        };
+        if trust == Trust::Required && loaded.layer == Layer::Project {
+            check_trust(&loaded, places)?;
+        }
+        library.check_composition(&loaded, places)?;
+        Ok::<Loaded, PolicyError>(loaded)
+    };
+    let mut loaded = one(&name, default)?;
+    if let Some(named) = within {
+        let other = one(&named.name, Some(named))?;
+        loaded.policy = loaded.policy.bounded(&other.policy);
     }
-    library.check_composition(&loaded, places)?;
-    Ok(loaded)
+    Ok(Loaded { configured, ..loaded })
 }
 
 /// Reads every policy of every layer.
@@ -136,10 +156,27 @@ impl Library {
         let Some(text) = self.texts.iter().find(|text| text.name == name) else {
             let mut known: Vec<_> = self.texts.iter().map(|text| text.name.clone()).collect();
             known.sort();
-            return Err(PolicyError::Unknown { name: name.to_owned(), known });
+            return Err(PolicyError::Unknown { name: name.to_owned(), known, from: None });
         };
         let policy = self.set.effective(name).map_err(PolicyError::Refused)?;
-        Ok(Loaded { policy, layer: text.layer, file: text.file.clone() })
+        Ok(Loaded { policy, layer: text.layer, file: text.file.clone(), configured: None })
+    }
+
+    /// The policy that a configuration names: of a layer that is trusted at least as far as the configuration.
+    fn named(&self, named: &Named) -> Result<Loaded, PolicyError> {
+        let loaded = match self.policy(&named.name) {
+            Err(PolicyError::Unknown { name, known, .. }) => {
+                return Err(PolicyError::Unknown { name, known, from: Some(named.place()) });
+            }
+            other => other?,
+        };
+        if loaded.layer <= named.deepest {
+            return Ok(loaded);
+        }
+        let texts = self.texts.iter().filter(|text| text.layer <= named.deepest);
+        let mut known: Vec<_> = texts.map(|text| text.name.clone()).collect();
+        known.sort();
+        Err(PolicyError::Unknown { name: named.name.clone(), known, from: Some(named.place()) })
     }
 }
 
@@ -269,13 +306,105 @@ mod tests {
             let all = choosable(&places).into_iter().filter(allows);
             all.map(|policy| policy.name().to_owned()).collect()
         };
-        assert_eq!(allowing("make"), ["contained", "develop"]);
+        assert_eq!(allowing("make"), ["contained", "develop", "edit"]);
         let text = "policy: 1\nname: top\nceiling: true\nfiles: { read: ['**'] }\ncommands:\n  - { id: look, allow: catalog }\n";
         std::fs::write(folder.join("top.yml"), text).unwrap();
         assert_eq!(allowing("make"), Vec::<String>::new());
         // Whoever is not root has no managed policies that count: then nothing can be chosen at all.
         let root = rustix::process::geteuid().is_root();
         assert_eq!(allowing("ls").contains(&"readonly".to_owned()), root);
+    }
+
+    /// Places with a policy of the user and one of the project, each called as its folder.
+    fn with_defaults() -> (tempfile::TempDir, Places) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for (folder, name) in [("config/runner", "mine"), ("project/.runner", "theirs")] {
+            let folder = at(folder).join("policies");
+            std::fs::create_dir_all(&folder).unwrap();
+            let text = format!("policy: 1\nname: {name}\nextends: [develop]\n");
+            std::fs::write(folder.join(format!("{name}.yml")), text).unwrap();
+        }
+        let places = Places {
+            managed: at("etc"),
+            user: Some(at("config")),
+            workspace: Some(at("project")),
+            state: Some(at("state")),
+            environment: crate::environment::Environment::default(),
+        };
+        (dir, places)
+    }
+
+    fn configured(default: Option<(&str, Layer)>, within: Option<&str>) -> Choice {
+        let named = |name: &str, deepest| Named {
+            name: name.to_owned(),
+            deepest,
+            file: "config.yml".to_owned(),
+            line: 3,
+        };
+        let default = default.map(|(name, deepest)| named(name, deepest));
+        let within = within.map(|name| named(name, Layer::Project));
+        Choice::Configured(Box::new(Configured { default, within }))
+    }
+
+    #[test]
+    fn a_default_never_comes_from_a_layer_below_the_file_that_names_it() {
+        let (_dir, places) = with_defaults();
+        let ask = |default, within| load(&configured(default, within), &places, Trust::Required);
+        for (name, deepest) in
+            [("edit", Layer::Managed), ("edit", Layer::User), ("mine", Layer::User)]
+        {
+            let loaded = ask(Some((name, deepest)), None).unwrap();
+            assert_eq!((loaded.policy.name(), loaded.policy.within.len()), (name, 0));
+        }
+        for (name, deepest, within) in [
+            ("mine", Layer::Managed, None),
+            ("theirs", Layer::User, None),
+            ("theirs", Layer::Managed, Some("develop")),
+            ("nosuch", Layer::User, None),
+        ] {
+            let error = ask(Some((name, deepest)), within).unwrap_err();
+            let PolicyError::Unknown { from, .. } = &error else { panic!("{name}: {error}") };
+            assert_eq!(from.as_deref(), Some("config.yml:3"), "{name}");
+            assert_eq!(
+                error.to_string(),
+                format!("there is no policy {name}, which config.yml:3 names")
+            );
+        }
+    }
+
+    #[test]
+    fn a_projects_policy_bounds_the_default_and_widens_nothing() {
+        let (_dir, places) = with_defaults();
+        let ask = |default, within| load(&configured(default, within), &places, Trust::Required);
+        let allows = |policy: &Effective, line: &str| {
+            let now = Timestamp::now();
+            let query = Query { workspace: "/w", cwd: "/w", now, what: What::Line(line) };
+            decide(policy, &query).decision == Verdict::Allow
+        };
+        // A policy that comes with runner needs no trust: it can only narrow.
+        let edit = ask(Some(("edit", Layer::User)), Some("develop")).unwrap().policy;
+        assert_eq!(edit.name(), "edit");
+        assert!(allows(&edit, "npm test") && !allows(&edit, "rm -rf src"));
+        let whole = ask(Some(("edit", Layer::User)), None).unwrap().policy;
+        assert!(allows(&whole, "rm -rf src"), "the control");
+        assert_ne!(edit.digest, whole.digest);
+        let readonly = ask(None, Some("contained")).unwrap().policy;
+        assert_eq!(readonly.name(), "readonly");
+        assert!(allows(&readonly, "ls") && !allows(&readonly, "npm test"));
+        // The project's own has to be trusted in its present form.
+        let error = ask(Some(("edit", Layer::User)), Some("theirs")).unwrap_err();
+        assert!(matches!(error, PolicyError::Untrusted { .. }), "{error}");
+        let theirs = load(&Choice::Named("theirs".to_owned()), &places, Trust::ToLook).unwrap();
+        let pin = super::super::Pin {
+            workspace: places.workspace.clone().unwrap(),
+            policy: "theirs".to_owned(),
+            digest: theirs.policy.digest.to_hex().to_string(),
+            at: "now".to_owned(),
+        };
+        TrustStore::open(places.state.as_deref()).unwrap().pin(pin).unwrap();
+        let bounded = ask(Some(("edit", Layer::User)), Some("theirs")).unwrap().policy;
+        assert!(allows(&bounded, "npm test") && !allows(&bounded, "rm -rf src"));
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! is the adversary's, so a policy in it counts only after a person pinned its digest; the managed
 //! folder counts only if root alone can change it. Every check is made on the opened file.
 //!
+//! The default of a configuration is a choice too ([`Configured`]): its policy comes from a layer that is trusted
+//! at least as far as the file that names it, and a project's file can only bound it.
+//!
 //! Layers, from the most to the least trusted. A policy may build on its own layer and those above
 //! it, never on one below, so a repository cannot change what a managed or shipped policy means.
 //!
@@ -26,7 +29,7 @@ mod memory;
 mod shipped;
 mod trust;
 
-pub use choice::{Choice, ChoiceError};
+pub use choice::{Choice, ChoiceError, Configured, DEFAULT, Named};
 pub use error::PolicyError;
 pub(crate) use folder::{Problem as FileProblem, Writers, open_folder, read_handle};
 pub use gather::{Depth, Gathered, Text, gather};

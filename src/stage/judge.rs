@@ -226,7 +226,9 @@ impl Judge<'_, '_> {
         if grants.readonly.matches(path) {
             return Opinion::Hold(reasons::read_only(policy));
         }
-        let writable = grants.writes == Writes::Some && grants.write.matches(path);
+        // A manifest that the call made itself makes no package: the host's files count.
+        let has = |file: &Path| matches!(self.merged.on_host(file), Host::File(_));
+        let writable = grants.writes == Writes::Some && grants.write.matches_where(path, &has);
         if !writable && !self.is_companion(change) {
             return Opinion::Unlisted(reasons::not_writable(policy));
         }

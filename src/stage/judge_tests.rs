@@ -4,7 +4,7 @@ use super::*;
 use crate::stage::change::Why;
 use crate::stage::walk::{Bounds, walk};
 use crate::workspace::grants::tests::{Globs, globs};
-use crate::workspace::grants::{Code, Companion};
+use crate::workspace::grants::{Code, Companion, PathSet};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use std::fs;
 use std::os::fd::AsFd;
@@ -98,13 +98,17 @@ impl Case {
     }
 
     fn judge(&self) -> Vec<Judged> {
+        self.judge_by(&self.write)
+    }
+
+    fn judge_by(&self, write: &dyn PathSet) -> Vec<Judged> {
         let (host, upper) =
             (fs::File::open(&self.host).unwrap(), fs::File::open(&self.upper).unwrap());
         let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default()).unwrap();
         let grants = FileGrants {
             policy: [0; 32],
-            read: &self.write,
-            write: &self.write,
+            read: write,
+            write,
             create: &self.create,
             readonly: &self.readonly,
             deny: &self.deny,
@@ -157,6 +161,45 @@ impl Case {
             .map(|judged| judged.change.path.display().to_string())
             .collect()
     }
+}
+
+#[test]
+fn build_folders_beside_a_manifest_of_the_host_are_writable() {
+    use runner_policy::{Origin, PolicySet, Source, parse};
+    let text = "policy: 1\nname: p\nfiles: { packages: { package.json: [\"dist/**\"] } }\n";
+    let mut set = PolicySet::default();
+    set.add(parse(Source { file: "p", text, origin: Origin::User }).unwrap()).unwrap();
+    let policy = set.effective("p").unwrap();
+    let lists = crate::workspace::lists::Lists::new(&policy);
+    let grants = lists.grants(Writes::Some, Code::Granted);
+    let case = case_with(&[]);
+    for path in ["a/package.json", "a/dist/old", "node_modules/x/package.json", "real.json"] {
+        write(&case.host, path, "{}");
+    }
+    // Neither a link nor a folder is a manifest.
+    for folder in ["link", "folder/package.json"] {
+        fs::create_dir_all(case.host.join(folder)).unwrap();
+    }
+    symlink("../real.json", case.host.join("link/package.json")).unwrap();
+    case.stage("a/dist/new/x", "").stage("a/dist/old", "changed").link("a/dist/to", "../src");
+    case.stage("a/src/x", "").stage("a/package.json", "changed").stage("a/distx/x", "");
+    case.stage("node_modules/x/dist/x", "").stage("link/dist/x", "").stage("folder/dist/x", "");
+    // A package of the call's own making is none.
+    case.stage("new/package.json", "{}").stage("new/dist/x", "");
+    // What the host runs is held in a build folder too.
+    case.stage("a/dist/.envrc", "").stage("a/dist/.github/workflows/w.yml", "");
+    case.link("a/dist/out", "../../../out");
+    let judged = case.judge_by(grants.write);
+    let mut applied: Vec<String> = judged
+        .into_iter()
+        .filter(|judged| judged.verdict == Verdict::Apply)
+        .map(|judged| judged.change.path.display().to_string())
+        .filter(|path| !case.host.join(path).is_dir())
+        .collect();
+    applied.sort();
+    let folders = ["a/dist/.github", "a/dist/new"].map(str::to_owned);
+    applied.retain(|path| !folders.contains(path));
+    assert_eq!(applied, ["a/dist/new/x", "a/dist/old", "a/dist/to"]);
 }
 
 #[test]

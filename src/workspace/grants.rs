@@ -15,6 +15,12 @@ pub trait PathSet: Sync {
     /// The patterns as written, a leading `!` included.
     fn patterns(&self) -> Vec<String>;
 
+    /// Whether the set holds this path where it is known which regular files the workspace has: some policies let
+    /// builds write beside a manifest.
+    fn matches_where(&self, relative: &Path, _has: &dyn Fn(&Path) -> bool) -> bool {
+        self.matches(relative)
+    }
+
     /// Whether the set holds everything below a folder, whatever it will be called.
     ///
     /// Asked by two names that no pattern spells out. A list that subtracts is never sure.

@@ -64,6 +64,13 @@ impl PathSet for Set<'_> {
         self.policy.holds(self.list, if text.is_empty() { "." } else { &text })
     }
 
+    fn matches_where(&self, relative: &Path, has: &dyn Fn(&Path) -> bool) -> bool {
+        let text = relative.to_string_lossy();
+        self.matches(relative)
+            || (self.list == FileList::Write
+                && self.policy.may_write(&text, &|file| has(Path::new(file))))
+    }
+
     fn patterns(&self) -> Vec<String> {
         self.policy.patterns(self.list)
     }

@@ -49,7 +49,7 @@ fn a_denial_says_what_why_who_and_what_instead() {
     assert!(json["code"].as_str().is_some_and(|code| !code.is_empty()));
     assert!(json["digest"].as_str().is_some_and(|digest| digest.len() >= 16));
     assert_eq!(json["nearest"], serde_json::json!(["sort names.txt"]), "{json}");
-    assert_eq!(json["allowed_by"], serde_json::json!(["contained"]), "{json}");
+    assert_eq!(json["allowed_by"], serde_json::json!(["edit", "contained"]), "{json}");
 
     let text = run(["policy", "explain", "--", "sort", "-o", "out", "names.txt"]).out;
     for part in [
@@ -120,7 +120,7 @@ fn shipped_policies_are_ready_and_pass_their_tests() {
         .iter()
         .map(|row| row["policy"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["base", "contained", "develop", "paranoid", "readonly"]);
+    assert_eq!(names, ["base", "contained", "develop", "edit", "paranoid", "readonly"]);
     for row in json["policies"].as_array().unwrap() {
         assert!(row["ran"].as_u64().unwrap() > 0, "{row} has no examples or tests");
     }
@@ -190,6 +190,92 @@ fn naming_the_file_is_no_way_around_trust() {
         assert_eq!(ran.code, Some(125), "{path}");
         assert_eq!(ran.json()["error"]["code"], "policy_untrusted", "{path}");
     }
+}
+
+/// Decides without `--policy`; the exit code, and what is said of the default.
+fn unchosen(
+    home: &Home,
+    variable: Option<&str>,
+    words: &[&str],
+) -> (Option<i32>, serde_json::Value) {
+    let mut command = home.runner();
+    variable.map(|value| command.env("RUNNER_POLICY", value));
+    let words = ["policy", "explain", "--json", "--"].iter().chain(words);
+    let ran = Ran::from(command.args(words).output().unwrap());
+    let json = ran.json();
+    (ran.code, json["default"].clone())
+}
+
+#[test]
+fn the_default_policy_can_be_set_and_says_where() {
+    let home = Home::new();
+    let write = ["rm", "x"];
+    assert_eq!(unchosen(&home, None, &write), (Some(126), serde_json::Value::Null));
+    home.config("# mine\npolicy: edit\n");
+    let (code, default) = unchosen(&home, None, &write);
+    assert_eq!(
+        (code, &default["policy"]["name"], &default["policy"]["line"]),
+        (Some(0), &"edit".into(), &2.into())
+    );
+    let text = home.run(["policy", "explain", "--", "rm", "x"]).out;
+    assert!(
+        text.contains("default     edit  ") && text.contains("config/runner/config.yml:2"),
+        "{text}"
+    );
+    let shown = home.run(["config", "show", "--json"]).json();
+    let row =
+        shown["settings"].as_array().unwrap().iter().find(|row| row["key"] == "policy").unwrap();
+    assert_eq!((&row["value"], &row["layer"]), (&"edit".into(), &"user".into()));
+    // What is typed wins, then the variable; neither is a default.
+    let typed = home.run(["policy", "explain", "--json", "--policy", "readonly", "--", "rm", "x"]);
+    assert_eq!((typed.code, &typed.json()["default"]), (Some(126), &serde_json::Value::Null));
+    assert_eq!(unchosen(&home, Some("readonly"), &write), (Some(126), serde_json::Value::Null));
+    assert_eq!(unchosen(&home, Some(""), &write).0, Some(0));
+    let ran = Ran::from(
+        home.runner().env("RUNNER_POLICY", "No Name").args(["exec", "--", "ls"]).output().unwrap(),
+    );
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("RUNNER_POLICY"), "{}", ran.err);
+    // A policy that is not there stops the call, with the place that names it.
+    home.config("policy: edti\n");
+    let ran = home.run(["policy", "explain", "--", "ls"]);
+    assert_eq!(ran.code, Some(125));
+    assert!(
+        ran.err.contains("config/runner/config.yml:1") && ran.err.contains("did you mean edit?"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_projects_default_only_narrows_and_needs_trust() {
+    let home = Home::new();
+    let project = home.path("project/.runner/config.yml");
+    let (write, sort) = (["rm", "x"], ["sort", "-o", "out/a", "names"]);
+    fs::write(&project, "policy: contained\n").unwrap();
+    assert_eq!(unchosen(&home, None, &write).0, Some(126), "readonly stays what it is");
+    assert_eq!(unchosen(&home, None, &["ls"]).0, Some(0));
+    home.config("policy: edit\n");
+    assert_eq!(unchosen(&home, None, &write).0, Some(0));
+    fs::write(&project, "policy: develop\n").unwrap();
+    let (code, default) = unchosen(&home, None, &write);
+    assert_eq!((code, &default["within"]["name"]), (Some(126), &"develop".into()));
+    assert_eq!(unchosen(&home, None, &["npm", "test"]).0, Some(0));
+    assert_eq!(unchosen(&home, Some("edit"), &write).0, Some(0), "who chooses has chosen");
+    // The project's own policy.
+    home.project_policy("project", PROJECT);
+    fs::write(&project, "policy: project\n").unwrap();
+    let ran = home.run(["policy", "explain", "--json", "--", "ls"]);
+    assert_eq!((ran.code, &ran.json()["error"]["code"]), (Some(125), &"policy_untrusted".into()));
+    assert_eq!(home.at_terminal("policy trust project", "project\n").code, Some(0));
+    assert_eq!(unchosen(&home, None, &sort).0, Some(0));
+    assert_eq!(unchosen(&home, None, &write).0, Some(126));
+    home.config("policy: readonly\n");
+    assert_eq!(unchosen(&home, None, &sort).0, Some(126), "it widens nothing");
+    // A name that the user's default has too is refused, not swapped.
+    home.user_policy("project", PROJECT);
+    home.config("policy: project\n");
+    assert_eq!(unchosen(&home, None, &["ls"]).0, Some(125));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
 pub fn runner() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI", "RUNNER_POLICY"] {
         command.env_remove(name);
     }
     command.stdin(Stdio::null());

@@ -106,7 +106,8 @@ impl Servers {
         asking: Option<Arc<Asking>>,
         cancel: &mut Cancel,
     ) -> Result<Refresh, CallError> {
-        let policy = policy_of(&it.server, policy, &self.places)?;
+        let caller = self.config.choice(policy, &self.root);
+        let policy = policy_of(&it.server, &caller, &self.places)?;
         let name = policy.name().to_owned();
         let site = Site {
             root: self.root.clone(),

@@ -38,7 +38,8 @@ impl Looker {
         let workspace = Workspace::find(cwd, &context.environment)?;
         let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
-        let policy = load(policy, &places, Trust::Required)?.policy;
+        let choice = config.choice(policy, workspace.root());
+        let policy = load(&choice, &places, Trust::Required)?.policy;
         let scene = Scene {
             limits: policy.tightest_limits(),
             policy: Arc::new(policy),

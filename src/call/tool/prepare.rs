@@ -108,7 +108,8 @@ impl ToolRequest {
         let workspace = Workspace::find(self.cwd.as_deref(), &context.environment)?;
         let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
-        let policy = load(&self.policy, &places, Trust::Required)?.policy;
+        let choice = config.choice(&self.policy, workspace.root());
+        let policy = load(&choice, &places, Trust::Required)?.policy;
         let library = Library::find_for(&places, &self.tools, &config, &self.name);
         let scene = Scene {
             limits: policy.tightest_limits(),

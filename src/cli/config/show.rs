@@ -78,6 +78,16 @@ fn rows(config: &Config) -> Vec<Row> {
         let path = folder.value.display().to_string();
         rows.push(row("team.folder", path.into(), &folder.source));
     }
+    if let Some(policy) = config.policy() {
+        rows.push(row("policy", policy.value.clone().into(), &policy.source));
+    }
+    if let Some(policy) = config.project_policy() {
+        rows.push(row("policy (of the project)", policy.value.clone().into(), &policy.source));
+    }
+    for (folder, policy) in config.workspaces() {
+        let key = format!("workspaces.{}.policy", folder.display());
+        rows.push(row(&key, policy.value.clone().into(), &policy.source));
+    }
     for (name, tool) in config.tools() {
         if let Some(enabled) = &tool.enabled {
             rows.push(row(&format!("tools.{name}.enabled"), enabled.value.into(), &enabled.source));

@@ -14,6 +14,7 @@ use crate::call::{Asking, Spent};
 use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
 use crate::cli::event_loop::cancellable;
+use crate::cli::policy::place::choice;
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -36,7 +37,7 @@ pub struct Args {
     /// Servers by name
     #[arg(value_name = "NAME", value_parser = name)]
     names: Vec<ServerName>,
-    /// The policy that decides about servers that name none [default: readonly]
+    /// The policy that decides about servers that name none [default: the configuration's, else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// What makes the sandboxes of the servers [default: auto]
@@ -61,7 +62,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let servers = Servers::find(args.cwd.as_deref(), context)?;
     let known = servers.known();
     let wanted = wanted(&args.names, &known)?;
-    let choice = args.policy.unwrap_or_default();
+    let choice = choice(args.policy, &context.environment)?;
     let engine = args.engine.unwrap_or_default();
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
@@ -113,7 +114,8 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
                                 .map(|it| runner_policy::word::quoted(it))
                                 .collect();
                             let asked = words.join(" ");
-                            let view = View { asked: &asked, explanation }.to_string();
+                            let view =
+                                View { asked: &asked, explanation, configured: None }.to_string();
                             printer.talk(view.trim_end());
                         }
                         if let Some(error) = result.error.as_ref().filter(|it| it.details.is_some())

@@ -7,14 +7,15 @@ use runner_policy::decide::{Query, What, explain};
 use runner_policy::model::Verdict;
 use runner_policy::word::quoted;
 
-use super::place::{self, Place};
+use super::place::{self, Place, choice};
 use super::view::{self, View};
-use crate::call::Context;
+use crate::call::{CallError, Context};
 use crate::cli::Error;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::usage::UsageError;
+use crate::config;
 use crate::exit::Ending;
-use crate::policy_files::{Trust, choosable, load};
+use crate::policy_files::{Loaded, Trust, choosable, load};
 
 /// As typed: exactly one question.
 #[derive(Debug, clap::Args)]
@@ -57,7 +58,9 @@ enum Question {
 
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let (place, question) = args.resolve(context)?;
-    let policy = load(&place.choice, &place.places, Trust::Required)?.policy;
+    let config = config::load(&place.places).map_err(CallError::from)?;
+    let choice = config.choice(&place.choice, &place.workspace);
+    let Loaded { policy, configured, .. } = load(&choice, &place.places, Trust::Required)?;
     let (workspace, cwd) = (path_text(&place.workspace)?, path_text(&place.cwd)?);
     let query = Query { workspace, cwd, now: jiff::Timestamp::now(), what: question.what() };
     // Who is allowed needs no way out, so the other policies need not be read.
@@ -65,7 +68,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let others = if denied { choosable(&place.places) } else { Vec::new() };
     let explanation = explain(&policy, &query, &others);
     let asked = question.shown();
-    let view = View { asked: &asked, explanation: &explanation };
+    let view = View { asked: &asked, explanation: &explanation, configured: configured.as_ref() };
     match printer.format() {
         Format::Json => printer.json(&view)?,
         Format::Text => printer.data(&view)?,
@@ -75,6 +78,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 
 impl Args {
     fn resolve(self, context: &Context) -> Result<(Place, Question), Error> {
+        let environment = &context.environment;
         let Self { place, shell, read, write, net, env, command } = self;
         let one = |word: Option<OsString>, question: fn(String) -> Question| {
             word.map(|word| text(word).map(question)).transpose()
@@ -84,6 +88,7 @@ impl Args {
             .or(one(write, Question::Write)?)
             .or(one(net, Question::Net)?)
             .or(one(env, Question::Env)?);
+        let place = place::Args { policy: Some(choice(place.policy, environment)?), ..place };
         let question = match asked {
             Some(question) => question,
             None => Question::Argv(command.into_iter().map(text).collect::<Result<_, _>>()?),

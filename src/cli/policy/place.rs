@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use crate::call::Context;
 use crate::cli::Error;
+use crate::cli::usage::UsageError;
 use crate::environment::Environment;
-use crate::policy_files::{Choice, Places};
+use crate::policy_files::{Choice, ChoiceError, Places};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// Which policy, and where. As typed.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// The policy to ask: a name, or the path of a .yml file [default: readonly]
+    /// The policy to ask: a name, or the path of a .yml file [default: the configuration's, else readonly]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<Choice>,
     /// Ask as if in this folder
@@ -41,6 +42,23 @@ impl Args {
         let places = Places::of(environment, Some(&workspace));
         Ok(Place { choice: self.policy.unwrap_or_default(), cwd, workspace, places })
     }
+}
+
+/// Names the policy of the commands that are typed where it is set.
+const VARIABLE: &str = "RUNNER_POLICY";
+
+/// The policy that the caller of the command line chose: `--policy`, else `RUNNER_POLICY`. The variable counts
+/// here alone: a server or hook is started by a program, whose environment is nobody's choice.
+pub fn choice(typed: Option<Choice>, environment: &Environment) -> Result<Choice, UsageError> {
+    if let Some(typed) = typed {
+        return Ok(typed);
+    }
+    let set = environment.get(VARIABLE).filter(|value| !value.is_empty());
+    let Some(value) = set else { return Ok(Choice::Default) };
+    value.to_string_lossy().parse().map_err(|error: ChoiceError| UsageError::Option {
+        option: VARIABLE.to_owned(),
+        why: error.to_string(),
+    })
 }
 
 /// The folder and its workspace.

@@ -115,6 +115,16 @@ fn files(policy: &Effective) -> Vec<Line> {
             file: layer.file.clone(),
             line: companion.at.line,
         }))
+        .chain(files.packages.iter().map(|package| {
+            let patterns = package.write.patterns.iter().map(|(text, _)| text.as_str());
+            Line {
+                id: "packages".to_owned(),
+                text: patterns.collect::<Vec<_>>().join(" "),
+                about: Some(format!("in each folder that has {}", package.manifest)),
+                file: layer.file.clone(),
+                line: package.at.line,
+            }
+        }))
         .collect()
     })
 }

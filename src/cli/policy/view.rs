@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cli::style;
 use crate::cli::visible::visible;
 use crate::exit::{Ending, Kind};
+use crate::policy_files::{Configured, DEFAULT, Named};
 
 /// A decision with its question. `explain` shows it; so does a refused call.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,9 @@ pub struct View<'a> {
     /// The decision and the ways out.
     #[serde(flatten)]
     pub explanation: &'a Explanation,
+    /// The configuration that made the policy the default, if one did.
+    #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
+    pub configured: Option<&'a Configured>,
 }
 
 /// How a run ends that goes no further than this decision.
@@ -36,7 +40,8 @@ pub fn ending(decision: &Decision) -> Ending {
 
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { decision, nearest, allowed_by, notes } = self.explanation;
+        let Self { explanation, configured, .. } = self;
+        let Explanation { decision, nearest, allowed_by, notes } = explanation;
         let colour = colour(decision.decision);
         let (strong, faint) = (style::STRONG, style::FAINT);
         let (word, asked) = (decision.decision.word(), visible(self.asked));
@@ -82,7 +87,19 @@ impl fmt::Display for View<'_> {
             f,
             "policy",
             &format!("{}{owner}  {faint}{digest}{faint:#}", visible(&decision.policy)),
-        )
+        )?;
+        configured.map_or(Ok(()), |it| default(f, it))
+    }
+}
+
+/// Where the default policy comes from.
+fn default(f: &mut fmt::Formatter<'_>, configured: &Configured) -> fmt::Result {
+    let told = |named: &Named| format!("{}  {}", visible(&named.name), visible(&named.place()));
+    let text = configured.default.as_ref().map_or_else(|| DEFAULT.to_owned(), told);
+    field(f, "default", &text)?;
+    match &configured.within {
+        Some(named) => field(f, "within", &told(named)),
+        None => Ok(()),
     }
 }
 

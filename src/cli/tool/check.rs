@@ -15,6 +15,7 @@ use crate::call::tool::{Health, Looker};
 use crate::cli::Error;
 use crate::cli::event_loop::cancellable;
 use crate::cli::findings::Shown;
+use crate::cli::policy::place::choice;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
 use crate::cli::table::Table;
@@ -38,7 +39,7 @@ pub struct Args {
     /// Tools by name, or files
     #[arg(value_name = "NAME|FILE")]
     what: Vec<String>,
-    /// The policy to compare with: a name, or the path of a .yml file [default: readonly]
+    /// The policy to compare with: a name, or the path of a .yml file [default: the configuration's, else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// Also run the health checks of modules that have one, under the policy
@@ -71,10 +72,11 @@ struct Row {
 }
 
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
-    let choice = args.policy.unwrap_or_default();
+    let choice = choice(args.policy, &context.environment)?;
     let cwd = args.place.cwd.clone();
     let place = args.place.resolve(context)?;
-    let policy = load(&choice, &place.places, Trust::Required)?.policy;
+    let in_force = place.config.choice(&choice, &place.workspace);
+    let policy = load(&in_force, &place.places, Trust::Required)?.policy;
     let looker = Looker::new(cwd.as_deref(), &choice, context)?;
     let checker = Checker {
         looker,

@@ -54,7 +54,7 @@ pub struct Args {
     /// One argument: NAME=VALUE, read by the type that the tool's schema gives it, or NAME:=JSON
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pairs: Vec<String>,
-    /// The policy that decides: a name, or the path of a .yml file [default: readonly]
+    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's, else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// Run for this folder
@@ -103,7 +103,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let named = args.approve.clone();
     let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
-    let request = args.resolve()?;
+    let request = args.resolve(context)?;
     let (result, front, desk) = cancellable(async |cancel| {
         let prepared = request.prepare(context, cancel).await?;
         if prepared.replaces_shipped {
@@ -161,7 +161,8 @@ fn retry(word: &str) -> Result<RetryPolicy, UsageError> {
 }
 
 impl Args {
-    fn resolve(self) -> Result<ToolRequest, Error> {
+    fn resolve(self, context: &Context) -> Result<ToolRequest, Error> {
+        let policy = place::choice(self.policy, &context.environment)?;
         let json = match &self.args_file {
             Some(path) => Some(read(path)?),
             None => self.args,
@@ -174,7 +175,7 @@ impl Args {
             name: self.name,
             given: Given { json, pairs: self.pairs },
             cwd: self.workdir,
-            policy: self.policy.unwrap_or_default(),
+            policy,
             tools: self.tools,
             image: self.image,
             engine: self.engine.unwrap_or_default(),

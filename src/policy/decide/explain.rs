@@ -133,7 +133,7 @@ fn level_is_withheld(policy: &Effective, query: &Query<'_>, level: &Level) -> bo
     let by_rule = [Verdict::Ask, Verdict::Deny].into_iter().any(|verb| {
         rules(policy, level, verb)
             .filter(|(.., rule)| rule.until.is_none_or(|end| query.now < end))
-            .any(|(.., rule)| is_about(rule, level, Certainty::Doubt))
+            .any(|(.., rule)| is_about(rule, level, query.workspace, Certainty::Doubt))
     });
     let effects = effects_of(level, query.workspace);
     let by_peer = |effect: &Effect| {

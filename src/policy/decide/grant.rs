@@ -87,7 +87,7 @@ fn by_verb<'p>(
             Some((unread, effects)) if foreign => (*unread, effects.as_slice()),
             _ => (level, effects),
         };
-        if !is_about(rule, seen, certainty) {
+        if !is_about(rule, seen, query.workspace, certainty) {
             continue;
         }
         if rule.until.is_some_and(|end| query.now >= end) {

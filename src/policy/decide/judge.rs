@@ -133,7 +133,8 @@ pub(super) fn certain(reading: &Reading) -> impl Iterator<Item = &Level> {
 fn judge_level(policy: &Effective, query: &Query<'_>, level: &Level) -> Option<Answer> {
     let unread = level.described_by.map(|_| level.as_unknown());
     let means = |rule: &Rule, seen: &Level| {
-        is_about(rule, seen, Certainty::Doubt) && met(rule, seen, query.workspace, Certainty::Doubt)
+        is_about(rule, seen, query.workspace, Certainty::Doubt)
+            && met(rule, seen, query.workspace, Certainty::Doubt)
     };
     let denies = rules(policy, level, Verdict::Deny).filter(|(index, _, rule)| {
         // A grammar that another policy brings hides nothing from a deny.

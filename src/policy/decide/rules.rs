@@ -24,13 +24,13 @@ pub(super) fn rules<'p>(
 }
 
 /// Whether a rule is about the command.
-pub(super) fn is_about(rule: &Rule, level: &Level, certainty: Certainty) -> bool {
+pub(super) fn is_about(rule: &Rule, level: &Level, workspace: &str, certainty: Certainty) -> bool {
     match &rule.subject {
         Subject::Catalog => {
             level.known.is_some() && level.described_by.is_none() && level.unreadable.is_none()
         }
         Subject::Patterns(patterns) => {
-            patterns.iter().any(|pattern| pattern.matches(level, certainty))
+            patterns.iter().any(|pattern| pattern.matches(level, workspace, certainty))
         }
     }
 }

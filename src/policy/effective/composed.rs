@@ -148,6 +148,26 @@ impl Effective {
         narrowed
     }
 
+    /// The same policy, never more than another one and all that the other stays within.
+    #[must_use]
+    pub fn bounded(&self, other: &Self) -> Self {
+        let mut bounded = self.clone();
+        let parts = std::iter::once(other).chain(&other.within);
+        for part in parts.map(Self::without_bounds) {
+            if bounded.within.iter().all(|known| known.digest != part.digest) {
+                // What narrows it stays at the end.
+                bounded.within.insert(bounded.within.len() - bounded.narrowed, part);
+            }
+        }
+        bounded.digest = digest(&bounded.layers, &bounded.within);
+        bounded
+    }
+
+    fn without_bounds(&self) -> Self {
+        let digest = digest(&self.layers, &[]);
+        Self { within: Vec::new(), narrowed: 0, digest, ..self.clone() }
+    }
+
     /// What [`narrowed`](Self::narrowed) put it within.
     pub(crate) fn narrowings(&self) -> &[Self] {
         &self.within[self.within.len() - self.narrowed..]

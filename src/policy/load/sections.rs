@@ -9,7 +9,7 @@ use crate::finding::{At, Report};
 use crate::grammar;
 use crate::limits::{Isolation, Limit, TABLE};
 use crate::model::{
-    Companion, Env, Expectation, Expected, Files, Policy, Sandbox, Verdict, Writes,
+    Companion, Env, Expectation, Expected, Files, Package, Policy, Sandbox, Verdict, Writes,
 };
 use crate::paths::{List, Meaning, check_pattern};
 use crate::yaml::{Entry, Node};
@@ -365,12 +365,16 @@ pub(super) fn limits(node: &Node, report: &mut Report<'_>) -> Vec<(Limit, u64)> 
 
 fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
     let mut lists: [Vec<(String, At)>; 4] = Default::default();
-    let mut create = Vec::new();
-    let keys = ["read", "write", "readonly", "deny", "create"];
+    let (mut create, mut packages) = (Vec::new(), Vec::new());
+    let keys = ["read", "write", "readonly", "deny", "create", "packages"];
     if let Some(node) = node {
         for entry in report.keys(node, &keys).unwrap_or_default() {
             if entry.key == "create" {
                 create = companions(&entry.value, report);
+                continue;
+            }
+            if entry.key == "packages" {
+                packages = self::packages(&entry.value, report);
                 continue;
             }
             let Some(at) = keys.iter().position(|key| *key == entry.key) else { continue };
@@ -397,6 +401,7 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> Files {
         read: List::new(Meaning::Grants, read),
         write: List::new(Meaning::Grants, write),
         create,
+        packages,
         readonly: List::new(Meaning::Refuses, readonly),
         deny: List::new(Meaning::Refuses, deny),
     };
@@ -433,6 +438,45 @@ fn companions(node: &Node, report: &mut Report<'_>) -> Vec<Companion> {
             }
         }
         found.push(Companion { file: entry.key.clone(), beside: beside.to_owned(), at: entry.at });
+    }
+    found
+}
+
+/// `packages: { package.json: ["dist/**"] }`: a manifest's name, and what is writable in its folder.
+fn packages(node: &Node, report: &mut Report<'_>) -> Vec<Package> {
+    let mut found = Vec::new();
+    for entry in report.map(node).unwrap_or_default() {
+        let seen = report.is_seen(&entry.key, entry.at);
+        if seen && (!is_single_name(&entry.key) || entry.key.contains('/')) {
+            report.add(
+                "bad_pattern",
+                entry.at,
+                format!("`{}` in `files.packages` is no name of a manifest", entry.key),
+                "write `packages: { package.json: [\"dist/**\"] }`; it counts in every folder of the workspace"
+                    .to_owned(),
+            );
+        }
+        let mut patterns = Vec::new();
+        for (text, at) in report.one_or_more_patterns(&entry.value).unwrap_or_default() {
+            let first = text.split('/').next().unwrap_or_default();
+            // What does not begin with a name would hold the manifest's whole folder, and every package in it.
+            let wrong = if text.starts_with(['/', '!']) || matches!(first, "*" | "**") {
+                Some("it begins with the name of a folder or file beside the manifest".to_owned())
+            } else {
+                check_pattern(text).err()
+            };
+            match wrong {
+                Some(why) => report.add(
+                    "bad_pattern",
+                    at,
+                    format!("`{text}` is no pattern of a package: {why}"),
+                    None,
+                ),
+                None => patterns.push((text.to_owned(), at)),
+            }
+        }
+        let write = List::new(Meaning::Grants, patterns);
+        found.push(Package { manifest: entry.key.clone(), write, at: entry.at });
     }
     found
 }

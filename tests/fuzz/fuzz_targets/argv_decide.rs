@@ -14,6 +14,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("base", include_str!("../../../policies/base.yml")),
     ("readonly", include_str!("../../../policies/readonly.yml")),
     ("develop", include_str!("../../../policies/develop.yml")),
+    ("edit", include_str!("../../../policies/edit.yml")),
     ("contained", include_str!("../../../policies/contained.yml")),
     ("paranoid", include_str!("../../../policies/paranoid.yml")),
 ];

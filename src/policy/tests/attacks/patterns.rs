@@ -2,7 +2,9 @@
 
 use runner_policy::decide::Code;
 
-use super::{line, policy};
+use runner_policy::{What, parse};
+
+use super::{ask, line, policy, refused};
 
 const CONTAINED: &str = r#"
 policy: 1
@@ -82,4 +84,122 @@ fn a_deny_of_a_value_holds_where_the_value_is_not_known() {
         &["sort -o z a"],
     );
     denied("{ id: never, deny: \"cat secret ...\" }", &["xargs cat", "cat s*"], &["cat a"]);
+}
+
+const PROGRAMS: &str = r#"
+policy: 1
+name: programs
+files: { read: ["**"], write: ["**"] }
+commands:
+  - { id: own, allow: "./** ...", effects: [code] }
+"#;
+
+#[test]
+fn a_program_of_the_workspace_is_one_whose_path_lies_in_it() {
+    refused(
+        &policy(&[PROGRAMS]),
+        &[
+            "run",
+            "/run",
+            "/w2/run",
+            "../run",
+            "../w2/run",
+            "./../run",
+            "a/../../run",
+            "cd .. && ./run",
+            "cd .. && w2/run",
+            "cd /tmp && ./run",
+            "cd a/.. || cd /; ./run",
+            "~/run",
+            "cd && ./run",
+            "env -C / ./run",
+            "/proc/self/cwd/run",
+            "/proc/self/root/w/run",
+            "/w",
+            ".",
+            "./",
+            "/w/",
+            "a/..",
+            "xargs",
+            "*/run",
+            // What such a program does besides is granted by nothing.
+            "./run > ../x",
+            "X=1 ./run",
+            "LD_PRELOAD=./x.so ls",
+            "./run; ls",
+        ],
+        &[
+            "./run",
+            "a/run x y",
+            "./a/../b/.c/run",
+            "/w/run",
+            "/w/a/b/run --all",
+            "cd a && ../run",
+            "cd .. && w/run",
+            "cd /tmp && /w/run",
+            "timeout 5 ./run",
+            "env -C a ./run",
+            "xargs ./run",
+            "nice ./run",
+        ],
+    );
+}
+
+#[test]
+fn a_folder_of_programs_is_a_pattern_of_paths() {
+    let text = PROGRAMS.replace("./** ...", "{./**/node_modules/.bin/*,./**/.venv/bin/py*} ...");
+    let own = policy(&[&text]);
+    refused(
+        &own,
+        &[
+            "./run",
+            "node_modules/.bin/a/b",
+            "node_modules/x/.bin/a",
+            ".venv/bin/sh",
+            "/node_modules/.bin/a",
+            "../node_modules/.bin/a",
+            "cd node_modules/.bin && ../../a",
+            "tsc",
+        ],
+        &[
+            "node_modules/.bin/tsc --noEmit",
+            "./packages/a/node_modules/.bin/tsc",
+            "cd packages/a && node_modules/.bin/tsc",
+            "cd node_modules/.bin && ./tsc",
+            ".venv/bin/pytest -q",
+            "/w/.venv/bin/python x.py",
+        ],
+    );
+    // The workspace is where the question is asked, not where the command runs.
+    let words = ["./run".to_owned()];
+    let everywhere = policy(&[PROGRAMS]);
+    for (cwd, allowed) in [("/w", true), ("/w/a/b", true), ("/", false), ("/wx", false)] {
+        let decision = ask(&everywhere, cwd, What::Argv(&words));
+        assert_eq!(decision.decision == runner_policy::Verdict::Allow, allowed, "{cwd}");
+    }
+    for pattern in ["./**/ ...", "./**/../x ...", "./**/[ ..."] {
+        let text = PROGRAMS.replace("./** ...", pattern);
+        let source = runner_policy::Source {
+            file: "t.yml",
+            text: &text,
+            origin: runner_policy::Origin::Managed,
+        };
+        assert!(parse(source).is_err(), "{pattern}");
+    }
+}
+
+#[test]
+fn a_deny_of_programs_in_the_workspace_holds_for_every_way_there() {
+    denied(
+        "{ id: never, deny: \"./**/bin/x ...\" }",
+        &[
+            "bin/x",
+            "./a/bin/x 1",
+            "a/../bin/x",
+            "cd bin && ./x",
+            "timeout 5 /w/bin/x",
+            "xargs bin/x",
+        ],
+        &["bin/y", "/bin/x", "x", "cd bin && x"],
+    );
 }

@@ -5,10 +5,11 @@ use runner_policy::{explain, parse};
 
 use super::{line, moment, policy};
 
-const SHIPPED: [&str; 5] = [
+const SHIPPED: [&str; 6] = [
     include_str!("../../../../policies/base.yml"),
     include_str!("../../../../policies/readonly.yml"),
     include_str!("../../../../policies/develop.yml"),
+    include_str!("../../../../policies/edit.yml"),
     include_str!("../../../../policies/contained.yml"),
     include_str!("../../../../policies/paranoid.yml"),
 ];
@@ -115,6 +116,7 @@ every_alternative_is_allowed! {
     base: 1500.., 0..=0;
     readonly: 800.., 150..=400;
     develop: 600.., 150..=400;
+    edit: 50.., 10..=200;
     contained: 50.., 10..=100;
     paranoid: 1000.., 50..=200;
 }
@@ -150,7 +152,9 @@ fn an_alternative_is_the_same_command_with_less() {
         ("readonly", "npm install left-pad", &[]),
         ("develop", "npm install left-pad", &[]),
         ("develop", "npx -y some-mcp-server", &[]),
-        ("develop", "node_modules/.bin/server --port 1", &[]),
+        ("develop", "tools/bin/server --port 1", &[]),
+        ("edit", "curl https://example.org/", &[]),
+        ("edit", "git push", &[]),
         ("contained", "sh -c 'ls /sys/kernel > .git/config'", &[]),
         ("contained", "cat .env", &[]),
         ("contained", "env -C / rm x", &[]),
@@ -167,10 +171,13 @@ fn an_alternative_is_the_same_command_with_less() {
 fn the_narrowest_policy_is_named_first() {
     let policies = shipped();
     for (name, text, expected) in [
-        ("base", "ls", &["paranoid", "readonly", "develop", "contained"][..]),
-        ("paranoid", "git status", &["readonly", "develop", "contained"]),
-        ("readonly", "npm test", &["develop", "contained"]),
-        ("readonly", "rm -rf build", &["contained"]),
+        ("base", "ls", &["paranoid", "readonly", "develop", "edit", "contained"][..]),
+        ("paranoid", "git status", &["readonly", "develop", "edit", "contained"]),
+        ("readonly", "npm test", &["develop", "edit", "contained"]),
+        ("readonly", "rm -rf build", &["edit", "contained"]),
+        ("develop", "git commit -m x", &["edit", "contained"]),
+        ("develop", "./script.sh", &["edit", "contained"]),
+        ("edit", "nosuchprogram", &["contained"]),
         // Nobody allows it, or it would only fail: no command has a network.
         ("readonly", "cat .env", &[]),
         ("readonly", "sudo ls", &[]),
@@ -218,7 +225,10 @@ fn no_policy_is_named_that_goes_around_an_ask_or_a_deny() {
     }
     assert!(sure >= 6, "another policy would allow most of these: {sure}");
     // The control: what nobody asks about and nobody denies.
-    assert_eq!(explained(&owned, "make test", &policies).allowed_by, ["develop", "contained"]);
+    assert_eq!(
+        explained(&owned, "make test", &policies).allowed_by,
+        ["develop", "edit", "contained"]
+    );
 }
 
 #[test]
