@@ -11,7 +11,7 @@ printf '%s\n' "$CANARY" > secrets/token.txt
 printf '//registry.example/:_authToken=%s\n' "$CANARY" > .npmrc
 printf '{"outputs": {"password": "%s"}}\n' "$CANARY" > infra/prod.tfstate
 chmod 600 certs/server.key deploy/id_rsa
-ln -s .env docs/settings
+ln -s ../.env docs/settings
 printf 'const http = require("node:http");\nmodule.exports = http;\n' > src/index.js
 printf 'print("main")\n' > src/main.py
 printf '{ "name": "victim", "version": "1.0.0", "scripts": { "test": "node src/index.js" } }\n' > package.json
