@@ -8,6 +8,7 @@
 )]
 
 mod aborted;
+mod agents;
 mod answers;
 mod approvals;
 mod audit;
