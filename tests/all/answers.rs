@@ -17,8 +17,8 @@ fn home() -> Home {
     home.config("pool: { size: 0 }\n");
     home.user_policy("askp", ASKS);
     home.user_policy(
-        "edit",
-        "policy: 1\nname: edit\nextends: [readonly]\nfiles: { write: ['**'] }\n",
+        "editing",
+        "policy: 1\nname: editing\nextends: [readonly]\nfiles: { write: ['**'] }\n",
     );
     home
 }
@@ -60,7 +60,7 @@ fn is_never(result: &Value, question: &str) {
 }
 
 const DELETE: [&str; 8] =
-    ["tool", "run", "file_operations", "--policy", "edit", "--arg", "operation=delete", "--arg"];
+    ["tool", "run", "file_operations", "--policy", "editing", "--arg", "operation=delete", "--arg"];
 
 #[test]
 fn a_never_to_a_removal_is_not_walked_around() {
@@ -86,7 +86,7 @@ fn a_never_to_a_removal_is_not_walked_around() {
     is_never(&delete("a.txt", &["--yes", "--image", "other:1"]), &question);
     is_never(&delete("a.txt", &["--yes", "--arg", "recursive=true"]), &question);
     let wide: Vec<&str> = DELETE
-        .map(|word| if word == "edit" { "wide" } else { word })
+        .map(|word| if word == "editing" { "wide" } else { word })
         .into_iter()
         .chain(["path=./a.txt", "--yes"])
         .collect();
@@ -159,7 +159,7 @@ fn a_never_stands_when_the_tool_changes_or_is_given_more() {
     is_never(&run(&["--yes"]), &question);
     let more = ["tool", "run", "t", "--yes", "--args", r#"{"a": 1, "b": 2}"#];
     is_never(&json(&home, &more).0, &question);
-    is_never(&run(&["--yes", "--policy", "edit"]), &question);
+    is_never(&run(&["--yes", "--policy", "editing"]), &question);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn what_takes_a_file_from_its_place_is_asked_about() {
     };
     put();
     let run = |more: &[&str]| {
-        let words = ["--json", "tool", "run", "w", "--policy", "edit"];
+        let words = ["--json", "tool", "run", "w", "--policy", "editing"];
         home.run(words.iter().chain(more)).json()
     };
     // What it made itself it may move, and content is the tier's business.

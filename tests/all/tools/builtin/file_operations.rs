@@ -17,7 +17,7 @@ fn call(home: &Home, args: Value) -> Value {
 
 /// Under a policy that lets files be written.
 fn edit(home: &Home, args: Value) -> Value {
-    offline(home, "file_operations", &args, &["--policy", "edit"]).0
+    offline(home, "file_operations", &args, &["--policy", "editing"]).0
 }
 
 fn done(result: &Value) -> &Value {
@@ -127,7 +127,7 @@ fn wrong_input_is_told_before_or_where_it_goes_wrong() {
             "not_found",
         ),
     ] {
-        let (result, ran) = offline(&home, "file_operations", &args, &["--policy", "edit"]);
+        let (result, ran) = offline(&home, "file_operations", &args, &["--policy", "editing"]);
         assert_eq!((code(&result), ran.code), (wanted, Some(exit)), "{args} {result:#}");
     }
     assert_eq!(get(&home, "a.txt"), "x\n");
@@ -147,20 +147,20 @@ fn what_is_wrong_comes_with_the_next_step() {
     };
     // A group that the pattern does not have would silently be nothing.
     let edit = json!({ "operation": "edit", "path": "a.txt", "pattern": "(l)ine", "replacement": "$1INE" });
-    let (message, hint) = said(edit, "edit");
+    let (message, hint) = said(edit, "editing");
     assert!(message.contains("no group `1INE`") && hint.contains("${1}INE"), "{message} {hint}");
     assert_eq!(get(&home, "a.txt"), "line\n");
     let edit = json!({ "operation": "edit", "path": "a.txt", "pattern": "(l)ine", "replacement": "${1}INE" });
-    said(edit, "edit");
+    said(edit, "editing");
     assert_eq!(get(&home, "a.txt"), "lINE\n");
     let write =
         json!({ "operation": "write", "path": "no/way/c", "content": "", "createParents": false });
-    let (message, hint) = said(write, "edit");
+    let (message, hint) = said(write, "editing");
     assert!(
         message.contains("no folder no/way") && hint.contains("createParents"),
         "{message} {hint}"
     );
-    let (_, hint) = said(json!({ "operation": "read", "path": "b.bin" }), "edit");
+    let (_, hint) = said(json!({ "operation": "read", "path": "b.bin" }), "editing");
     assert_eq!(hint, "Read it as bytes.");
     // What a policy does not list is told by its list; nobody edits the permissions of a tool of ours.
     let write = json!({ "operation": "write", "path": "c", "content": "" });
@@ -251,7 +251,7 @@ fn to_delete_is_asked_about_and_can_be_undone() {
     let args = json!({ "operation": "delete", "path": "dir", "recursive": true }).to_string();
     let call = |more: &[&str]| {
         let words =
-            ["--json", "tool", "run", "file_operations", "--policy", "edit", "--args", &args];
+            ["--json", "tool", "run", "file_operations", "--policy", "editing", "--args", &args];
         home.run(words.iter().chain(more))
     };
     let asked = call(&[]);
@@ -263,7 +263,7 @@ fn to_delete_is_asked_about_and_can_be_undone() {
     assert_eq!(home.run(["undo", gone["call"].as_str().unwrap()]).code, Some(0));
     assert_eq!(get(&home, "dir/a.txt"), "x\n");
     let plain = json!({ "operation": "delete", "path": "dir" });
-    let (result, _) = offline(&home, "file_operations", &plain, &["--policy", "edit", "--yes"]);
+    let (result, _) = offline(&home, "file_operations", &plain, &["--policy", "editing", "--yes"]);
     assert_eq!(code(&result), "not_empty", "{result:#}");
 }
 
@@ -315,7 +315,7 @@ fn nothing_outside_and_nothing_denied_is_reached_by_any_operation() {
                 _ => json!({ "operation": operation, "path": path }),
             };
             let (result, ran) =
-                offline(&home, "file_operations", &args, &["--policy", "edit", "--yes"]);
+                offline(&home, "file_operations", &args, &["--policy", "editing", "--yes"]);
             // A name may be looked at and taken away where its content may not be read.
             let hard =
                 *path == "hard" && ["exists", "list", "write", "delete"].contains(&operation);

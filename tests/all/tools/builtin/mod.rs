@@ -20,12 +20,12 @@ use super::told;
 use crate::support::{Home, Ran};
 
 /// Lets everything in the workspace be written that is not denied.
-const EDIT: &str = "policy: 1\nname: edit\nextends: [readonly]\nfiles: { write: [\"**\"] }\n";
+const EDIT: &str = "policy: 1\nname: editing\nextends: [readonly]\nfiles: { write: [\"**\"] }\n";
 
 /// A caller whose engine is nowhere: what works here works without one.
 pub fn home() -> Home {
     let home = Home::new();
-    home.user_policy("edit", EDIT);
+    home.user_policy("editing", EDIT);
     home
 }
 
