@@ -80,10 +80,7 @@ fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyEr
         // The rest is removed when its sandbox is surely gone.
         Ended::Applied(applied) => Recovered::Finished(call, applied),
         // What could not be applied stays for review: it is the command's work.
-        Ended::TakenBack { error, .. } => {
-            stage.keep(&[])?;
-            Recovered::TakenBack(call, error)
-        }
+        Ended::TakenBack { error, .. } => Recovered::TakenBack(call, error),
     })
 }
 

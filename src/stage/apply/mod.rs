@@ -32,7 +32,7 @@ use act::{Actor, open_roots};
 use plan::Plan;
 pub(super) use run::{Ended, run};
 
-use super::change::{Held, Judged, Verdict};
+use super::change::{Held, Judged, Verdict, Why};
 use super::folder::{HeldRow, Stage, StageError};
 use super::handles::mount_of;
 use super::journal::{Act, Head, Journal, Operation, Skipped, Unity, VERSION, Way};
@@ -97,7 +97,7 @@ pub enum ApplyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something failed; what had been done was taken back.
-    #[error("cannot {what}: {error}; nothing was applied")]
+    #[error("{}", taken_back(.what, .error))]
     Failed {
         /// What failed.
         what: &'static str,
@@ -124,6 +124,22 @@ pub enum ApplyError {
 impl ApplyError {
     fn failed(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Failed { what, error }
+    }
+}
+
+/// What an operation that failed says.
+fn taken_back(what: &str, error: &io::Error) -> String {
+    format!("cannot {what}: {error}; nothing was applied")
+}
+
+/// Why changes are kept that could not be applied.
+#[must_use]
+pub fn not_applied(reason: &str) -> Held {
+    Held {
+        why: Why::NotApplied,
+        reason: reason.to_owned(),
+        rule: "built-in/apply".to_owned(),
+        next: "mend the cause, then `runner stage apply CALL`".to_owned(),
     }
 }
 
