@@ -1,6 +1,7 @@
 //! Row 4: our own files, git's, and what shells and editors run.
 
 use super::*;
+use crate::stage::turn::Turn;
 
 const PROTECTED: &[&str] = &[
     ".runner/policies/x.yml",
@@ -282,5 +283,41 @@ async fn a_git_folder_is_not_mended_around_a_new_config() {
     let back = json!({"from": "head-for-later", "to": "bare/HEAD"});
     assert_eq!(peer.ask("file.rename", back).await.code(), "protected_path");
     assert_eq!(peer.write("bare/HEAD", "x").await.code(), "protected_path");
+    case.untouched();
+}
+
+/// The apply of a call, or a tool of another process, may bring the one half of a repository while a request is
+/// about to bring the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_waits_for_the_turn_of_others_and_is_judged_after_it() {
+    let case = Case::new();
+    case.write("x/config", "evil");
+    std::fs::create_dir(case.root.join("y")).unwrap();
+    let state = case.authority.state.clone().unwrap();
+    let folders = [case.root.clone()];
+    let turn = Turn::take(&state, &folders, Duration::ZERO).unwrap();
+    let mut peers = [case.talk(), case.talk(), case.talk(), case.talk()];
+    let mut ids = Vec::new();
+    for (peer, (method, params)) in peers.iter_mut().zip([
+        ("file.mkdir", json!({"path": "x/refs"})),
+        ("file.append", json!({"path": "x/refs"})),
+        ("file.rename", json!({"from": "file", "to": "x/refs"})),
+        ("file.mkdir", json!({"path": "y/refs"})),
+    ]) {
+        ids.push(peer.begin(method, &params, false).await);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Neither the attacks nor the control have happened.
+    assert!(case.root.join("file").exists());
+    assert!(!case.root.join("x/refs").exists() && !case.root.join("y/refs").exists());
+    case.write("x/HEAD", "ref: refs/heads/main\n");
+    std::fs::create_dir(case.root.join("x/objects")).unwrap();
+    drop(turn);
+    let mut codes = Vec::new();
+    for (peer, id) in peers.iter_mut().zip(ids) {
+        codes.push(peer.answer(id).await.code().to_owned());
+    }
+    assert_eq!(codes, ["protected_path", "protected_path", "protected_path", "ok"]);
+    assert!(!case.root.join("x/refs").exists() && case.root.join("y/refs").exists());
     case.untouched();
 }

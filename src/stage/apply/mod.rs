@@ -12,6 +12,8 @@
 //! never written in place. Extended attributes of the overlay are removed, also those that a command set
 //! itself and that the overlay escaped.
 //!
+//! Who applies holds the [turn](super::turn) of the folders since before the changes were judged.
+//!
 //! Trust boundary: see [`super::handles`].
 
 pub(super) mod act;
@@ -36,6 +38,7 @@ use super::change::{Held, Judged, Verdict, Why};
 use super::folder::{HeldRow, Stage, StageError};
 use super::handles::mount_of;
 use super::journal::{Act, Head, Journal, Operation, Skipped, Unity, VERSION, Way};
+use super::turn::TurnError;
 use crate::config::Undo;
 use crate::store::{Store, StoreError};
 use crate::undo::names::{decode, encode};
@@ -119,6 +122,9 @@ pub enum ApplyError {
     /// An earlier apply of this stage is not over.
     #[error("an earlier apply of stage {0} is not over")]
     Unfinished(String),
+    /// It is another call's turn to change the folders.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
 }
 
 impl ApplyError {

@@ -13,6 +13,7 @@ use crate::stage::change::Why;
 use crate::stage::folder::StageState;
 use crate::stage::handles;
 use crate::stage::recover::{Recovered, recover};
+use crate::stage::turn::{Turn, TurnError};
 
 /// Applies the stage that standard input names. Without one it does nothing: it is for the tests below.
 #[test]
@@ -282,4 +283,41 @@ fn a_new_folder_that_is_in_conflict_is_kept_with_its_entries() {
     assert_eq!(held(&bench, &label), expected.map(|(path, why)| (path.to_owned(), why)));
     assert_eq!(fs::read_to_string(bench.workspace.join("file")).unwrap(), "new", "the control");
     assert_eq!(fs::read_to_string(bench.workspace.join("tree/theirs")).unwrap(), "theirs");
+}
+
+/// An apply that died is ended before another call judges its own changes of the same folder.
+#[test]
+fn the_next_turn_begins_after_an_interrupted_apply_is_over() {
+    let mut bench = Bench::new(&[("edited", "old")]);
+    let label = died(&mut bench, None);
+    let folders = [bench.workspace.clone()];
+    let take = |folder: &Path| Turn::take(&bench.state, &[folder.to_owned()], Duration::ZERO);
+    // Elsewhere it matters to no call.
+    let elsewhere = tempfile::tempdir().unwrap();
+    drop(take(elsewhere.path()).unwrap());
+    assert!(!bench.workspace.join("file").exists());
+    // A process that holds the stage keeps recovery away from it.
+    let stage = Stage::open(&bench.state, &label).unwrap();
+    for folder in [bench.workspace.clone(), bench.workspace.join("tree"), bench.dir.path().into()] {
+        let _ = fs::create_dir(&folder);
+        let refused = take(&folder).unwrap_err();
+        assert!(matches!(refused, TurnError::Interrupted(_)), "{}: {refused}", folder.display());
+    }
+    fs::remove_dir(bench.workspace.join("tree")).unwrap();
+    drop(stage);
+    drop(Turn::take(&bench.state, &folders, Duration::ZERO).unwrap());
+    assert_eq!(fs::read_to_string(bench.workspace.join("tree/sub/b")).unwrap(), "b");
+    assert_eq!(held(&bench, &label), [(".envrc".to_owned(), Why::RunsOnHost)]);
+}
+
+/// What can never go on stands in no call's way.
+#[test]
+fn an_apply_that_recovery_cannot_read_keeps_no_turn_back() {
+    let mut bench = Bench::new(&[("edited", "old")]);
+    let label = died(&mut bench, None);
+    let journal = bench.state.join("stages").join(label.as_str()).join("journal");
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..text.len() / 2]).unwrap();
+    drop(Turn::take(&bench.state, &[bench.workspace.clone()], Duration::ZERO).unwrap());
+    assert!(!bench.workspace.join("file").exists() && journal.exists());
 }
