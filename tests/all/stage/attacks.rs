@@ -410,6 +410,21 @@ fn a_new_repository_does_not_hold_back_the_rest_of_the_call() {
     assert_eq!(project.text("src/fine"), "fine\n", "{result:#}");
 }
 
+/// A tool that writes one name of a git folder gets past what a command's changes of it are compared with.
+#[test]
+fn a_tool_writes_nothing_in_a_git_folder() {
+    through_the_broker(&[
+        ".git/refs/heads/main",
+        ".git/refs/heads/evil",
+        ".git/packed-refs",
+        ".git/logs/HEAD",
+        ".git/index",
+        ".git/MERGE_AUTOSTASH",
+        "bare/packed-refs",
+        "bare/refs/x",
+    ]);
+}
+
 /// Each half of a repository is harmless by itself. Whoever applies both, by review or by calls in a row, has none.
 #[test]
 fn two_calls_that_each_bring_one_half_make_no_repository() {
