@@ -80,6 +80,7 @@
 //! | `$XDG_STATE_HOME/runner/covers/` | layers of covers, by content |
 //! | `$XDG_STATE_HOME/runner/tracked/` | copies of git indexes in which covered files are not looked at |
 //! | `$XDG_STATE_HOME/runner/stages/` | what running calls write, and changes that were held back |
+//! | `$XDG_STATE_HOME/runner/turns/` | locks: which call judges and changes a folder of the host |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |
 //! | `$RUSTUP_HOME/settings.toml` | the caller's default toolchain, read for calls that run no code |
 //! | `/proc/self/exe` | which build of this program a memory is of |

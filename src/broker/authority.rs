@@ -1,6 +1,7 @@
 //! What a call may use: the workspace, the policy, figures, and the powers to run and to fetch.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub struct Authority {
     pub keep: Arc<dyn Keep>,
     /// Finds out where the host runs what is written by another name.
     pub around: Arc<LookAround>,
+    /// The caller's state folder, in which calls wait for their turn to change a workspace. Nothing is
+    /// changed without it.
+    pub state: Option<PathBuf>,
 }
 
 impl fmt::Debug for Authority {

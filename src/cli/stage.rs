@@ -75,7 +75,7 @@ pub(super) fn run(
             let looked = stage::look(&state, &call)?;
             let chosen = looked.chosen(&paths)?;
             confirm(chosen, &looked, &config)?;
-            let applied = stage::apply(&looked, &paths, (&places, config.undo()), context)?;
+            let applied = stage::apply(&looked, &paths, (&places, &config), context)?;
             told(&applied.changes, &applied.call, printer)
         }
         Command::Discard(One { call }) => {

@@ -185,3 +185,22 @@ pub enum Why {
     /// Applying it failed, by a full disk perhaps.
     NotApplied,
 }
+
+impl Why {
+    /// Whether a person may have it applied all the same. What no policy can allow, no person applies
+    /// by this program either.
+    #[must_use]
+    pub fn may_be_applied(self) -> bool {
+        match self {
+            Self::NotWritable
+            | Self::Named
+            | Self::Review
+            | Self::NotApplied
+            | Self::Group
+            | Self::LeadsOut => true,
+            // A conflict is judged anew by the host's files of now.
+            Self::Conflict => true,
+            Self::Denied | Self::RunsOnHost | Self::Covered | Self::Special => false,
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //!     stage.json         the call, the moment of the claim, the roots with their identity
 //!     journal            while changes are applied; see `journal`
 //!     held.json          what was held back
+//!     covered.json       what was hidden from the call
 //!     0/upper 0/work     the overlay's folders for root 0, the workspace; 1/… for further roots
 //!     0/old              what an apply took away and has not handed to undo yet
 //! ```
@@ -15,6 +16,7 @@
 //! Non-goals: mounting, and what the entries of `upper` mean. Trust boundary: the folder is the caller's
 //! own; what lies in `upper` was written by the adversary.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -42,6 +44,7 @@ const ABOUT: &str = "stage.json";
 /// The journal's name; `journal` reads and writes it.
 pub(super) const JOURNAL: &str = "journal";
 const HELD: &str = "held.json";
+const COVERED: &str = "covered.json";
 /// Room for the records of a call that fills the disk of its own stage.
 const RESERVE: (&str, u64) = ("reserve", 4 << 20);
 
@@ -333,6 +336,28 @@ impl Stage {
         }
     }
 
+    /// Notes what was hidden from the call, below the workspace: changes that are kept are judged by
+    /// it again.
+    ///
+    /// # Errors
+    /// It cannot be noted.
+    pub fn note_covered(&self, covered: &BTreeSet<PathBuf>) -> Result<(), StageError> {
+        let paths: Vec<String> = covered.iter().map(|path| encode(path)).collect();
+        self.write(COVERED, &paths)
+    }
+
+    /// What was hidden from the call.
+    ///
+    /// # Errors
+    /// It was not noted, or cannot be read.
+    pub fn covered(&self) -> Result<BTreeSet<PathBuf>, StageError> {
+        let place = self.folder.join(COVERED);
+        match read::<Vec<String>>(&place) {
+            Ok(paths) => Ok(paths.iter().map(|path| decode(path)).collect()),
+            Err(error) => Err(StageError::Io("read", place, error)),
+        }
+    }
+
     /// Writes a file of the stage whole: a death leaves the old one.
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), StageError> {
         let write = || {
@@ -451,6 +476,26 @@ pub fn list(state: &Path) -> io::Result<Vec<Listed>> {
     }
     listed.sort_by(|one, other| one.label.cmp(&other.label));
     Ok(listed)
+}
+
+/// Applies that are not over: the folder of each stage, and its roots.
+///
+/// # Errors
+/// The folder of stages cannot be read.
+pub(super) fn with_journal(state: &Path) -> io::Result<Vec<(PathBuf, Vec<Root>)>> {
+    let entries = match fs::read_dir(state.join(STAGES)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let folders = entries.flatten().map(|entry| entry.path());
+    let mut found = Vec::new();
+    for folder in folders.filter(|folder| folder.join(JOURNAL).symlink_metadata().is_ok()) {
+        // Without this file no recovery can go on with it.
+        if let Ok(about) = read::<About>(&folder.join(ABOUT)) {
+            found.push((folder, about.roots));
+        }
+    }
+    Ok(found)
 }
 
 fn kept_at(folder: &Path) -> Option<Duration> {

@@ -193,7 +193,11 @@ impl Journal {
 
     /// The journal of a stage, if it has one.
     pub(super) fn open(stage: &Stage) -> io::Result<Option<Self>> {
-        let path = stage.folder().join(JOURNAL);
+        Self::read(stage.folder().join(JOURNAL))
+    }
+
+    /// The journal at a path, if it is there.
+    pub(super) fn read(path: PathBuf) -> io::Result<Option<Self>> {
         let file = match OpenOptions::new().read(true).append(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,

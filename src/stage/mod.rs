@@ -9,6 +9,9 @@
 //!                                          +-- held back         +-- conflicts
 //! ```
 //!
+//! From the judge's first look at the host to the end of the apply no other call changes the same
+//! folders ([`turn`]).
+//!
 //! Trust boundary: everything in a stage was written by the adversary, names and extended attributes
 //! too. It is read through directory handles, no symlink is followed, and the host's own tree may
 //! change at any moment.
@@ -36,5 +39,6 @@ mod reasons;
 pub mod recover;
 pub mod repository;
 pub mod tracked;
+pub mod turn;
 pub mod walk;
 pub mod worktree;

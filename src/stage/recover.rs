@@ -4,15 +4,21 @@
 //! stays and names what is between; the next recovery tries again.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::apply::act::{Actor, open_roots};
 use super::apply::{Applied, ApplyError, Ended, Sync, run};
-use super::folder::{Stage, StageError, StageState, list, remove_remains};
+use super::folder::{Root, Stage, StageError, StageState, list, remove_remains};
 use super::journal::Journal;
+use super::turn::{Turn, TurnError};
 use crate::ids::CallId;
 use crate::store::Store;
 use crate::undo::Backups;
+
+/// How long recovery waits for other calls. It is not urgent: who judges changes of the same folders
+/// ends it first.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What came of one stage.
 #[derive(Debug)]
@@ -56,14 +62,19 @@ pub fn recover(
 fn told(label: &CallId, done: Result<Recovered, ApplyError>) -> Option<Recovered> {
     match done {
         Ok(recovered) => Some(recovered),
-        // Another process looks after it.
-        Err(ApplyError::Stage(StageError::Running(_) | StageError::Missing(_))) => None,
+        // Another process looks after it, or works in the same folder: then the next call does.
+        Err(
+            ApplyError::Stage(StageError::Running(_) | StageError::Missing(_))
+            | ApplyError::Turn(TurnError::Busy(..)),
+        ) => None,
         Err(error) => Some(Recovered::Failed(label.clone(), error)),
     }
 }
 
 fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyError> {
     let stage = Stage::open(state, label)?;
+    let folders: Vec<PathBuf> = stage.roots().iter().map(Root::path).collect();
+    let _turn = Turn::lock(state, &folders, PATIENCE)?;
     let read = |error| ApplyError::Failed { what: "read the journal", error };
     let Some(journal) = Journal::open(&stage).map_err(read)? else {
         // Another process was faster.
@@ -80,10 +91,7 @@ fn finish(state: &Path, label: &CallId, sync: Sync) -> Result<Recovered, ApplyEr
         // The rest is removed when its sandbox is surely gone.
         Ended::Applied(applied) => Recovered::Finished(call, applied),
         // What could not be applied stays for review: it is the command's work.
-        Ended::TakenBack { error, .. } => {
-            stage.keep(&[])?;
-            Recovered::TakenBack(call, error)
-        }
+        Ended::TakenBack { error, .. } => Recovered::TakenBack(call, error),
     })
 }
 

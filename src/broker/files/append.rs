@@ -31,6 +31,7 @@ impl Files {
     pub(in crate::broker) fn append(&self, path: &str) -> Result<Appending, Refusal> {
         let named = self.named(path)?;
         self.may_write(named.lexical())?;
+        let turn = self.turn()?;
         let target = self.target(&named)?;
         self.may_write(&target.slot.relative)?;
         let relative = target.slot.relative.clone();
@@ -52,7 +53,7 @@ impl Files {
                     | OFlags::EXCL
                     | OFlags::NOFOLLOW
                     | OFlags::CLOEXEC;
-                let file = self.fill(&slot, "append to", || {
+                let file = self.fill(&turn, &slot, "append to", || {
                     openat(&slot.folder, &slot.name, flags, NEW_FILE).map_err(|error| {
                         // Somebody made it between the look and the making.
                         if error == Errno::EXIST { Errno::AGAIN } else { error }

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, mkdirat, openat, renameat};
 use rustix::io::Errno;
 
-use super::gitfolder::turn;
 use super::place::{Slot, joined};
 use super::remove::open_folder;
 use super::{Files, errno};
 use crate::broker::{Destroys, Refusal};
 use crate::codes::Code;
+use crate::stage::turn::Turn;
 use crate::undo::{Change, What};
 use crate::workspace::temp::give;
 
@@ -51,6 +51,7 @@ impl Files {
     ) -> Result<String, Refusal> {
         let (from, to) = (self.named(from)?, self.named(to)?);
         self.may_move(from.lexical(), to.lexical())?;
+        let _turn = self.turn()?;
         let (source, goal) = (self.slot(&from)?, self.slot(&to)?);
         self.may_move(&source.relative, &goal.relative)?;
         let failed = |error| errno::refusal("rename", &source.relative, error);
@@ -65,7 +66,6 @@ impl Files {
         } else if from.names_folder() || to.names_folder() {
             return Err(failed(Errno::NOTDIR));
         }
-        let _turn = turn();
         self.may_fill(&goal)?;
         // Something may have got the new name since somebody was asked, or a link may lead elsewhere.
         if self.destroys(&source, &goal)? != *judged {
@@ -97,6 +97,7 @@ impl Files {
     pub(in crate::broker) fn mkdir(&self, path: &str, recursive: bool) -> Result<String, Refusal> {
         let named = self.named(path)?;
         self.may_write(named.lexical())?;
+        let turn = self.turn()?;
         let known = match self.find(&named) {
             Ok(found) => Some(found),
             Err(refusal) if refusal.code == Code::NotFound => None,
@@ -112,14 +113,14 @@ impl Files {
         if !recursive {
             let slot = self.slot(&named)?;
             self.may_write(&slot.relative)?;
-            self.make(&slot)?;
+            self.make(&turn, &slot)?;
             return Ok(slot.relative);
         }
-        self.make_all(named.relative(), named.lexical())
+        self.make_all(&turn, named.relative(), named.lexical())
     }
 
     /// Makes a folder and those that it lies in.
-    fn make_all(&self, path: &str, shown: &str) -> Result<String, Refusal> {
+    fn make_all(&self, turn: &Turn, path: &str, shown: &str) -> Result<String, Refusal> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         // The deepest folder that is there, links followed, and what is missing below it.
         let mut there = parts.len();
@@ -149,13 +150,13 @@ impl Files {
         for name in missing {
             let slot = self.slot_in(folder, name, shown)?;
             self.may_write(&slot.relative)?;
-            folder = self.make(&slot)?;
+            folder = self.make(turn, &slot)?;
         }
         Ok(relative)
     }
 
     /// Makes the folder of a slot, and a handle on it.
-    fn make(&self, slot: &Slot) -> Result<OwnedFd, Refusal> {
+    fn make(&self, turn: &Turn, slot: &Slot) -> Result<OwnedFd, Refusal> {
         let failed = |error| errno::refusal("make", &slot.relative, error);
         self.room(0).look(&slot.folder, &slot.relative)?;
         let change = Change {
@@ -165,7 +166,7 @@ impl Files {
             name: &slot.name,
         };
         self.kept(&[change])?;
-        self.fill(slot, "make", || mkdirat(&slot.folder, &slot.name, NEW_FOLDER))?;
+        self.fill(turn, slot, "make", || mkdirat(&slot.folder, &slot.name, NEW_FOLDER))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(&slot.folder, &slot.name, flags, Mode::empty()).map_err(failed)?;
         give(&made, &slot.folder, None).map_err(failed)?;

@@ -1,13 +1,14 @@
 //! No tool makes a git folder.
 //!
 //! Whatever has `HEAD`, `objects` and `refs` in it is a git folder, whatever it is called, and git runs what its
-//! `config` names as soon as somebody uses git in it. In one that is there already that `config` is never
+//! `config` names as soon as somebody uses git in it. In one that is there already nothing is
 //! writable (see `judge`); here nobody can write a `config` first and make the folder around it afterwards.
 //!
-//! Trust boundary: requests of a tool run side by side, and each could add one name while it sees only one of
-//! the others. Looking and acting are therefore one step, which requests take in turn.
+//! Trust boundary: requests of a tool run side by side, and so do other calls. Each could add one name while it
+//! sees only one of the others. Looking and acting are therefore one step, for which all calls of a caller wait in
+//! turn ([`Turn`]).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
@@ -16,25 +17,39 @@ use super::place::Slot;
 use super::{Files, errno};
 use crate::broker::Refusal;
 use crate::codes::Code;
+use crate::stage::turn::{Turn, TurnError};
 
-/// Of all calls of this process: two of them may share a workspace.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Waits for the turn to give a name or take one away.
-pub(super) fn turn() -> MutexGuard<'static, ()> {
-    // It guards no data that could be left half changed.
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// How long a request waits for calls that change the workspace. Less than what a call that ends waits for its
+/// requests.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Files {
-    /// Gives a slot something, unless its folder would be a git folder by that.
+    /// Waits for the turn to change the workspace.
+    pub(super) fn turn(&self) -> Result<Turn, Refusal> {
+        let Some(state) = &self.state else {
+            return Err(Refusal::new(Code::IoError, "there is no state folder to wait in"));
+        };
+        let root = self.workspace.root().to_owned();
+        Turn::take(state, &[root], PATIENCE).map_err(|error| {
+            let refusal = |code| Refusal::new(code, error.to_string());
+            match error {
+                TurnError::Busy(..) => refusal(Code::Busy),
+                TurnError::Interrupted(_) => {
+                    refusal(Code::IoError).hint("run `runner gc`, then try again")
+                }
+                TurnError::Io(..) => refusal(Code::IoError),
+            }
+        })
+    }
+
+    /// Gives a slot something, unless its folder would be a git folder by that. It is the caller's turn.
     pub(super) fn fill<T>(
         &self,
+        _: &Turn,
         slot: &Slot,
         verb: &str,
         act: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Refusal> {
-        let _turn = turn();
         self.may_fill(slot)?;
         act().map_err(|error| errno::refusal(verb, &slot.relative, error))
     }

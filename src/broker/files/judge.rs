@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
-use runner_policy::{Code as Why, Effective, Query, Verdict, What, decide, may};
+use runner_policy::{Code as Why, Effective, Query, Verdict, What as Asked, decide, may};
 
 use super::Files;
 use super::place::{self, Found};
 use super::spelled::Named;
 use crate::broker::Refusal;
 use crate::codes::Code;
-use crate::stage::change::{Held, RootKind, Why as HeldFor};
+use crate::stage::change::{Change, Held, RootKind, What, Why as HeldFor};
 use crate::stage::judge::{Rules, System, judge_file};
+use crate::stage::merged::Merged;
+use crate::stage::repository::{Place, Repositories};
 use crate::workspace::grants::{Code as Granted, Writes};
 use crate::workspace::lists::Lists;
 use crate::workspace::protected::{self, Guard};
@@ -35,6 +37,14 @@ impl Files {
             return Err(Refusal::new(Code::ProtectedPath, message)
                 .at(relative)
                 .hint("write to another path"));
+        }
+        if self.is_in_git(relative) {
+            let message = format!(
+                "{relative} is in a git folder, where only git's own commands may change something"
+            );
+            return Err(Refusal::new(Code::ProtectedPath, message)
+                .at(relative)
+                .hint("run a git command for it"));
         }
         self.ask(relative, &self.absolute(relative), true)?;
         match self.runs_on_host(relative)? {
@@ -81,7 +91,7 @@ impl Files {
 
     /// Whether a policy, or one that it stays within, denies a path; not to allow it is less than that.
     fn is_denied(&self, policy: &Effective, absolute: &str) -> bool {
-        let query = self.query(What::Read(absolute));
+        let query = self.query(Asked::Read(absolute));
         let decision = decide(policy, &query);
         let unlisted = matches!(decision.code, Why::PathNotReadable);
         decision.decision != Verdict::Allow && !unlisted
@@ -89,7 +99,7 @@ impl Files {
             || policy.within.iter().any(|other| self.is_denied(other, absolute))
     }
 
-    fn query<'a>(&'a self, what: What<'a>) -> Query<'a> {
+    fn query<'a>(&'a self, what: Asked<'a>) -> Query<'a> {
         Query { workspace: &self.root, cwd: &self.root, now: Timestamp::now(), what }
     }
 
@@ -108,7 +118,7 @@ impl Files {
         if may(&self.policy, &self.root, absolute, write) {
             return Ok(());
         }
-        let what = if write { What::Write(absolute) } else { What::Read(absolute) };
+        let what = if write { Asked::Write(absolute) } else { Asked::Read(absolute) };
         let decision = decide(&self.policy, &self.query(what));
         if decision.decision == Verdict::Allow {
             // Both questions ask the same lists. If they ever differ, the stricter one counts.
@@ -123,11 +133,21 @@ impl Files {
         })
     }
 
-    /// What nobody may write: by its name, in any case of letters, or because it is what an existing git
-    /// folder of any name runs or is led by.
+    /// What nobody may write, by its name in any case of letters.
     fn is_protected(&self, relative: &str) -> bool {
+        protected::guard(Path::new(relative)) != Guard::Open
+    }
+
+    /// Whether it is in a git folder of any name, or is one. What a command changes there is compared with
+    /// the index and the commits as a whole before it is applied, and no single write could be.
+    fn is_in_git(&self, relative: &str) -> bool {
         let path = Path::new(relative);
-        protected::guard(path) != Guard::Open || self.is_led_by(path)
+        let host = self.workspace.handle();
+        let merged = Merged::new(host, host, Path::new(&self.root), &[]);
+        let repositories = Repositories::new(&merged, RootKind::Workspace, None);
+        let (path, host) = (path.to_owned(), merged.on_host(path));
+        let change = Change { path, what: What::Removed, host, lost: false };
+        repositories.place(&change) != Place::Plain
     }
 
     /// Why the host would run it, or be led by it: a file there is judged as one that a command stages.
@@ -155,16 +175,5 @@ impl Files {
         };
         let held = judge_file(Path::new(relative), &rules);
         Ok(held.filter(|held| matches!(held.why, HeldFor::RunsOnHost | HeldFor::Named)))
-    }
-
-    fn is_led_by(&self, path: &Path) -> bool {
-        path.ancestors().skip(1).any(|folder| {
-            let Ok(below) = path.strip_prefix(folder) else { return false };
-            let below = below.as_os_str().to_ascii_lowercase();
-            protected::guard_in_git(Path::new(&below)) == Guard::ReadOnly
-                && ["HEAD", "objects", "refs"]
-                    .iter()
-                    .all(|name| self.workspace.open(&folder.join(name)).is_ok())
-        })
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Files {
     /// Where the host runs what is written by another name: looked up before the first change.
     around: OnceLock<Result<Around, String>>,
     look_around: Arc<LookAround>,
+    /// Where calls wait for their turn.
+    state: Option<PathBuf>,
 }
 
 impl fmt::Debug for Files {
@@ -88,6 +90,7 @@ impl Files {
             made: Made::default(),
             around: OnceLock::new(),
             look_around: Arc::clone(&authority.around),
+            state: authority.state.clone(),
         })
     }
 
@@ -103,6 +106,7 @@ impl Files {
             around: OnceLock::new(),
             // What is told beforehand is judged again when it is done.
             look_around: Arc::new(|| Ok(Around::default())),
+            state: None,
         })
     }
 

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::gitfolder::turn;
 use super::place::joined;
 use super::spelled::Named;
 use super::{Files, errno};
@@ -61,6 +60,8 @@ impl Files {
             Code::NotFound if force => Ok(named.lexical().to_owned()),
             _ => Err(refusal),
         };
+        // No name goes between another request's look at it and what that request does then.
+        let _turn = self.turn()?;
         let slot = match self.slot(&named) {
             Ok(slot) => slot,
             Err(refusal) => return missing(refusal),
@@ -81,7 +82,7 @@ impl Files {
             }
             let change = goes(&slot.folder, &slot.name, &slot.relative);
             self.kept(&[change])?;
-            unname(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
+            unlinkat(&slot.folder, &slot.name, AtFlags::empty()).map_err(failed)?;
             self.keep.after(&change);
             self.made.gone(&slot.relative);
             return Ok(slot.relative);
@@ -95,7 +96,7 @@ impl Files {
             self.empty(&folder, &slot.relative)?;
         }
         self.kept(&[goes(&slot.folder, &slot.name, &slot.relative)])?;
-        unname(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
+        unlinkat(&slot.folder, &slot.name, AtFlags::REMOVEDIR).map_err(failed)?;
         self.made.gone(&slot.relative);
         Ok(slot.relative)
     }
@@ -127,9 +128,9 @@ impl Files {
                 let inner = open_folder(folder, name).map_err(failed)?;
                 self.empty(&inner, below)?;
                 self.kept(&[goes(folder, name, below)])?;
-                unname(folder, name, AtFlags::REMOVEDIR).map_err(failed)?;
+                unlinkat(folder, name, AtFlags::REMOVEDIR).map_err(failed)?;
             } else {
-                unname(folder, name, AtFlags::empty()).map_err(failed)?;
+                unlinkat(folder, name, AtFlags::empty()).map_err(failed)?;
             }
         }
         Ok(())
@@ -138,12 +139,6 @@ impl Files {
 
 fn goes<'a>(folder: &'a OwnedFd, name: &'a str, path: &'a str) -> Change<'a> {
     Change { what: What::Gone, path, folder: folder.as_fd(), name }
-}
-
-/// Takes a name away, never between another request's look at it and what that request does then.
-fn unname(folder: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
-    let _turn = turn();
-    unlinkat(folder, name, flags)
 }
 
 /// Opens a folder by its name in another; a link is none.

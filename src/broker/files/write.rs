@@ -89,6 +89,7 @@ impl Files {
     /// Gives the draft its name.
     pub(in crate::broker) fn commit(&self, draft: Draft) -> Result<u64, Refusal> {
         let Draft { mut slot, mut temp, exclusive, new, room, hasher } = draft;
+        let turn = self.turn()?;
         // Bodies can be slow: the folder may have been moved since it was judged.
         slot.relative = place::joined(&self.place_of(&slot.folder, &slot.relative)?, &slot.name);
         self.may_write(&slot.relative)?;
@@ -104,7 +105,9 @@ impl Files {
         };
         self.kept(&[change])?;
         let replace = if exclusive { Replace::No } else { Replace::Yes };
-        self.fill(&slot, "write", || temp.persist(slot.folder.as_fd(), &slot.name, replace))?;
+        self.fill(&turn, &slot, "write", || {
+            temp.persist(slot.folder.as_fd(), &slot.name, replace)
+        })?;
         self.keep.after(&change);
         if new {
             self.made.add(&slot.relative);

@@ -77,6 +77,7 @@ impl Case {
             removals: Arc::new(FreeRemovals),
             keep: Arc::new(KeepNothing),
             around: Arc::new(|| Ok(crate::stage::around::Around::default())),
+            state: Some(top.join("state")),
         };
         Self { _dir: dir, root, outside, authority }
     }

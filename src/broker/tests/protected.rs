@@ -1,6 +1,7 @@
 //! Row 4: our own files, git's, and what shells and editors run.
 
 use super::*;
+use crate::stage::turn::Turn;
 
 const PROTECTED: &[&str] = &[
     ".runner/policies/x.yml",
@@ -72,15 +73,7 @@ async fn protected_paths_are_unwritable_before_and_after_they_exist() {
     assert_eq!(case.read(".git/hooks/pre-commit"), "old");
     // They may be read, and what stands beside them may be written.
     assert_eq!(peer.read(".git/config").await.text(), "old");
-    for path in [
-        ".gitignore",
-        ".github-notes",
-        "hooks",
-        "config",
-        ".git/description",
-        "runner",
-        ".runnerrc",
-    ] {
+    for path in [".gitignore", ".github-notes", "hooks", "config", "runner", ".runnerrc"] {
         assert_eq!(peer.write(path, "x").await.code(), "ok", "{path}");
     }
     case.untouched();
@@ -170,8 +163,10 @@ async fn protected_paths_are_protected_by_what_they_are() {
     let moved = peer.ask("file.rename", json!({"from": "file", "to": "innocent/pre-push"})).await;
     assert_eq!(moved.code(), "protected_path");
     assert_eq!(case.read(".git/hooks/pre-commit"), "old");
-    assert_eq!(peer.write("alias/description", "x").await.code(), "ok");
-    assert_eq!(peer.write("bare.git/description", "x").await.code(), "ok");
+    for path in ["alias/description", "bare.git/description"] {
+        assert_eq!(peer.write(path, "x").await.code(), "protected_path", "{path}");
+    }
+    assert_eq!(peer.write("description", "x").await.code(), "ok", "the control");
     case.untouched();
 }
 
@@ -273,14 +268,95 @@ async fn a_git_folder_is_not_mended_around_a_new_config() {
         case.write(path, "old");
     }
     let mut peer = case.talk();
-    assert_eq!(peer.write("bare/HEAD", "new").await.code(), "ok");
+    assert_eq!(peer.write("bare/HEAD", "new").await.code(), "protected_path");
     assert_eq!(peer.write("bare/config", "evil").await.code(), "protected_path");
     assert_eq!(peer.write("bare/CONFIG", "evil").await.code(), "protected_path");
     let away = json!({"from": "bare/HEAD", "to": "head-for-later"});
-    assert_eq!(peer.ask("file.rename", away).await.code(), "ok");
+    assert_eq!(peer.ask("file.rename", away).await.code(), "protected_path");
+    // Something else breaks it.
+    std::fs::rename(case.root.join("bare/HEAD"), case.root.join("head-for-later")).unwrap();
     assert_eq!(peer.write("bare/config", "evil").await.code(), "ok");
     let back = json!({"from": "head-for-later", "to": "bare/HEAD"});
     assert_eq!(peer.ask("file.rename", back).await.code(), "protected_path");
     assert_eq!(peer.write("bare/HEAD", "x").await.code(), "protected_path");
+    case.untouched();
+}
+
+/// What a command changes in a git folder is compared with the index and the commits as a whole. A tool that
+/// writes one name of it would get past that.
+#[tokio::test]
+async fn nothing_is_written_in_a_git_folder() {
+    let case = Case::new();
+    repository(&case);
+    case.write("module/.git", "gitdir: ../.git/modules/module\n");
+    for path in ["bare/HEAD", "bare/objects/x", "bare/refs/x", "linked/HEAD", "linked/commondir"] {
+        case.write(path, "old");
+    }
+    case.write("plain/HEAD", "old");
+    let mut peer = case.talk();
+    for path in [
+        ".git/refs/heads/main",
+        ".git/refs/heads/new",
+        ".git/packed-refs",
+        ".git/logs/HEAD",
+        ".git/index",
+        ".git/HEAD",
+        ".git/MERGE_AUTOSTASH",
+        ".git/objects/aa/bb",
+        ".git/.npmrc",
+        ".GIT/packed-refs",
+        "sub/.git/packed-refs",
+        "none/.git/objects",
+        "bare",
+        "bare/packed-refs",
+        "bare/refs/x",
+        "linked/index",
+    ] {
+        refused(&mut peer, path).await;
+    }
+    let answer = peer.write(".git/refs/heads/main", "x").await;
+    assert_eq!(answer.reply["error"]["suggestion"], "run a git command for it", "{}", answer.reply);
+    assert_eq!(case.read(".git/refs/heads/main").len(), 41);
+    // Reading goes on, and so does writing beside them.
+    assert_eq!(peer.read(".git/HEAD").await.text(), "ref: refs/heads/main\n");
+    for path in ["packed-refs", "plain/HEAD", "plain/packed-refs", "refs", "index"] {
+        assert_eq!(peer.write(path, "x").await.code(), "ok", "{path}");
+    }
+    case.untouched();
+}
+
+/// The apply of a call, or a tool of another process, may bring the one half of a repository while a request is
+/// about to bring the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_waits_for_the_turn_of_others_and_is_judged_after_it() {
+    let case = Case::new();
+    case.write("x/config", "evil");
+    std::fs::create_dir(case.root.join("y")).unwrap();
+    let state = case.authority.state.clone().unwrap();
+    let folders = [case.root.clone()];
+    let turn = Turn::take(&state, &folders, Duration::ZERO).unwrap();
+    let mut peers = [case.talk(), case.talk(), case.talk(), case.talk()];
+    let mut ids = Vec::new();
+    for (peer, (method, params)) in peers.iter_mut().zip([
+        ("file.mkdir", json!({"path": "x/refs"})),
+        ("file.append", json!({"path": "x/refs"})),
+        ("file.rename", json!({"from": "file", "to": "x/refs"})),
+        ("file.mkdir", json!({"path": "y/refs"})),
+    ]) {
+        ids.push(peer.begin(method, &params, false).await);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Neither the attacks nor the control have happened.
+    assert!(case.root.join("file").exists());
+    assert!(!case.root.join("x/refs").exists() && !case.root.join("y/refs").exists());
+    case.write("x/HEAD", "ref: refs/heads/main\n");
+    std::fs::create_dir(case.root.join("x/objects")).unwrap();
+    drop(turn);
+    let mut codes = Vec::new();
+    for (peer, id) in peers.iter_mut().zip(ids) {
+        codes.push(peer.answer(id).await.code().to_owned());
+    }
+    assert_eq!(codes, ["protected_path", "protected_path", "protected_path", "ok"]);
+    assert!(!case.root.join("x/refs").exists() && case.root.join("y/refs").exists());
     case.untouched();
 }

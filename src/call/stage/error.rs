@@ -8,6 +8,7 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::stage::apply::ApplyError;
 use crate::stage::folder::StageError;
+use crate::stage::turn::TurnError;
 use crate::stage::walk::WalkError;
 
 /// Why changes stay where they are.
@@ -28,6 +29,12 @@ pub enum StagedError {
     /// It is not known what the host would run.
     #[error(transparent)]
     OuterGit(#[from] OuterGitError),
+    /// The workspace cannot be looked through, to judge kept changes again.
+    #[error("it is not known what the host runs: {0}")]
+    Around(String),
+    /// Others change the folders.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
     /// The stages cannot be listed or opened.
     #[error("cannot {0}: {1}")]
     Local(&'static str, #[source] io::Error),
@@ -57,6 +64,8 @@ impl Failure for StagedError {
             | Self::Walk(_)
             | Self::Apply(_)
             | Self::OuterGit(_)
+            | Self::Around(_)
+            | Self::Turn(_)
             | Self::Local(..) => Code::ChangesNotApplied,
         }
     }
@@ -70,6 +79,8 @@ impl Failure for StagedError {
             | Self::Walk(_)
             | Self::Apply(_)
             | Self::OuterGit(_)
+            | Self::Around(_)
+            | Self::Turn(_)
             | Self::Local(..) => Kind::Broken,
         }
     }
@@ -80,7 +91,12 @@ impl Failure for StagedError {
                 Fault::Usage
             }
             Self::Walk(_) => Fault::Command,
-            Self::Restless | Self::Stage(_) | Self::Apply(_) | Self::Local(..) => Fault::Engine,
+            Self::Restless
+            | Self::Stage(_)
+            | Self::Apply(_)
+            | Self::Around(_)
+            | Self::Turn(_)
+            | Self::Local(..) => Fault::Engine,
         }
     }
 
@@ -94,9 +110,15 @@ impl Failure for StagedError {
             Self::NotHeld { call, .. } => {
                 Some(format!("`runner stage show {call}` lists their paths"))
             }
-            Self::Apply(ApplyError::Between { .. }) => {
+            Self::Apply(ApplyError::Between { .. })
+            | Self::Turn(TurnError::Interrupted(_))
+            | Self::Apply(ApplyError::Turn(TurnError::Interrupted(_))) => {
                 Some("`runner gc` finishes it, or takes it back".to_owned())
             }
+            Self::Turn(TurnError::Busy(..)) => Some(
+                "they are kept: `runner stage list` names them, `runner stage apply` applies them"
+                    .to_owned(),
+            ),
             Self::OuterGit(OuterGitError::NotUnderstood(file)) => Some(format!(
                 "mend it: `git config --file {} --list` names the line",
                 file.display()
@@ -109,6 +131,8 @@ impl Failure for StagedError {
             | Self::Stage(_)
             | Self::Walk(_)
             | Self::Apply(_)
+            | Self::Around(_)
+            | Self::Turn(_)
             | Self::Local(..) => None,
         }
     }

@@ -24,6 +24,8 @@ mod outer_git;
 mod review;
 mod settle;
 mod sweep;
+#[cfg(test)]
+mod testing;
 
 pub(super) use around::Scene as AroundScene;
 pub use changes::{AppliedCounts, Changes, HeldChange};

@@ -2,19 +2,25 @@
 //!
 //! A person may apply what a policy did not let be applied by itself, but for what no policy can allow:
 //! what the host would run without being asked, what stands at a covered path, and what is no file.
+//! That is judged once more when it is applied: since then another call may have brought the other half
+//! of a repository, or the user may have told git to run what is in a folder.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
 
+use super::around::seen_now;
 use super::changes::{Changes, HeldChange};
 use super::error::StagedError;
+use super::settle::{By, PATIENCE, judge_root};
 use crate::audit::Started;
 use crate::call::record::{End, Unrecorded};
 use crate::call::{CallError, Context};
-use crate::config::Undo;
+use crate::config::Config;
+use crate::environment::Environment;
 use crate::error::Failure as _;
 use crate::exit::Ending;
 use crate::ids::CallId;
@@ -23,8 +29,10 @@ use crate::stage::apply::{self, Sync};
 use crate::stage::change::{Change, Held, Judged, Verdict, Why};
 use crate::stage::compare::compare;
 use crate::stage::diff::{Kind, Line};
-use crate::stage::folder::{self, Stage, StageState};
+use crate::stage::folder::{self, Root, Stage, StageState};
+use crate::stage::turn::Turn;
 use crate::stage::walk::{Bounds, walk};
+use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
 
 /// A call whose changes were held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -85,9 +93,19 @@ fn open(state: &Path, call: &str) -> Result<Stage, StagedError> {
     }
 }
 
+/// Why each path was held back, by root and path. There is at least one.
+fn reasons(stage: &Stage) -> Result<HashMap<(usize, PathBuf), Held>, StagedError> {
+    let rows = stage.held()?;
+    if rows.is_empty() {
+        return Err(StagedError::None(stage.call().to_string()));
+    }
+    // Of several reasons for a path the first counts.
+    Ok(rows.into_iter().rev().map(|(root, path, held)| ((root, path), held)).collect())
+}
+
 /// Every change of a stage that was held back, with its reason.
 fn held(stage: &Stage) -> Result<Vec<Vec<(Change, Held)>>, StagedError> {
-    let reasons = stage.held()?;
+    let mut reasons = reasons(stage)?;
     let mut all = Vec::new();
     for (at, root) in stage.roots().iter().enumerate() {
         let host = root.open()?;
@@ -95,8 +113,8 @@ fn held(stage: &Stage) -> Result<Vec<Vec<(Change, Held)>>, StagedError> {
             .map_err(|error| StagedError::Local("open a stage", error))?;
         let changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
         let with_reason = |change: Change| {
-            let reason = reasons.iter().find(|(root, path, _)| (*root, path) == (at, &change.path));
-            reason.map(|(_, _, held)| (change, held.clone()))
+            let held = reasons.remove(&(at, change.path.clone()))?;
+            Some((change, held))
         };
         all.push(changes.into_iter().filter_map(with_reason).collect());
     }
@@ -150,21 +168,6 @@ fn without_content(mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-/// Whether a person may have it applied.
-fn may_be_applied(why: Why) -> bool {
-    match why {
-        Why::NotWritable
-        | Why::Named
-        | Why::Review
-        | Why::NotApplied
-        | Why::Group
-        | Why::LeadsOut => true,
-        // A conflict is judged anew by the host's files of now.
-        Why::Conflict => true,
-        Why::Denied | Why::RunsOnHost | Why::Covered | Why::Special => false,
-    }
-}
-
 impl Looked {
     /// How many changes an apply of these paths would apply; of all, if none is named.
     ///
@@ -179,7 +182,7 @@ impl Looked {
             }
         }
         let wanted = |held: &&HeldChange| {
-            may_be_applied(held.why)
+            held.why.may_be_applied()
                 && (paths.is_empty() || paths.iter().any(|path| below(held, path)))
         };
         Ok(self.held.iter().filter(wanted).count())
@@ -195,15 +198,16 @@ pub struct ByHand {
     pub changes: Changes,
 }
 
-/// Applies what was held back of a call: all of it, or these paths and what lies below them. What no
-/// policy can allow stays held back. It is recorded as a call. It blocks.
+/// Applies what was held back of a call: all of it, or these paths and what lies below them. It is
+/// judged again, by the host of now: what no policy can allow stays held back. It is recorded as a
+/// call. It blocks.
 ///
 /// # Errors
 /// The stage is gone, or it cannot be applied.
 pub fn apply(
     looked: &Looked,
     paths: &[PathBuf],
-    (places, bounds): (&Places, Undo),
+    (places, config): (&Places, &Config),
     context: &Context,
 ) -> Result<ByHand, CallError> {
     let workspace = looked.workspace.to_string_lossy();
@@ -211,7 +215,8 @@ pub fn apply(
     let record = Unrecorded::new(places, context)?.open()?.start(&started)?;
     let call = record.id().clone();
     let state = crate::call::plan::state(places)?;
-    let done = apply_chosen(state, &looked.call, paths, bounds, &call);
+    let chosen = Chosen { call: &looked.call, paths, by: &call };
+    let done = apply_chosen(state, &chosen, config, &context.environment);
     let (ending, code, detail) = match &done {
         Ok(changes) => (Ending::ok(), None, json!({ "changes": changes })),
         Err(error) => (Ending::of_kind(error.kind(), error.code()), Some(error.code()), json!({})),
@@ -220,38 +225,97 @@ pub fn apply(
     Ok(ByHand { call: call.to_string(), changes: done? })
 }
 
+/// What a person wants applied.
+struct Chosen<'a> {
+    /// The call, or the beginning of its id.
+    call: &'a str,
+    /// Only these paths, if there are any.
+    paths: &'a [PathBuf],
+    /// The call under which it is undone.
+    by: &'a CallId,
+}
+
 fn apply_chosen(
     state: &Path,
-    call: &str,
-    paths: &[PathBuf],
-    bounds: Undo,
-    by: &CallId,
+    chosen: &Chosen<'_>,
+    config: &Config,
+    environment: &Environment,
 ) -> Result<Changes, StagedError> {
-    let mut stage = open(state, call)?;
+    let mut stage = open(state, chosen.call)?;
+    let roots: Vec<PathBuf> = stage.roots().iter().map(Root::path).collect();
+    let Some(workspace) = roots.first() else {
+        return Err(StagedError::None(chosen.call.to_owned()));
+    };
+    let mut reasons = reasons(&stage)?;
+    // Until the apply is over, nothing of what is judged now changes by another call.
+    let _turn = Turn::take(state, &roots, PATIENCE)?;
+    let grants = everything();
+    let around = (config, environment);
+    let seen =
+        seen_now(workspace, &grants, stage.covered()?, around).map_err(StagedError::Around)?;
+    let by = By { grants, policy: "runner stage apply", seen: &seen };
     let mut judged = Vec::new();
-    for (at, changes) in held(&stage)?.into_iter().enumerate() {
-        let judge = |(change, held): (Change, Held)| {
-            let path = shown(&stage, at, &change.path);
-            let wanted = paths.is_empty() || paths.iter().any(|wanted| path.starts_with(wanted));
-            let verdict = match wanted && may_be_applied(held.why) {
-                true => Verdict::Apply,
-                false => Verdict::Hold(held),
-            };
-            Judged { change, verdict }
-        };
-        judged.push(changes.into_iter().map(judge).collect());
+    for at in 0..roots.len() {
+        let own = judge_root(&stage, at, &by)?.into_iter();
+        // What was not held back then is not what the person has seen.
+        let held = own.filter_map(|now| {
+            let held = reasons.remove(&(at, now.change.path.clone()))?;
+            let path = shown(&stage, at, &now.change.path);
+            let verdict = chosen.verdict(&path, held, now.verdict);
+            Some(Judged { change: now.change, verdict })
+        });
+        judged.push(held.collect());
     }
-    let roots: Vec<PathBuf> = stage.roots().iter().map(|root| root.path()).collect();
     let own = stage.call().to_string();
     // What is applied now is the work of this call, and is undone by its name.
-    stage.applied_by(by);
-    let context = apply::Context { state, bounds, sync: Sync::Never };
+    stage.applied_by(chosen.by);
+    let context = apply::Context { state, bounds: config.undo(), sync: Sync::Never };
     let applied = apply::apply(&stage, &judged, &context)?;
     let changes = Changes::of(applied, &own, &roots);
     if changes.held_count == 0 {
         stage.discard()?;
     }
     Ok(changes)
+}
+
+impl Chosen<'_> {
+    /// What becomes of a change that was held back, and is judged as it is now.
+    fn verdict(&self, path: &Path, held: Held, now: Verdict) -> Verdict {
+        let wanted = self.paths.is_empty() || self.paths.iter().any(|it| path.starts_with(it));
+        match now {
+            _ if !(wanted && held.why.may_be_applied()) => Verdict::Hold(held),
+            Verdict::Hold(now) if !now.why.may_be_applied() => Verdict::Hold(now),
+            Verdict::Apply | Verdict::Hold(_) => Verdict::Apply,
+        }
+    }
+}
+
+/// The lists of somebody who may write everything. What the call's policy denied was held back for
+/// that, and stays so.
+fn everything<'a>() -> FileGrants<'a> {
+    FileGrants {
+        policy: [0; 32],
+        read: &Any(true),
+        write: &Any(true),
+        create: &[],
+        readonly: &Any(false),
+        deny: &Any(false),
+        writes: Writes::Some,
+        code: Code::Granted,
+    }
+}
+
+/// Every path, or none.
+struct Any(bool);
+
+impl PathSet for Any {
+    fn matches(&self, _: &Path) -> bool {
+        self.0
+    }
+
+    fn patterns(&self) -> Vec<String> {
+        if self.0 { vec!["**".to_owned()] } else { Vec::new() }
+    }
 }
 
 /// Throws away what was held back of a call; how many changes that were.
@@ -264,3 +328,7 @@ pub fn discard(state: &Path, call: &str) -> Result<usize, StagedError> {
     stage.discard()?;
     Ok(count)
 }
+
+#[cfg(test)]
+#[path = "review_tests.rs"]
+mod tests;

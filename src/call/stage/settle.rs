@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use runner_policy::Effective;
 use runner_policy::model::Writes as When;
@@ -16,14 +17,19 @@ use crate::config::Undo;
 use crate::engine::plan::{MountRole, SandboxPlan, WorkTree};
 use crate::environment::Environment;
 use crate::sandbox::outcome::Verdict as Ended;
-use crate::stage::apply::{self, ApplyError, Sync, apply};
+use crate::stage::apply::{self, ApplyError, Sync, apply, not_applied};
 use crate::stage::change::{Held, Judged, RootKind, Verdict, Why};
-use crate::stage::folder::Stage;
+use crate::stage::folder::{Root, Stage};
 use crate::stage::judge::{Rules, System, judge};
 use crate::stage::tracked::settle as tracked;
+use crate::stage::turn::Turn;
 use crate::stage::walk::{Bounds, walk};
 use crate::workspace::grants::{Code, FileGrants, PathSet, Writes};
 use crate::workspace::lists::Lists;
+
+/// How long a call waits for others that apply changes to the same folders. An apply of 100,000 files
+/// takes a few seconds.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the changes of a call are settled by.
 pub(in crate::call) struct Settling {
@@ -81,33 +87,60 @@ impl Seen {
     }
 }
 
-/// Judges and applies what a call changed. It blocks.
+/// Judges and applies what a call changed, when it is its turn. It blocks.
 ///
 /// # Errors
 /// The stage cannot be read or applied; nothing was applied, or the journal says what was.
 pub(in crate::call) fn settle(stage: &Stage, settling: &Settling) -> Result<Changes, StagedError> {
+    settle_within(PATIENCE, stage, settling)
+}
+
+/// The same, with how long it waits for its turn.
+fn settle_within(
+    patience: Duration,
+    stage: &Stage,
+    settling: &Settling,
+) -> Result<Changes, StagedError> {
     if settling.stillness == Stillness::Unknown {
         return Err(StagedError::Restless);
     }
     stage.free_reserve();
+    // Where it cannot be noted, a review applies nothing; this apply does not need it.
+    let _ = stage.note_covered(&settling.seen.covered);
+    let roots: Vec<PathBuf> = stage.roots().iter().map(Root::path).collect();
+    // What is judged stays true until it is applied.
+    let turn = Turn::take(&settling.state, &roots, patience);
+    let lists = Lists::new(&settling.policy);
+    let by = By {
+        grants: lists.grants(Writes::Some, Code::Granted),
+        policy: settling.policy.name(),
+        seen: &settling.seen,
+    };
     let mut judged = Vec::new();
     for at in 0..stage.roots().len() {
-        judged.push(judge_root(stage, at, settling)?);
+        judged.push(judge_root(stage, at, &by)?);
     }
     if let Some(why) = settling.held_as_a_whole() {
         hold_all(&mut judged, &why);
     }
+    let _turn = match turn {
+        Ok(turn) => turn,
+        // Without it nothing is applied, and nothing is lost.
+        Err(error) => {
+            apply::keep(stage, &judged, &not_applied(&error.to_string()))?;
+            return Err(error.into());
+        }
+    };
     let context =
         apply::Context { state: &settling.state, bounds: settling.bounds, sync: Sync::Never };
     let applied = match apply(stage, &judged, &context) {
         // What the command did is not lost: it can be applied once there is room.
         Err(error @ (ApplyError::Failed { .. } | ApplyError::Store(_))) => {
-            apply::keep(stage, &judged, &not_applied(&error))?;
+            apply::keep(stage, &judged, &not_applied(&error.to_string()))?;
             return Err(error.into());
         }
         applied => applied?,
     };
-    let roots: Vec<PathBuf> = stage.roots().iter().map(|root| root.path()).collect();
     Ok(Changes::of(applied, stage.call().as_str(), &roots))
 }
 
@@ -129,16 +162,6 @@ impl Settling {
     }
 }
 
-/// Why changes are kept that could not be applied.
-fn not_applied(error: &ApplyError) -> Held {
-    Held {
-        why: Why::NotApplied,
-        reason: error.to_string(),
-        rule: "built-in/apply".to_owned(),
-        next: "mend the cause, then `runner stage apply CALL`".to_owned(),
-    }
-}
-
 /// Holds back what could be applied; what is held for another reason keeps it.
 fn hold_all(judged: &mut [Vec<Judged>], why: &Held) {
     for change in judged.iter_mut().flatten() {
@@ -148,18 +171,29 @@ fn hold_all(judged: &mut [Vec<Judged>], why: &Held) {
     }
 }
 
-/// Walks and judges the changes of one root.
+/// What the changes of a root are judged by.
+#[derive(Clone, Copy)]
+pub(super) struct By<'a> {
+    /// The lists of a policy.
+    pub grants: FileGrants<'a>,
+    /// Its name.
+    pub policy: &'a str,
+    /// The host.
+    pub seen: &'a Seen,
+}
+
+/// Walks and judges the changes of one root. The caller has the turn to change it.
 pub(super) fn judge_root(
     stage: &Stage,
     at: usize,
-    settling: &Settling,
+    by: &By<'_>,
 ) -> Result<Vec<Judged>, StagedError> {
     let root = &stage.roots()[at];
     let host = root.open()?;
     let upper = std::fs::File::open(stage.upper(at))
         .map_err(|error| StagedError::Local("open a stage", error))?;
     let workspace = stage.roots()[0].open()?;
-    let seen = &settling.seen;
+    let By { grants, policy, seen } = *by;
     let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
     let path = root.path();
     let led = outer_git::led(&Outer { home, config_home, root: &path, trees: &seen.trees })?;
@@ -168,14 +202,12 @@ pub(super) fn judge_root(
     let led_in_workspace =
         outer_git::led(&Outer { home, config_home, root: &top, trees: &seen.trees })?;
     let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
-    let lists = Lists::new(&settling.policy);
-    let grants = lists.grants(Writes::Some, Code::Granted);
     let nothing = BTreeSet::new();
     let workspace_upper = std::fs::File::open(stage.upper(0))
         .map_err(|error| StagedError::Local("open a stage", error))?;
     let in_workspace = Rules {
         grants: &grants,
-        policy: settling.policy.name(),
+        policy,
         covered: &seen.covered,
         root: &top,
         kind: RootKind::Workspace,
@@ -231,12 +263,21 @@ pub(super) fn judge_root(
     };
     for (at, why) in held {
         if let Some(change) = judged.get_mut(at)
-            && change.verdict == Verdict::Apply
+            && is_weaker(&change.verdict, &why)
         {
             change.verdict = Verdict::Hold(why);
         }
     }
     Ok(judged)
+}
+
+/// Whether a verdict lets something happen that the reason does not: by itself, or because a person may
+/// apply it.
+fn is_weaker(verdict: &Verdict, why: &Held) -> bool {
+    match verdict {
+        Verdict::Apply => true,
+        Verdict::Hold(held) => held.why.may_be_applied() && !why.why.may_be_applied(),
+    }
 }
 
 /// A list for the paths of a git folder that lies elsewhere.
@@ -251,3 +292,7 @@ impl PathSet for InGit<'_> {
         self.0.patterns()
     }
 }
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;

@@ -12,6 +12,7 @@ use crate::pool::Pool;
 use crate::stage::apply::Sync;
 use crate::stage::folder::{self, Stage, StageState};
 use crate::stage::recover::{Recovered, recover};
+use crate::stage::turn;
 use crate::sys::now;
 
 /// Ends what is left of stages with these labels, whose sandboxes are gone. What cannot be ended now is
@@ -30,6 +31,7 @@ pub(crate) async fn sweep(
     bounds: Undo,
 ) -> Result<Vec<Recovered>, EngineError> {
     let local = |source| EngineError::Local { operation: "list stages", source };
+    turn::sweep(state);
     let listed = folder::list(state).map_err(local)?;
     if listed.is_empty() {
         return Ok(Vec::new());

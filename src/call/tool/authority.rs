@@ -72,5 +72,6 @@ pub(super) fn nothing(scene: &Scene) -> Authority {
         removals: Arc::new(FreeRemovals),
         keep: Arc::new(KeepNothing),
         around: Arc::new(|| Ok(Around::default())),
+        state: scene.places.state.clone(),
     }
 }

@@ -1,5 +1,8 @@
 //! One undo from its record to its end.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use runner_policy::Verdict;
 use serde::Serialize;
 use serde_json::json;
@@ -12,12 +15,16 @@ use crate::codes::Code;
 use crate::config::Undo;
 use crate::exit::{Ending, Kind};
 use crate::policy_files::Places;
+use crate::stage::turn::Turn;
 use crate::store::Store;
 use crate::undo::names::decode;
 use crate::undo::{
     Backups, Changes, Journal, Kept as Change, Obstacle, Site, Step, Writing, changes, mark, plan,
 };
 use crate::workspace::Workspace;
+
+/// How long an undo waits for calls that change the same folders.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an undo came to, or would come to.
 #[derive(Debug, Serialize)]
@@ -63,6 +70,10 @@ pub fn run(
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps: Vec::new() });
     }
     let sites = open_sites(store, &workspace, &changes, context)?;
+    // From the look at what is there until all is restored, no other call changes it.
+    let folders: Vec<PathBuf> = changes.iter().map(|(root, _)| decode(root)).collect();
+    let _turn = Turn::take(store.folder(), &folders, PATIENCE)
+        .map_err(|error| CallError::Local("wait for other calls", std::io::Error::other(error)))?;
     let planned = plan_all(&sites, &changes);
     if doing == Doing::Look {
         let steps = planned.map_err(|found| UndoError::Conflict(call.to_owned(), found))?;

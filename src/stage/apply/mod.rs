@@ -12,6 +12,8 @@
 //! never written in place. Extended attributes of the overlay are removed, also those that a command set
 //! itself and that the overlay escaped.
 //!
+//! Who applies holds the [turn](super::turn) of the folders since before the changes were judged.
+//!
 //! Trust boundary: see [`super::handles`].
 
 pub(super) mod act;
@@ -32,10 +34,11 @@ use act::{Actor, open_roots};
 use plan::Plan;
 pub(super) use run::{Ended, run};
 
-use super::change::{Held, Judged, Verdict};
+use super::change::{Held, Judged, Verdict, Why};
 use super::folder::{HeldRow, Stage, StageError};
 use super::handles::mount_of;
 use super::journal::{Act, Head, Journal, Operation, Skipped, Unity, VERSION, Way};
+use super::turn::TurnError;
 use crate::config::Undo;
 use crate::store::{Store, StoreError};
 use crate::undo::names::{decode, encode};
@@ -97,7 +100,7 @@ pub enum ApplyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something failed; what had been done was taken back.
-    #[error("cannot {what}: {error}; nothing was applied")]
+    #[error("{}", taken_back(.what, .error))]
     Failed {
         /// What failed.
         what: &'static str,
@@ -119,11 +122,30 @@ pub enum ApplyError {
     /// An earlier apply of this stage is not over.
     #[error("an earlier apply of stage {0} is not over")]
     Unfinished(String),
+    /// It is another call's turn to change the folders.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
 }
 
 impl ApplyError {
     fn failed(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Failed { what, error }
+    }
+}
+
+/// What an operation that failed says.
+fn taken_back(what: &str, error: &io::Error) -> String {
+    format!("cannot {what}: {error}; nothing was applied")
+}
+
+/// Why changes are kept that could not be applied.
+#[must_use]
+pub fn not_applied(reason: &str) -> Held {
+    Held {
+        why: Why::NotApplied,
+        reason: reason.to_owned(),
+        rule: "built-in/apply".to_owned(),
+        next: "mend the cause, then `runner stage apply CALL`".to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a journal to its end: for an apply that begins, and for one that a death interrupted.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd as _;
 
@@ -8,11 +9,11 @@ use rustix::fs::syncfs;
 use super::act::{Actor, Outcome};
 use super::copy::copy;
 use super::settle::{forget_copy, settle};
-use super::{Applied, ApplyError, Sync, count, locks, told};
-use crate::stage::change::Why;
+use super::{Applied, ApplyError, Sync, count, locks, told, tree};
+use crate::stage::change::{Held, Why};
 use crate::stage::conflict;
 use crate::stage::folder::{HeldRow, JOURNAL, Stage};
-use crate::stage::journal::{Act, Journal, Mark, Skipped, Unity, Way};
+use crate::stage::journal::{Act, Journal, Mark, Operation, Skipped, Unity, Way};
 use crate::store::Store;
 use crate::undo::names::decode;
 use crate::undo::{Backups, finish_staged};
@@ -55,11 +56,15 @@ pub(in crate::stage) fn run(
                 take_back(actor, &journal, 0).map_err(between("take back what was done"))?;
                 let rows: Vec<_> = journal.operations.iter().map(|op| (op.row, None)).collect();
                 finish_staged(store, &rows)?;
+                // Before the journal goes: a stage with neither is removed as that of a dead process.
+                let held = all_held(actor, &journal, &stop);
+                stage
+                    .keep(&held)
+                    .map_err(io::Error::other)
+                    .map_err(between("note that nothing was applied"))?;
                 let ended = match stop {
                     Stop::Failed(what, error) => Ended::TakenBack { what, error },
-                    Stop::Together(first) => {
-                        let held = all_held(&journal, &first);
-                        stage.keep(&held)?;
+                    Stop::Together(_) => {
                         let counts = super::Counts::default();
                         Ended::Applied(Applied { counts, held: told(&held), undo: true })
                     }
@@ -74,7 +79,9 @@ pub(in crate::stage) fn run(
     finish_staged(store, &left)?;
     let skipped = journal.acted().unwrap_or_default();
     let mut held = std::mem::take(&mut journal.head.held.clone());
-    held.extend(skipped.iter().map(|skip| held_row(&journal, skip)));
+    for skip in skipped {
+        held.extend(held_rows(actor, &journal.operations[skip.index], &held_for(skip)));
+    }
     let counts = count(&journal.operations, skipped);
     let undo = journal.head.undo;
     if !held.is_empty() {
@@ -181,24 +188,39 @@ fn take_back(actor: &mut Actor, journal: &Journal, from: usize) -> io::Result<()
     Ok(())
 }
 
-fn held_row(journal: &Journal, skip: &Skipped) -> HeldRow {
-    let operation = &journal.operations[skip.index];
-    let held = match skip.why {
+/// Why an operation did not happen.
+fn held_for(skip: &Skipped) -> Held {
+    match skip.why {
         Why::Conflict => conflict::held(&*skip.reason),
         _ => super::plan::hold_group(&skip.reason),
+    }
+}
+
+/// The paths of an operation that did not happen: for a folder that is one operation, also all that
+/// is in it.
+fn held_rows(actor: &Actor, operation: &Operation, held: &Held) -> Vec<HeldRow> {
+    let path = decode(&operation.path);
+    let below = match operation.act {
+        Act::Tree { .. } => tree::entries(&actor.roots[operation.root].upper, &path),
+        _ => Vec::new(),
     };
-    HeldRow::new(operation.root, &decode(&operation.path), &held)
+    let all = std::iter::once(path).chain(below);
+    all.map(|path| HeldRow::new(operation.root, &path, held)).collect()
 }
 
 /// What was held before, and every operation: nothing of the call was applied.
-fn all_held(journal: &Journal, first: &Skipped) -> Vec<HeldRow> {
+fn all_held(actor: &Actor, journal: &Journal, stop: &Stop) -> Vec<HeldRow> {
     let mut held = journal.head.held.clone();
-    for index in 0..journal.operations.len() {
-        let skip = if index == first.index { first.clone() } else { grouped(index) };
-        let row = held_row(journal, &skip);
-        if held.last().is_none_or(|last| last.path != row.path || last.root != row.root) {
-            held.push(row);
-        }
+    // A path that is replaced by something of another kind has two operations.
+    let mut seen = HashSet::new();
+    for (index, operation) in journal.operations.iter().enumerate() {
+        let why = match stop {
+            Stop::Failed(what, error) => super::not_applied(&super::taken_back(what, error)),
+            Stop::Together(first) if index == first.index => held_for(first),
+            Stop::Together(_) => held_for(&grouped(index)),
+        };
+        let rows = held_rows(actor, operation, &why);
+        held.extend(rows.into_iter().filter(|row| seen.insert((row.root, row.path.clone()))));
     }
     held
 }

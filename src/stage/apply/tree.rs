@@ -75,6 +75,31 @@ pub(super) fn take_tree(
     Ok(complete.then_some(Act::Tree { staged, files, folders, size }))
 }
 
+/// Everything below a staged folder, without a word where it cannot be read.
+pub(super) fn entries(upper: &OwnedFd, top: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let first = handles::open_own(upper, top).map_err(io::Error::from);
+    let Ok(first) = first.and_then(|folder| level(folder, top.to_owned())) else { return found };
+    let mut levels = vec![first];
+    while let Some(current) = levels.last_mut() {
+        let Some(name) = current.waiting.pop() else {
+            levels.pop();
+            continue;
+        };
+        let path = current.path.join(&name);
+        found.push(path.clone());
+        // What is no folder cannot be opened as one.
+        if levels.len() < DEPTH_MAX
+            && let Some(current) = levels.last()
+            && let Ok(inside) = handles::open_own(&current.handle, Path::new(&name))
+            && let Ok(inside) = level(inside, path)
+        {
+            levels.push(inside);
+        }
+    }
+    found
+}
+
 fn level(handle: OwnedFd, path: PathBuf) -> io::Result<Level> {
     let waiting = handles::names(&handle)?;
     Ok(Level { handle, path, waiting })

@@ -409,3 +409,75 @@ fn a_new_repository_does_not_hold_back_the_rest_of_the_call() {
     assert_eq!(why(&result, "new/.git/HEAD"), "runs_on_host");
     assert_eq!(project.text("src/fine"), "fine\n", "{result:#}");
 }
+
+/// A tool that writes one name of a git folder gets past what a command's changes of it are compared with.
+#[test]
+fn a_tool_writes_nothing_in_a_git_folder() {
+    through_the_broker(&[
+        ".git/refs/heads/main",
+        ".git/refs/heads/evil",
+        ".git/packed-refs",
+        ".git/logs/HEAD",
+        ".git/index",
+        ".git/MERGE_AUTOSTASH",
+        "bare/packed-refs",
+        "bare/refs/x",
+    ]);
+}
+
+/// Each half of a repository is harmless by itself. Whoever applies both, by review or by calls in a row, has none.
+#[test]
+fn two_calls_that_each_bring_one_half_make_no_repository() {
+    let halves = [
+        "mkdir -p x/objects x/refs; touch x/objects/keep x/refs/keep",
+        "mkdir -p x; echo 'ref: refs/heads/main' > x/HEAD; CONFIG | sed 's/bare = false/&\\n\\tworktree = ./' > x/config",
+    ];
+    for reviewed in [true, false] {
+        let project = Project::new();
+        let canary = project.canary();
+        let policy = "policy: 1\nname: held\nextends: [contained]\nsandbox: { writes: review }\n";
+        project.home.user_policy("held", policy);
+        let policy = if reviewed { "held" } else { "contained" };
+        let mut held_back = Vec::new();
+        for half in halves {
+            let script = half.replace("CONFIG", CONFIG).replace("CANARY", canary.to_str().unwrap());
+            let result = project.sh(policy, &script);
+            held_back.push(result["call"].as_str().unwrap().to_owned());
+        }
+        if reviewed {
+            assert!(!project.exists("x"));
+            for call in &held_back {
+                let ran = project.home.run(["stage", "apply", "--json", call]);
+                assert_eq!(ran.code, Some(0), "{}", ran.err);
+            }
+            let shown = project.home.run(["stage", "show", "--json", &held_back[1]]);
+            assert_eq!(why_of(&shown.json(), "x/HEAD"), "runs_on_host");
+        }
+        assert!(project.exists("x/objects/keep") && !project.exists("x/HEAD"), "{policy}");
+        look_around(&project.file(""));
+        assert!(!canary.exists(), "{policy}");
+    }
+}
+
+/// What was reviewed before the user told git to run it is not applied after it.
+#[test]
+fn a_hook_that_became_one_after_the_review_is_not_applied() {
+    let project = Project::new();
+    let canary = project.canary();
+    project.home.user_policy(
+        "held",
+        "policy: 1\nname: held\nextends: [contained]\nsandbox: { writes: review }\n",
+    );
+    let script = "mkdir -p tools/hooks; printf '#!/bin/sh\\ntouch CANARY\\n' > tools/hooks/pre-commit; \
+                  chmod +x tools/hooks/pre-commit; echo fine > src/fine";
+    let result = project.sh("held", &script.replace("CANARY", canary.to_str().unwrap()));
+    assert_eq!(why(&result, "tools/hooks/pre-commit"), "review");
+    project.home.git(&["config", "core.hooksPath", "tools/hooks"]);
+    let call = result["call"].as_str().unwrap();
+    let ran = project.home.run(["stage", "apply", "--json", call]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(why_of(&ran.json()["changes"], "tools/hooks/pre-commit"), "runs_on_host");
+    assert_eq!(project.text("src/fine"), "fine\n", "the control");
+    look_around(&project.file(""));
+    assert!(!canary.exists());
+}

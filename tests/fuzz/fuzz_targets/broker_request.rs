@@ -50,6 +50,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use broker::frame::{HEADER, encode};
 use broker::{Authority, BrokerLimits, Form, Job, Mode, FreeRemovals, NoExec, NoNet, Silent};
+use stage::around::Around;
 use undo::KeepNothing;
 use workspace::Workspace;
 
@@ -109,6 +110,8 @@ fuzz_target!(|data: &[u8]| {
         net: Arc::new(NoNet),
         removals: Arc::new(FreeRemovals),
         keep: Arc::new(KeepNothing),
+        around: Arc::new(|| Ok(Around::default())),
+        state: Some(top.join("state")),
     };
     let said = runtime.block_on(async {
         let (peer, host) = tokio::io::duplex(1 << 16);

@@ -1,6 +1,10 @@
 //! Walk and judge of a stage, as they are.
 #![allow(dead_code, unused_imports, reason = "not everything is used here")]
 
+#[path = "../../../src/stage/alias.rs"]
+mod alias;
+#[path = "../../../src/stage/around.rs"]
+pub mod around;
 #[path = "../../../src/stage/change.rs"]
 pub mod change;
 #[path = "../../../src/stage/gitconfig.rs"]
@@ -11,6 +15,8 @@ mod handles;
 pub mod judge;
 #[path = "../../../src/stage/layer.rs"]
 pub mod layer;
+#[path = "../../../src/stage/led.rs"]
+pub mod led;
 #[path = "../../../src/stage/merged.rs"]
 pub mod merged;
 #[path = "../../../src/stage/reasons.rs"]
@@ -21,3 +27,32 @@ pub mod repository;
 pub mod walk;
 #[path = "../../../src/stage/worktree.rs"]
 pub mod worktree;
+
+/// A stand-in: the real one knows the store, which ends applies that were interrupted. No other call
+/// changes the folder of a target.
+pub mod turn {
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    #[derive(Debug)]
+    pub struct Turn(());
+
+    #[derive(Debug, Clone, Copy)]
+    pub enum TurnError {
+        Busy((), ()),
+        Interrupted(()),
+        Io((), (), ()),
+    }
+
+    impl std::fmt::Display for TurnError {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Ok(())
+        }
+    }
+
+    impl Turn {
+        pub fn take(_: &Path, _: &[PathBuf], _: Duration) -> Result<Self, TurnError> {
+            Ok(Self(()))
+        }
+    }
+}
