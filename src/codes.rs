@@ -318,6 +318,7 @@ table! {
         OutputClosed "output_closed" No "Nobody read the output any more." "Keep the pipe open."
         NotExecutable "not_executable" No "The program cannot be executed." "Check its mode and format."
         NoCwd "no_cwd" No "The working folder cannot be entered." "Use a folder that may be read."
+        AssumptionFailed "assumption_failed" No "A word of the line became something else than what had been judged when it ran." "The message names the word; write its value, or put it into double quotes."
         PathNotText "path_not_text" No "The workspace's path is not UTF-8." "Run it in a folder whose path is UTF-8."
         WorkspaceMissing "workspace_missing" No "There is no such folder." "Name one with `--workdir`."
         WorkspaceNotAFolder "workspace_not_a_folder" No "It is no folder." "Name one with `--workdir`."

@@ -1,15 +1,19 @@
 //! From what was judged to what the guest executes: each part of a plan has exactly one form on the wire.
 
+use super::script;
 use runner_policy::plan::{Inner, Plan, PlannedLine};
-use runner_policy::shell::{self, ClassItem, Join, Part, RedirectTo};
+use runner_policy::shell::{self, Join, Part, RedirectTo};
 use runner_wire::{self as wire, Bytes, Line, Work};
 
-/// The order for the guest.
+/// The order for the guest. `roots` are the folders in which a path must lie that was not known.
 #[must_use]
-pub fn for_guest(plan: &Plan, home: &str) -> Work {
+pub fn for_guest(plan: &Plan, home: &str, roots: &[Bytes]) -> Work {
     let argv = plan.words().iter().cloned().map(Bytes);
     match plan.line() {
         None => Work::Argv { argv: argv.collect(), program: None },
+        Some(line) if !line.is_plain() => {
+            Work::Script(Box::new(script::of_plan(argv.collect(), line, home, roots)))
+        }
         Some(line) if plan.words().is_empty() => Work::Line(Context { home }.line(line)),
         Some(line) => {
             let words = argv.map(wire::Word::Text).collect();
@@ -29,35 +33,27 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn line(self, line: &PlannedLine) -> Line {
-        let mut inner = line.inner();
-        let lists = line.script().lists.iter().map(|list| self.list(list, &mut inner)).collect();
+        let lists = line.script().lists.iter().map(|list| self.list(list, line)).collect();
         let options = line.options();
         Line { lists, errexit: options.errexit, pipefail: options.pipefail }
     }
 
-    /// `inner` has the inner lines of the commands from here on.
-    fn list<'p>(
-        self,
-        list: &shell::AndOr,
-        inner: &mut impl Iterator<Item = Option<&'p Inner>>,
-    ) -> wire::AndOr {
-        let first = self.pipeline(&list.first, inner);
+    fn list(self, list: &shell::AndOr, line: &PlannedLine) -> wire::AndOr {
+        let first = self.pipeline(&list.first, line);
         let rest = list.rest.iter().map(|(join, pipeline)| {
             let joiner = match join {
                 Join::And => wire::Joiner::And,
                 Join::Or => wire::Joiner::Or,
             };
-            (joiner, self.pipeline(pipeline, inner))
+            (joiner, self.pipeline(pipeline, line))
         });
         wire::AndOr { first, rest: rest.collect() }
     }
 
-    fn pipeline<'p>(
-        self,
-        pipeline: &shell::Pipeline,
-        inner: &mut impl Iterator<Item = Option<&'p Inner>>,
-    ) -> wire::Pipeline {
-        let commands = pipeline.commands.iter().map(|c| self.simple(c, inner.next().flatten()));
+    fn pipeline(self, pipeline: &shell::Pipeline, line: &PlannedLine) -> wire::Pipeline {
+        // A plain line has no others.
+        let simple = pipeline.commands.iter().filter_map(shell::Command::simple);
+        let commands = simple.map(|command| self.simple(command, line.inner(command)));
         wire::Pipeline { negated: pipeline.negated, commands: commands.collect() }
     }
 
@@ -115,7 +111,7 @@ impl Context<'_> {
             RedirectTo::Append(word) => wire::RedirectTo::Append(path(word)),
             RedirectTo::Duplicate(fd) => wire::RedirectTo::Dup(*fd),
             RedirectTo::Close => wire::RedirectTo::Close,
-            RedirectTo::Text(text) => wire::RedirectTo::Here(Bytes::from(text.as_str())),
+            RedirectTo::Text(text) => wire::RedirectTo::Here(path(text)),
         };
         wire::Redirect { fd: redirect.fd, to }
     }
@@ -131,32 +127,21 @@ impl Context<'_> {
             Part::One => wire::Part::Any,
             Part::Class(class) => wire::Part::Class(wire::Class {
                 negated: class.negated,
-                ranges: class.items.iter().flat_map(|item| ranges(*item)).collect(),
+                ranges: class.items.iter().flat_map(|item| item.ranges()).collect(),
             }),
+            // A plain line has none. An empty pattern names no file.
+            Part::Expansion { .. } => wire::Part::Text(Bytes::default()),
         });
         wire::Word::Glob(parts.collect())
     }
 }
 
-fn is_closed(simple: &shell::SimpleCommand) -> bool {
+pub(super) fn is_closed(simple: &shell::SimpleCommand) -> bool {
     simple.words.last().and_then(shell::Word::literal) == Some("]")
 }
 
 fn assignment(name: &str, value: &str) -> wire::Assignment {
     wire::Assignment { name: Bytes::from(name), value: Bytes::from(value) }
-}
-
-/// Named sets as a shell has them in the C locale, which sandboxes start in.
-fn ranges(item: ClassItem) -> Vec<(char, char)> {
-    match item {
-        ClassItem::Range(first, last) => vec![(first, last)],
-        ClassItem::Digit => vec![('0', '9')],
-        ClassItem::Alpha => vec![('A', 'Z'), ('a', 'z')],
-        ClassItem::Alnum => vec![('0', '9'), ('A', 'Z'), ('a', 'z')],
-        ClassItem::Upper => vec![('A', 'Z')],
-        ClassItem::Lower => vec![('a', 'z')],
-        ClassItem::Space => vec![('\t', '\r'), (' ', ' ')],
-    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod request;
 mod result;
 mod run;
 mod running;
+mod script;
 mod shortfall;
 pub mod stage;
 mod supply;

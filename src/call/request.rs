@@ -314,7 +314,9 @@ impl Decided {
     /// The decision has no plan: nothing may run.
     pub fn work(&self) -> Result<Work, CallError> {
         let plan = self.decision.plan.as_ref().filter(|_| self.is_allowed());
-        Ok(line::for_guest(plan.ok_or(CallError::NoPlan)?, HOME))
+        let root = self.workspace.root().as_os_str();
+        let roots = [root.into(), "/tmp".into(), HOME.into()];
+        Ok(line::for_guest(plan.ok_or(CallError::NoPlan)?, HOME, &roots))
     }
 }
 

@@ -333,6 +333,14 @@ impl ErrorObject {
             Verdict::NoCwd { errno } => {
                 (Code::NoCwd, format!("the folder cannot be entered: {}", errno_text(*errno)), None)
             }
+            Verdict::Assumption(broken) => {
+                let (why, next) = assumption(broken.why);
+                (
+                    Code::AssumptionFailed,
+                    format!("the line ended at the word {:?}, which {why}", broken.word),
+                    Some(next),
+                )
+            }
         };
         Some(Self {
             code,
@@ -378,6 +386,28 @@ pub fn ending(verdict: &Verdict) -> Ending {
         Verdict::NotFound { .. } => Ending::of_kind(Kind::ProgramNotFound, Code::ProgramNotFound),
         Verdict::NotExecutable { .. } => Ending::of_kind(Kind::Broken, Code::NotExecutable),
         Verdict::NoCwd { .. } => Ending::of_kind(Kind::Broken, Code::NoCwd),
+        Verdict::Assumption(_) => Ending::of_kind(Kind::Denied, Code::AssumptionFailed),
+    }
+}
+
+/// What was wrong with a word that was expanded when a line ran, and the next step.
+fn assumption(why: runner_wire::Why) -> (&'static str, &'static str) {
+    use runner_wire::Why;
+    match why {
+        Why::Other => ("is not what was judged", "write the value itself"),
+        Why::Option => {
+            ("begins with `-` and could be an option", "write `./` before it, or the value itself")
+        }
+        Why::Outside => {
+            ("leads out of the workspace", "write the path itself, so that it can be judged")
+        }
+        Why::Colon => ("has a colon where a path must stand", "write the value itself"),
+        Why::Count => ("is not the one word that was judged", "put it into double quotes"),
+        Why::Pattern => ("holds a pattern that is not read", "put it into double quotes"),
+        Why::Builtin => ("names something that only a shell does", "write the command itself"),
+        Why::Environment => ("is a variable of the environment", "use `export`"),
+        Why::Number => ("is not a number", "use `[ … = … ]` to compare text"),
+        Why::Nul => ("holds a NUL character", "filter it, as by `tr -d '\\0'`"),
     }
 }
 

@@ -33,7 +33,8 @@ pub(super) fn notes(decided: &Decided, plan: &SandboxPlan, verdict: &Verdict) ->
         | Verdict::Cancelled(_)
         | Verdict::NotFound { .. }
         | Verdict::NotExecutable { .. }
-        | Verdict::NoCwd { .. } => return Vec::new(),
+        | Verdict::NoCwd { .. }
+        | Verdict::Assumption(_) => return Vec::new(),
     };
     let mut notes = Vec::new();
     if decided.decision.reaches_out {
@@ -118,11 +119,8 @@ fn words(command: &Command) -> Vec<String> {
         }
         Command::Line(line) => {
             let shell::Line::Readable(script) = shell::parse(line) else { return Vec::new() };
-            let pipelines = script.lists.iter().flat_map(|list| {
-                std::iter::once(&list.first).chain(list.rest.iter().map(|(_, next)| next))
-            });
-            let commands = pipelines.flat_map(|pipeline| &pipeline.commands);
-            let words = commands.flat_map(|command| &command.words);
+            let commands: Vec<_> = script.commands().cloned().collect();
+            let words = commands.iter().flat_map(|command| &command.words);
             let known = words.filter_map(|word| match word.parts.as_slice() {
                 [Part::Text(text)] => Some(text.clone()),
                 _ => None,

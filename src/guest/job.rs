@@ -8,8 +8,8 @@ use crate::program::{Failure, Said};
 use crate::stage::{self, Bounds, Env, Launched, Orders, Telling, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
-    AndOr, Builtin, Bytes, Command, Ending, Joiner, LimitHit, Line, Pipeline, Programs, Ran,
-    Simple, Start, WireError, Word, Work,
+    AndOr, Builtin, Bytes, Command, Ending, Joiner, LimitHit, Line, Pipeline, Programs, Simple,
+    Start, WireError, Word, Work,
 };
 use std::collections::VecDeque;
 use std::fs::File;
@@ -74,6 +74,7 @@ impl Job {
         let (line, voice) = match std::mem::replace(&mut start.work, Work::Waiting) {
             Work::Argv { argv, program } => (one_program(argv, program), Voice::Guest),
             Work::Line(line) => (line, Voice::Command),
+            Work::Script(script) => (one(Command::Script(script)), Voice::Command),
             Work::Waiting => return Err(WireError::NothingWaits),
         };
         let bounds = Bounds { umask: start.umask, limits: start.limits };
@@ -198,8 +199,8 @@ impl Job {
         if self.running.is_empty() || self.running.iter().any(|process| process.ended.is_none()) {
             return;
         }
-        for ran in self.running.iter().filter_map(Process::ran) {
-            self.programs.add(ran);
+        for process in &self.running {
+            process.tell_programs(&mut self.programs);
         }
         let endings: Vec<Ending> =
             self.running.drain(..).filter_map(|process| process.ended).collect();
@@ -316,6 +317,7 @@ impl Job {
                     Command::Run { words, program } => What::Run { words, program },
                     Command::Builtin(builtin) => What::Builtin(builtin),
                     Command::Line { words, line } => What::Line { words, line },
+                    Command::Script(script) => What::Script(script),
                 },
                 env,
                 redirects: simple.redirects,
@@ -365,11 +367,15 @@ impl Process {
         Said::last(&self.told)
     }
 
-    /// The program that it became.
-    fn ran(&self) -> Option<Ran> {
+    /// Adds the program that it became, or those that its line started.
+    fn tell_programs(&self, all: &mut Programs) {
         match self.said() {
-            Some(Said::Trying(ran)) => Some(ran),
-            Some(Said::NotIt | Said::Failed(_)) | None => None,
+            Some(Said::Trying(ran)) => all.add(ran),
+            Some(Said::Ended { programs, .. }) => {
+                programs.ran.into_iter().for_each(|ran| all.add(ran));
+                all.left_out += programs.left_out;
+            }
+            Some(Said::NotIt | Said::Failed(_)) | None => {}
         }
     }
 
@@ -391,6 +397,7 @@ impl Process {
         self.read_report();
         self.ended = Some(match (self.said(), reaped.status, reaped.signal) {
             (Some(Said::Failed(failure)), ..) => not_started(failure),
+            (Some(Said::Ended { broken: Some(broken), .. }), ..) => Ending::Assumption(broken),
             (_, Some(status), _) => Ending::Exited { status },
             (_, None, signal) => Ending::Signalled { signal: signal.unwrap_or(0) },
         });
@@ -408,7 +415,11 @@ fn not_started(Failure { program, errno }: Failure) -> Ending {
 /// One program as a line.
 fn one_program(argv: Vec<Bytes>, program: Option<Bytes>) -> Line {
     let words = argv.into_iter().map(Word::Text).collect();
-    let command = Command::Run { words, program };
+    one(Command::Run { words, program })
+}
+
+/// One command as a line.
+fn one(command: Command) -> Line {
     let simple = Simple { assignments: vec![], command, redirects: vec![] };
     let first = Pipeline { negated: false, commands: vec![simple] };
     Line { lists: vec![AndOr { first, rest: vec![] }], ..Line::default() }

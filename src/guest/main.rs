@@ -20,6 +20,7 @@ mod link;
 mod oom;
 mod program;
 mod report;
+mod script;
 mod serve;
 mod stage;
 mod stdio;
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
     }
     if first.as_deref().is_some_and(|arg| arg == within::ARGUMENT) {
         return within::main(args);
+    }
+    if first.as_deref().is_some_and(|arg| arg == within::SCRIPT) {
+        return within::script_main(args);
     }
     // As anything but the first process of its own namespace it would kill what is not its own.
     if std::process::id() != 1 {

@@ -7,7 +7,7 @@
 //! lets processes of one user open each other's descriptors whatever they say, against another command of the same
 //! line.
 
-use runner_wire::{Bytes, NAME_MAX, Ran};
+use runner_wire::{Broken, Bytes, NAME_MAX, Programs, Ran};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -32,6 +32,13 @@ pub enum Said {
     NotIt,
     /// It became none.
     Failed(Failure),
+    /// It executed a line, which is over.
+    Ended {
+        /// Which programs ran.
+        programs: Programs,
+        /// Why the line ended, if a word was not what had been assumed.
+        broken: Option<Broken>,
+    },
 }
 
 /// Why a process did not become a program.
@@ -58,12 +65,28 @@ pub struct Teller {
     report: File,
     /// Bytes that files may still take.
     left: usize,
+    /// Whether the guest, or a copy of it, is at the other end.
+    heard: bool,
 }
 
 impl Teller {
     /// One that writes there.
     pub fn new(report: File) -> Self {
-        Self { report, left: TRIES_MAX }
+        Self { report, left: TRIES_MAX, heard: true }
+    }
+
+    /// One whom nobody hears: a program started it. What a person must know goes to standard error.
+    pub fn unheard() -> std::io::Result<Self> {
+        Ok(Self { heard: false, ..Self::new(File::options().write(true).open("/dev/null")?) })
+    }
+
+    /// The line is over.
+    pub fn ended(&mut self, programs: Programs, broken: Option<Broken>) {
+        if let Some(Broken { word, why }) = broken.as_ref().filter(|_| !self.heard) {
+            let line = format!("assumption_failed: {word:?}: {why:?}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        let _ = self.report.write_all(&line(&Said::Ended { programs, broken }));
     }
 
     /// Tells a file that is tried now, under this name. What cannot be found cannot run either; of what is too long to

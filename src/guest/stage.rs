@@ -6,8 +6,10 @@
 
 use crate::program::{self, Failure, Teller, bounded};
 use crate::sys::{self, Resource};
-use crate::{glob, oom, test, within};
-use runner_wire::{Assignment, Builtin, Bytes, Line, Redirect, RedirectTo, StartLimits, Word};
+use crate::{glob, oom, script, test, within};
+use runner_wire::{
+    Assignment, Builtin, Bytes, Line, Redirect, RedirectTo, Script, StartLimits, Word,
+};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
@@ -72,7 +74,7 @@ impl Orders {
                 Some(Word::Text(name)) => bounded(name),
                 Some(_) | None => Bytes::default(),
             },
-            What::Builtin(_) | What::Line { .. } => Bytes::default(),
+            What::Builtin(_) | What::Line { .. } | What::Script(_) => Bytes::default(),
         }
     }
 }
@@ -96,6 +98,8 @@ pub enum What {
         /// The line.
         line: Line,
     },
+    /// What executes a line with variables, conditions or loops: this process.
+    Script(Box<Script>),
 }
 
 /// Who hears that a command could not be started.
@@ -214,7 +218,7 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
     }
     for redirect in &orders.redirects {
         if let Err((what, error)) = apply(redirect) {
-            return complain(&what, &error, 1);
+            return complain(&what, &error, 1).into();
         }
     }
     match orders.what {
@@ -224,7 +228,13 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
             drop(teller);
             match orders.bounds.map_or(Ok(()), |bounds| apply_limits(&bounds.limits)) {
                 Ok(()) => within::run(line, orders.env),
-                Err(error) => complain(b"sh", &error, NOT_EXECUTABLE),
+                Err(error) => complain(b"sh", &error, NOT_EXECUTABLE).into(),
+            }
+        }
+        What::Script(script) => {
+            match orders.bounds.map_or(Ok(()), |bounds| apply_limits(&bounds.limits)) {
+                Ok(()) => ExitCode::from(script::run(*script, orders.env, teller)),
+                Err(error) => complain(b"sh", &error, NOT_EXECUTABLE).into(),
             }
         }
         what @ (What::Run { .. } | What::Line { .. }) => {
@@ -232,18 +242,18 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
                 What::Run { words, program } => (glob::expand_all(&words), program),
                 What::Line { words, line } => match within::words(&line) {
                     Ok(started) => ([glob::expand_all(&words), started].concat(), None),
-                    Err(error) => return complain(b"sh", &error, NOT_EXECUTABLE),
+                    Err(error) => return complain(b"sh", &error, NOT_EXECUTABLE).into(),
                 },
-                What::Builtin(_) => return ExitCode::from(NOT_EXECUTABLE),
+                What::Builtin(_) | What::Script(_) => return ExitCode::from(NOT_EXECUTABLE),
             };
             let name = argv.first().cloned().unwrap_or_default();
             // What this process tells is its own: a command of the same line may run already, and must not write it.
             // Not before the redirections, which may name `/dev/stdout`. The program that it becomes is as any other.
             let _ = sys::set_undumpable();
             let error = execute(program, argv, &orders.env, orders.bounds, &mut teller);
-            let status = if is_missing(&error) { NOT_FOUND } else { NOT_EXECUTABLE };
+            let status = cannot_start(&error);
             match orders.voice {
-                Voice::Command => complain(&name.0, &error, status),
+                Voice::Command => complain(&name.0, &error, status).into(),
                 Voice::Guest => {
                     let failure = Failure {
                         program: bounded(&name),
@@ -257,18 +267,24 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
     }
 }
 
+/// The status of a program that cannot be started.
+pub fn cannot_start(error: &io::Error) -> u8 {
+    if is_missing(error) { NOT_FOUND } else { NOT_EXECUTABLE }
+}
+
 /// Whether an error means that there is no such program.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
 }
 
-fn complain(what: &[u8], error: &io::Error, status: u8) -> ExitCode {
+/// Says on standard error what failed, for this status.
+pub fn complain(what: &[u8], error: &io::Error, status: u8) -> u8 {
     let mut line = what.to_vec();
     line.extend_from_slice(b": ");
     line.extend_from_slice(reason(error).as_bytes());
     line.push(b'\n');
     let _ = io::stderr().write_all(&line);
-    ExitCode::from(status)
+    status
 }
 
 /// The kernel's words for an error, without Rust's number behind them.
@@ -281,7 +297,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// Carries out one redirection; the name and the error if it fails.
-fn apply(redirect: &Redirect) -> Result<(), (Vec<u8>, io::Error)> {
+pub fn apply(redirect: &Redirect) -> Result<(), (Vec<u8>, io::Error)> {
     let number = RawFd::from(redirect.fd);
     let number_error = |error| (redirect.fd.to_string().into_bytes(), error);
     if number >= OWN_FDS {
@@ -330,7 +346,7 @@ fn put(file: File, number: RawFd) -> io::Result<()> {
 }
 
 /// Becomes the program; returns only if that failed.
-fn execute(
+pub fn execute(
     program: Option<Bytes>,
     argv: Vec<Bytes>,
     env: &[(Bytes, Bytes)],

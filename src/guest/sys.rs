@@ -32,6 +32,57 @@ pub fn set_undumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
 }
 
+/// Undoes [`set_undumpable`].
+pub fn set_dumpable() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }).map(drop)
+}
+
+/// The first number of descriptors that no redirection names.
+const HIGH: RawFd = 10;
+
+/// A copy of a descriptor that no redirection names, not inherited by programs.
+pub fn high(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    high_number(fd.as_raw_fd())
+}
+
+/// The same of a number that a redirection names; an error if it is not open.
+pub fn high_number(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; the result is a new descriptor that nobody else owns.
+    unsafe {
+        let copy = check(libc::fcntl(number, libc::F_DUPFD_CLOEXEC, HIGH))?;
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+/// Makes a copy of this process; its number, or none in the copy. Only for a process with one thread.
+pub fn fork() -> io::Result<Option<u32>> {
+    // SAFETY: this program never starts a thread, so no lock is held by one that the copy lacks.
+    let pid = check(unsafe { libc::fork() })?;
+    Ok((pid != 0).then(|| pid.unsigned_abs()))
+}
+
+/// Ends a copy of this process. Nothing of the original is flushed or given back.
+pub fn exit(status: u8) -> ! {
+    // SAFETY: no pointers.
+    unsafe { libc::_exit(status.into()) }
+}
+
+/// Processor time of the children that this process waited for, in microseconds: their own, and the kernel's for them.
+pub fn cpu_time() -> (u64, u64) {
+    // SAFETY: an all-zero rusage is valid, and the pointer lives through the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    (micros(usage.ru_utime), micros(usage.ru_stime))
+}
+
+fn micros(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+}
+
 /// Makes reads and writes of `fd` return at once.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; `fd` is open.
@@ -66,9 +117,10 @@ pub fn place(fd: RawFd, number: RawFd) -> io::Result<()> {
     check(unsafe { libc::dup2(fd, number) }).map(drop)
 }
 
-/// Closes a standard descriptor by number.
+/// Closes a descriptor by number.
 pub fn close(number: RawFd) {
-    // SAFETY: `number` is 0 to 9, which no owned descriptor of a stage has.
+    // SAFETY: `number` is 0 to 9, which no owned descriptor of a stage has, or belongs to an owner who never drops it
+    // because this is a copy of its process.
     unsafe { libc::close(number) };
 }
 
@@ -160,13 +212,13 @@ pub struct Reaped {
 
 /// The next child that has ended, if there is one.
 pub fn reap() -> Option<Reaped> {
-    reap_with(libc::WNOHANG)
+    reap_with(-1, libc::WNOHANG)
 }
 
 /// The next child that ends; none if there is no child.
 pub fn wait() -> Option<Reaped> {
     loop {
-        let reaped = reap_with(0);
+        let reaped = reap_with(-1, 0);
         let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
         if reaped.is_some() || !interrupted() {
             return reaped;
@@ -174,18 +226,26 @@ pub fn wait() -> Option<Reaped> {
     }
 }
 
-fn reap_with(options: c_int) -> Option<Reaped> {
+/// The end of one child; none if it is not ours.
+pub fn wait_for(pid: u32) -> Option<Reaped> {
+    let pid = c_int::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    loop {
+        let reaped = reap_with(pid, 0);
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if reaped.is_some() || !interrupted() {
+            return reaped;
+        }
+    }
+}
+
+fn reap_with(pid: c_int, options: c_int) -> Option<Reaped> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid, and wait4 fills it; both pointers live through the call.
     let (pid, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::wait4(-1, &raw mut status, options, &raw mut usage), usage)
+        (libc::wait4(pid, &raw mut status, options, &raw mut usage), usage)
     };
     let pid = u32::try_from(pid).ok().filter(|pid| *pid > 0)?;
-    let micros = |time: libc::timeval| {
-        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
-            + u64::try_from(time.tv_usec).unwrap_or(0)
-    };
     Some(Reaped {
         pid,
         status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),

@@ -5,9 +5,10 @@
 //! streams. It gives no rights: who can start it could start the commands of the line.
 
 use crate::job::Job;
+use crate::program::Teller;
 use crate::stage::Env;
-use crate::sys;
-use runner_wire::{Bytes, Ending, Line};
+use crate::{script, sys};
+use runner_wire::{Bytes, Ending, Line, Script};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,6 +17,9 @@ use std::process::ExitCode;
 /// The first argument of a guest that executes a line; the second is the line as JSON.
 pub const ARGUMENT: &str = "line";
 
+/// The same for a line with variables, conditions or loops.
+pub const SCRIPT: &str = "script";
+
 /// Status of a line that cannot be begun.
 const CANNOT: u8 = 126;
 
@@ -23,6 +27,25 @@ const CANNOT: u8 = 126;
 pub fn words(line: &Line) -> io::Result<Vec<Bytes>> {
     let guest = std::env::current_exe()?.into_os_string();
     Ok(vec![guest.into(), Bytes::from(ARGUMENT), Bytes::from(serde_json::to_vec(line)?)])
+}
+
+/// The words that have another program start the guest for a line with variables, conditions or loops.
+pub fn script_words(script: &Script) -> io::Result<Vec<Bytes>> {
+    let guest = std::env::current_exe()?.into_os_string();
+    Ok(vec![guest.into(), Bytes::from(SCRIPT), Bytes::from(serde_json::to_vec(script)?)])
+}
+
+/// The whole life of a guest that was started so. Nobody hears what it tells.
+pub fn script_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(script), None) = (args.next(), args.next()) else {
+        return ExitCode::from(CANNOT);
+    };
+    let Ok(script) = serde_json::from_slice(script.as_encoded_bytes()) else {
+        return ExitCode::from(CANNOT);
+    };
+    let env = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
+    let Ok(teller) = Teller::unheard() else { return ExitCode::from(CANNOT) };
+    ExitCode::from(script::run(script, env.collect(), teller))
 }
 
 /// The whole life of a guest that was started so.

@@ -4,7 +4,9 @@
 //! into the order for the guest, which executes it. A line in it is executed by the guest and by no shell. Where a real
 //! shell gets text, that shell is a program with arguments in the plan, and the reading has the effect `code` there.
 
-use crate::shell::{Script, SimpleCommand};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::shell::{Command, Part, Script, SimpleCommand};
 
 /// The shells within each other that a plan can have. A command in more of them is for a real shell. The guest reads
 /// nested plans recursively.
@@ -21,9 +23,45 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedLine {
     script: Script,
-    /// For each command of the script, in order: the line that its last words are.
-    inner: Vec<Option<Inner>>,
+    notes: Notes,
     options: LineOptions,
+}
+
+/// What judging found out about the commands and words of a line, by where they begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Commands whose last words are a line.
+    pub inner: BTreeMap<u32, Inner>,
+    /// What was assumed of words that are not known before the line runs.
+    pub assumed: BTreeMap<u32, Assumed>,
+    /// Variables that were judged as if an assignment alone put them into the environment.
+    pub exported: BTreeSet<(u32, String)>,
+}
+
+/// What was assumed of a word that is expanded when the line runs. The guest starts nothing with a word of which this is
+/// not true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Assumed {
+    /// Nothing: whatever it becomes, the command does no harm.
+    Nothing,
+    /// It becomes one of these lists of words, each spelled as by [`crate::shell::Word::spelling`].
+    Exactly(BTreeSet<Vec<String>>),
+    /// It becomes words of which none begins with `-`, and more if there is a demand.
+    NoOption {
+        /// How many.
+        many: bool,
+        /// What else.
+        demand: Option<Demand>,
+    },
+}
+
+/// What else a word must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Demand {
+    /// A path of the workspace, or of the sandbox's scratch.
+    Inside,
+    /// The same, without a colon, behind which programs read something else.
+    InsideWithoutColon,
 }
 
 /// `timeout 5 sh -c LINE`: some words, and a line in place of the rest.
@@ -40,6 +78,8 @@ pub struct LineOptions {
     pub errexit: bool,
     /// `-o pipefail`: a pipeline fails with any of its commands.
     pub pipefail: bool,
+    /// `-u`: the line ends at a variable that is not set.
+    pub nounset: bool,
 }
 
 impl Plan {
@@ -78,9 +118,8 @@ impl Plan {
 }
 
 impl PlannedLine {
-    /// `inner` has an entry for each command of the script.
-    pub(crate) fn new(script: Script, inner: Vec<Option<Inner>>) -> Self {
-        Self { script, inner, options: LineOptions::default() }
+    pub(crate) fn new(script: Script, notes: Notes) -> Self {
+        Self { script, notes, options: LineOptions::default() }
     }
 
     pub(crate) fn with(mut self, options: LineOptions) -> Self {
@@ -100,14 +139,58 @@ impl PlannedLine {
         &self.script
     }
 
-    /// Which commands have a line in place of their last words, in the order of the script's commands.
-    pub fn inner(&self) -> impl Iterator<Item = Option<&Inner>> {
-        self.inner.iter().map(Option::as_ref)
+    /// The line that the last words of a command of this script are.
+    #[must_use]
+    pub fn inner(&self, command: &SimpleCommand) -> Option<&Inner> {
+        self.notes.inner.get(&command.at.start)
+    }
+
+    /// What was assumed of a word of this script that is expanded when it runs.
+    #[must_use]
+    pub fn assumed(&self, word: &crate::shell::Word) -> Option<&Assumed> {
+        self.notes.assumed.get(&word.at.start)
+    }
+
+    /// Whether setting this variable was judged as a change of the environment, in the command that begins there.
+    #[must_use]
+    pub fn is_exported(&self, at: crate::shell::Span, name: &str) -> bool {
+        self.notes.exported.contains(&(at.start, name.to_owned()))
     }
 
     /// Every command, with its inner line.
     pub fn commands(&self) -> impl Iterator<Item = (&SimpleCommand, Option<&Inner>)> {
-        self.script.commands().zip(self.inner())
+        self.script.commands().map(|command| (command, self.inner(command)))
+    }
+
+    /// Whether it is no more than pipelines of simple commands whose words are known, or are patterns. The guest
+    /// executes such a line in a simpler way.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let plain = |command: &Command| {
+            let Some(simple) = command.simple() else { return false };
+            let stateful = |name| {
+                matches!(name, "read" | "set" | "unset" | "exit" | "break" | "continue" | "command")
+            };
+            let first = simple.words.first();
+            let bare_export = || {
+                let text =
+                    |word: &crate::shell::Word| word.literal().is_some_and(|it| !it.contains('='));
+                simple.words.iter().skip(1).any(text)
+            };
+            let name = first.and_then(|word| word.literal());
+            let assigns = first.is_none() && !simple.assignments.is_empty();
+            let held = |word: &crate::shell::Word| {
+                word.parts.iter().any(|part| matches!(part, Part::Expansion { .. }))
+            };
+            let needs_state = assigns
+                || name.is_some_and(stateful)
+                || (name == Some("export") && bare_export())
+                || command.words().any(held);
+            !needs_state && self.inner(simple).is_none_or(|inner| inner.line.is_plain())
+        };
+        self.script
+            .pipelines()
+            .all(|pipeline| !pipeline.timed && pipeline.commands.iter().all(plain))
     }
 }
 

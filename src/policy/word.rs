@@ -15,6 +15,19 @@ pub enum Word {
     FoundMany(Vec<String>),
     /// Any number of words, from standard input. Options too.
     Any,
+    /// A word of a shell line that is expanded when the line runs. The guest holds it to what was assumed.
+    Later(Later),
+}
+
+/// A word of a shell line that is not known before the line runs. Never an option, unless it begins like one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Later {
+    /// Where it stands in the line.
+    pub site: u32,
+    /// What it begins with.
+    pub before: String,
+    /// Whether it can be several words.
+    pub many: bool,
 }
 
 impl Word {
@@ -37,8 +50,9 @@ impl Word {
     pub fn how_many(&self) -> (usize, usize) {
         match self {
             Self::Lit(_) | Self::Starts(_) | Self::Found(_) => (1, 1),
+            Self::Later(later) if !later.many => (1, 1),
             // A pattern without a match stays as it is.
-            Self::Glob(_) | Self::FoundMany(_) => (1, usize::MAX),
+            Self::Glob(_) | Self::FoundMany(_) | Self::Later(_) => (1, usize::MAX),
             Self::Any => (0, usize::MAX),
         }
     }
@@ -51,6 +65,7 @@ impl Word {
             Self::Glob(text) => text.starts_with(['-', '*', '?', '[']),
             Self::Starts(text) => text.is_empty() || text.starts_with('-'),
             Self::Found(_) | Self::FoundMany(_) => false,
+            Self::Later(later) => later.before.starts_with('-'),
             Self::Any => true,
         }
     }
@@ -63,6 +78,7 @@ impl Word {
             Self::Glob(text) => text.clone(),
             Self::Starts(text) => format!("{text}…"),
             Self::Found(_) | Self::FoundMany(_) => "{}".to_owned(),
+            Self::Later(later) => format!("{}…", later.before),
             Self::Any => "…".to_owned(),
         }
     }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runner_policy::limits::Limit;
-use runner_wire::{Bytes, Cause, Ending, Exit, Fatal, LimitHit, WireError};
+use runner_wire::{Broken, Bytes, Cause, Ending, Exit, Fatal, LimitHit, WireError};
 
 use crate::codes::Code;
 use crate::engine::EngineError;
@@ -69,6 +69,8 @@ pub enum Verdict {
         /// The kernel's number for why.
         errno: i32,
     },
+    /// A word of a line became what had not been judged.
+    Assumption(Broken),
 }
 
 /// Who ended a call.
@@ -149,6 +151,7 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
             Verdict::NotExecutable { program: program.clone(), errno: *errno }
         }
         Ending::NoCwd { errno } => Verdict::NoCwd { errno: *errno },
+        Ending::Assumption(broken) => Verdict::Assumption(broken.clone()),
         Ending::Stopped { .. } => Verdict::Timeout,
     }
 }

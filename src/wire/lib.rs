@@ -29,6 +29,7 @@ mod frame;
 mod line;
 mod message;
 mod ran;
+mod script;
 mod start;
 
 pub use bytes::Bytes;
@@ -44,4 +45,8 @@ pub use message::{
     MountSeen, Phase, Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
 pub use ran::{NAME_MAX, PROGRAMS_MAX, Programs, Ran};
+pub use script::{
+    Assume, BROKEN_MAX, Block, Broken, Chain, Does, Expand, Node, Opening, OpeningTo, PathKind,
+    Piece, Pipe, Script, Setting, Step, Switch, Why,
+};
 pub use start::{Port, Start, StartLimits, Stdin, Work};

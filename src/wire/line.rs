@@ -4,6 +4,7 @@
 //! these types carry, so nothing here can express a substitution, a function or a loop.
 
 use crate::bytes::Bytes;
+use crate::script::Script;
 use serde::{Deserialize, Serialize};
 
 /// `a && b; c | d`: and-or lists, run one after the other. The status is that of the last command.
@@ -88,6 +89,8 @@ pub enum Command {
         /// The line, which the guest executes in place of a shell.
         line: Line,
     },
+    /// A line with variables, conditions or loops, in a process of its own.
+    Script(Box<Script>),
 }
 
 /// What the guest does itself.

@@ -4,6 +4,7 @@ use crate::bytes::Bytes;
 use crate::codec::{Encoder, Key, WireError};
 use crate::frame::{Channel, Frame, Kind};
 use crate::ran::Programs;
+use crate::script::Broken;
 use crate::start::Start;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,8 @@ pub enum Ending {
         /// The kernel's number for why.
         errno: i32,
     },
+    /// A word of the line became what had not been judged.
+    Assumption(Broken),
 }
 
 /// Why the guest ended a command.

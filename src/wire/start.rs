@@ -3,6 +3,7 @@
 use crate::bytes::Bytes;
 use crate::codec::WireError;
 use crate::line::Line;
+use crate::script::Script;
 use serde::{Deserialize, Serialize};
 
 /// What to run.
@@ -60,6 +61,8 @@ pub enum Work {
     },
     /// A line that the guest executes itself.
     Line(Line),
+    /// A line with variables, conditions or loops.
+    Script(Box<Script>),
     /// The process that the guest started before its first word, and that waits. All but the time
     /// and the output of this order must be what that process was started with.
     Waiting,

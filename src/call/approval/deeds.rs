@@ -67,10 +67,6 @@ pub(in crate::call) fn request(request: &str) -> Deed {
 /// The commands of a line, each as its words; the line itself where only a shell knows them.
 fn commands(line: &str) -> Vec<String> {
     let Line::Readable(script) = shell::parse(line) else { return vec![line.to_owned()] };
-    let pipelines = script
-        .lists
-        .iter()
-        .flat_map(|list| std::iter::once(&list.first).chain(list.rest.iter().map(|(_, it)| it)));
     let shown = |word: &shell::Word| {
         let text = word.parts.iter().map(|part| match part {
             Piece::Text(text) => Some(text.as_str()),
@@ -78,14 +74,16 @@ fn commands(line: &str) -> Vec<String> {
         });
         text.collect::<Option<String>>().map(|text| quoted(&text))
     };
-    let all: Option<Vec<String>> = pipelines
-        .flat_map(|pipeline| &pipeline.commands)
-        .filter(|command| !command.words.is_empty())
+    // What a compound command does depends on more than its commands.
+    let commands = script.pipelines().flat_map(|pipeline| &pipeline.commands);
+    let all: Option<Vec<Option<String>>> = commands
         .map(|command| {
-            let words = command.words.iter().map(shown);
-            words.collect::<Option<Vec<String>>>().map(|words| words.join(" "))
+            let words = command.simple()?.words.iter().map(shown);
+            let words: Vec<String> = words.collect::<Option<_>>()?;
+            Some((!words.is_empty()).then(|| words.join(" ")))
         })
         .collect();
+    let all = all.map(|all| all.into_iter().flatten().collect::<Vec<String>>());
     all.filter(|all| !all.is_empty()).unwrap_or_else(|| vec![line.to_owned()])
 }
 

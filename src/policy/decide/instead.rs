@@ -71,9 +71,10 @@ fn single(policy: &Effective, query: &Query<'_>) -> Option<(Vec<String>, Reading
 fn plain(line: &str) -> Option<Vec<String>> {
     let shell::Line::Readable(script) = shell::parse(line) else { return None };
     let [list] = script.lists.as_slice() else { return None };
-    let [command] = list.first.commands.as_slice() else { return None };
+    let [shell::Command::Simple(command)] = list.first.commands.as_slice() else { return None };
     let alone = list.rest.is_empty()
         && !list.first.negated
+        && !list.first.timed
         && command.assignments.is_empty()
         && command.redirects.is_empty();
     let word = |word: &shell::Word| match word.parts.as_slice() {

@@ -79,7 +79,7 @@ fn effects_decide_not_text() {
         ("LD_PRELOAD=./x.so sort a", Code::EffectNotGranted),
         ("/usr/bin/sort a", Code::ProgramPath),
         ("nosuch a", Code::UnknownProgram),
-        ("sort $X", Code::ShellUnreadable),
+        ("sort ${X:-a}", Code::ShellUnreadable),
         ("./gradlew build --x", Code::EffectNotGranted),
         ("cd sub && sort ../.env", Code::PathDenied),
         ("cd sub; sort x", Code::Allowed),

@@ -131,6 +131,7 @@ fn may_be_at_file(word: &Word) -> bool {
         Word::Found(roots) | Word::FoundMany(roots) => {
             roots.iter().any(|root| root.starts_with('@'))
         }
+        Word::Later(later) => later.before.is_empty() || later.before.starts_with('@'),
         Word::Any => true,
     }
 }
@@ -183,6 +184,10 @@ fn take<'g>(
                 *at += 1;
                 return Item::Anything;
             }
+            Some(Word::Later(later)) if later.many => {
+                *at += 1;
+                return Item::Anything;
+            }
             Some(word) => values.push((role.clone(), word.clone())),
             None => return Item::Missing(written.to_owned()),
         }
@@ -223,6 +228,10 @@ fn until<'g>(option: &'g Opt, written: &str, words: &[Word], at: &mut usize) -> 
         };
         if ends {
             return Item::Option { option, values, written: written.to_owned() };
+        }
+        if matches!(word, Word::Later(_)) {
+            // It could be the `;` that ends the command, or the `{}` in it.
+            return Item::Anything;
         }
         values.push((Role::ExecUntil, word.clone()));
     }

@@ -6,7 +6,7 @@ use super::shells::{self, Starter};
 use super::{MAX_DEPTH, MAX_LEVELS, Place, Refusal, Scope, nested, worst};
 use crate::effect::{Caused, Class, Effect};
 use crate::grammar::{Command, Depth, Does, Kind, Program, Role, Slots, When};
-use crate::plan::{Inner, Plan};
+use crate::plan::{Demand, Inner, Plan};
 use crate::word::Word;
 
 /// What a whole command does: every level of it, outermost first.
@@ -57,6 +57,8 @@ pub struct Level {
     pub unreadable: Option<crate::shell::Unreadable>,
     /// Whether this is what the command does, or only what it could do.
     pub standing: Standing,
+    /// What must hold for words that are not known before the line runs, by where they stand.
+    pub(crate) demanded: Vec<(u32, Demand)>,
 }
 
 /// Whether a level is a fact.
@@ -111,6 +113,7 @@ impl Level {
             described_by: None,
             unreadable: None,
             standing: Standing::Certain,
+            demanded: Vec::new(),
         }
     }
 

@@ -15,6 +15,7 @@ mod nested;
 mod roles;
 mod sed;
 mod shells;
+mod values;
 mod worst;
 
 pub use level::{Arg, Given, Level, Reading, Standing};

@@ -5,6 +5,7 @@ use super::{awk, jq, mode, sed};
 use crate::effect::{Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
+use crate::plan::Demand;
 use crate::word::Word;
 
 /// A command inside a command.
@@ -111,6 +112,25 @@ impl Emit {
     /// One argument.
     pub(super) fn role(&mut self, level: &mut Level, role: &Role, word: &Word, by: &str) {
         note(level, role, word, &self.cwd);
+        if let Word::Later(later) = word {
+            match role {
+                Role::Inert(_) | Role::Pass => {}
+                // A path, and nothing else that a program could read into the word.
+                Role::Path(_, Shape::Exact | Shape::Tree | Shape::Below | Shape::OrStdout)
+                | Role::Path(_, Shape::Here | Shape::Beside)
+                | Role::ReadMember => level.demanded.push((later.site, Demand::Inside)),
+                Role::Path(_, Shape::Glob)
+                | Role::HostPath(..)
+                | Role::UrlOrRead
+                | Role::Rev
+                | Role::RevOrPath
+                | Role::RevTree => level.demanded.push((later.site, Demand::InsideWithoutColon)),
+                _ => {
+                    level.complete = false;
+                    return push(level, Effect::Unknown, by);
+                }
+            }
+        }
         match role {
             Role::Inert(_) | Role::Method | Role::Replace | Role::Pass => {}
             Role::Path(access, shape) => self.path(level, *access, *shape, word, by),
@@ -244,9 +264,13 @@ impl Emit {
         match role {
             Role::Exec => self.exec(words),
             Role::ExecStdin => {
+                // The mark could stand in what is not known yet.
+                let open = |word| if matches!(word, Word::Later(_)) { Word::Any } else { word };
                 let words = match self.replace.clone() {
                     None => words.into_iter().chain([Word::Any]).collect(),
-                    Some(mark) => words.into_iter().map(|word| replaced(word, &mark)).collect(),
+                    Some(mark) => {
+                        words.into_iter().map(|word| open(replaced(word, &mark))).collect()
+                    }
                 };
                 self.exec(words);
             }
@@ -336,7 +360,7 @@ impl Emit {
                 Place::Glob(paths::join(&self.cwd, beside.as_deref().unwrap_or("*")))
             }
             Word::Glob(text) => Place::Glob(paths::join(&self.cwd, text)),
-            Word::Starts(_) | Word::Any => Place::Any,
+            Word::Starts(_) | Word::Any | Word::Later(_) => Place::Any,
             Word::Found(roots) | Word::FoundMany(roots) => {
                 for root in roots {
                     path_effects(level, access, &Place::Tree(paths::join(&self.cwd, root)), by);

@@ -51,7 +51,7 @@ pub(crate) fn is_shell(program: &str) -> bool {
 
 /// A command that is not wholly understood and names a shell may start it: then it runs code.
 pub(super) fn doubt(level: &mut Level, open: bool) {
-    let names = |word: &Word| word.text().is_some_and(is_shell);
+    let names = |word: &Word| word.text().map_or(matches!(word, Word::Later(_)), is_shell);
     if !level.complete && (open || level.words.iter().any(names)) {
         level.add(Effect::Code, "it may start a shell, which runs its text");
     }
@@ -83,8 +83,9 @@ pub(super) fn options(level: &Level, dialect: Dialect) -> Result<LineOptions, St
             .and_then(Option::as_deref)
             .filter(|value| level.words.iter().any(|word| word.text() == Some(*value)));
         match (given.names[0].as_str(), value) {
-            // A readable line has no variable that could be unset, and no start-up file is read by the guest.
-            ("-c" | "-l" | "-u" | "--norc" | "--noprofile", _) | ("-o", Some("nounset")) => {}
+            // No start-up file is read by the guest.
+            ("-c" | "-l" | "--norc" | "--noprofile", _) => {}
+            ("-u", _) | ("-o", Some("nounset")) => options.nounset = true,
             ("-e", _) | ("-o", Some("errexit")) => options.errexit = true,
             ("-o", Some("pipefail")) if dialect == Dialect::Bash => options.pipefail = true,
             _ => return Err(format!("`{}` needs a real shell", given.written)),

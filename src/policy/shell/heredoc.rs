@@ -1,8 +1,11 @@
 //! Here-documents: delimiter, text, and the one command substitution that is only text.
 
-use super::cursor::{Cursor, is_meta};
+use super::cursor::{Cursor, Span, is_meta};
+use super::line::Parser;
+use super::part::{self, Place};
+use super::script::Word;
 use super::stop::{Construct, Stop};
-use super::units::Waiting;
+use super::units::{self, Dollar, Mark, Units};
 
 /// Whether a here-document's text is taken as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,14 +94,11 @@ fn delimiter(cursor: &mut Cursor<'_>) -> Result<(String, Quoting), Stop> {
 }
 
 /// Reads the text up to the line of the delimiter; the cursor stands at the start of a line.
-pub(super) fn text(
-    cursor: &mut Cursor<'_>,
-    waited: &Waited,
-    within: Within,
-) -> Result<String, Stop> {
+pub(super) fn text(parser: &mut Parser<'_>, waited: &Waited, within: Within) -> Result<Word, Stop> {
     let open = || Stop::new(waited.at, Construct::OpenHereDocument, &waited.delimiter);
-    let mut text = String::new();
+    let mut units = Units::default();
     loop {
+        let cursor = &mut parser.cursor;
         if cursor.rest().is_empty() {
             return Err(open());
         }
@@ -107,83 +107,105 @@ pub(super) fn text(
             line = line.trim_start_matches('\t');
         }
         if line == waited.delimiter {
-            return Ok(text);
+            return part::word(&units, Place::Text, Span::new(waited.at, waited.at));
         }
         if !ended || (within == Within::Substitution && line.starts_with(&waited.delimiter)) {
             return Err(open());
         }
         match waited.quoting {
-            Quoting::Quoted => text += line,
+            Quoting::Quoted => units.extend(line.as_bytes(), Mark::Quoted),
             Quoting::Bare => {
-                let line_end = cursor.at - 1;
-                unescape(line, &mut text).map_err(|at| {
-                    let at = line_end - line.len() + at;
-                    Stop::new(at, Construct::HereDocument, cursor.slice(at, line_end))
-                })?;
+                let line_end = parser.cursor.at - 1;
+                expand(parser, line_end - line.len(), line_end, &mut units)?;
             }
         }
-        text.push('\n');
+        units.push(b'\n', Mark::Quoted);
     }
 }
 
-/// The text of a line in which expansions would count; the byte of the first one if there is any.
-fn unescape(line: &str, text: &mut String) -> Result<(), usize> {
-    let bytes = line.as_bytes();
-    let mut from = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        match (bytes[at], bytes.get(at + 1)) {
-            (b'\\', Some(b'$' | b'`' | b'\\')) => {
-                text.push_str(&line[from..at]);
-                from = at + 1;
-                at += 2;
+/// Reads a line of text in which expansions count. The cursor stands behind it, before and afterwards.
+fn expand(
+    parser: &mut Parser<'_>,
+    start: usize,
+    end: usize,
+    units: &mut Units,
+) -> Result<(), Stop> {
+    let behind = parser.cursor.at;
+    parser.cursor.at = start;
+    while parser.cursor.at < end {
+        let at = parser.cursor.at;
+        let refused = |parser: &Parser<'_>| {
+            Stop::new(at, Construct::HereDocument, parser.cursor.slice(at, end))
+        };
+        let byte = parser.cursor.raw(0).unwrap_or(b'\n');
+        parser.cursor.at += 1;
+        match (byte, parser.cursor.raw(0)) {
+            (b'\\', Some(next @ (b'$' | b'`' | b'\\'))) => {
+                parser.cursor.at += 1;
+                units.push(next, Mark::Quoted);
             }
             // A continuation joins two lines, maybe to the delimiter.
-            (b'\\', None) | (b'`', _) => return Err(at),
-            (b'$', next) if next.is_some_and(|next| !b" \t/.,:;=%|&)]}\r".contains(next)) => {
-                return Err(at);
+            (b'\\', Some(b'\n') | None) | (b'`', _) => return Err(refused(parser)),
+            (b'$', next) if next.is_some_and(|next| !b" \t/.,:;=%|&)]}\r\n".contains(&next)) => {
+                // Bash takes quotes for text here: `$"` and `$'` are no quotes.
+                let quote = matches!(next, Some(b'"' | b'\''));
+                match units::dollar(parser) {
+                    Ok(Dollar::Expansion(expansion)) if parser.cursor.at <= end => {
+                        units.expansion(expansion, true);
+                    }
+                    Ok(Dollar::Sign) if !quote => units.push(b'$', Mark::Quoted),
+                    Ok(_) => return Err(refused(parser)),
+                    Err(stop) => return Err(stop),
+                }
             }
-            _ => at += 1,
+            _ => units.push(byte, Mark::Quoted),
         }
     }
-    text.push_str(&line[from..]);
+    parser.cursor.at = behind;
     Ok(())
 }
 
-/// Reads `$(cat <<'E' … E)`; the cursor stands on `(`. Any other command substitution is refused.
-pub(super) fn substituted(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<String, Stop> {
-    let at = cursor.at - 1;
-    let refused = |cursor: &Cursor<'_>| {
-        let rest = &cursor.text.as_bytes()[at..];
-        let end = rest.iter().position(|b| *b == b'\n' || *b == b')');
-        let end = end.map_or(cursor.text.len(), |end| at + end + 1);
-        let shown = cursor.slice(at, end).trim_end();
-        Stop::new(at, Construct::CommandSubstitution, shown)
-    };
+/// Reads `$(cat <<'E' … E)`, the literal text; the cursor stands on `(`. None, and nothing taken, if it is another
+/// command substitution.
+pub(super) fn substituted(parser: &mut Parser<'_>) -> Option<String> {
+    let before = parser.cursor.at;
+    let text = literal(parser);
+    if text.is_none() {
+        parser.cursor.at = before;
+    }
+    text
+}
+
+fn literal(parser: &mut Parser<'_>) -> Option<String> {
+    let cursor = &mut parser.cursor;
     cursor.at += 1;
     cursor.skip_blanks();
-    if waiting == Waiting::Yes || !cursor.rest().starts_with(b"cat") {
-        return Err(refused(cursor));
+    if !parser.waited.is_empty() || !cursor.rest().starts_with(b"cat") {
+        return None;
     }
     cursor.at += "cat".len();
     cursor.skip_blanks();
     let start = cursor.at;
     if !cursor.rest().starts_with(b"<<") || cursor.raw(2) == Some(b'<') {
-        return Err(refused(cursor));
+        return None;
     }
     cursor.at += 2;
-    let waited = begin(cursor, start)?;
+    let waited = begin(cursor, start).ok()?;
     cursor.skip_blanks();
     if !cursor.eat(b'\n') {
-        return Err(refused(cursor));
+        return None;
     }
-    let mut text = text(cursor, &waited, Within::Substitution)?;
+    let commands = parser.commands;
+    let word = text(parser, &waited, Within::Substitution).ok();
+    parser.commands = commands;
+    let mut text = word?.literal()?.to_owned();
+    let cursor = &mut parser.cursor;
     while matches!(cursor.raw(0), Some(b' ' | b'\t' | b'\n')) {
         cursor.at += 1;
     }
     if !cursor.eat(b')') {
-        return Err(refused(cursor));
+        return None;
     }
     text.truncate(text.trim_end_matches('\n').len());
-    Ok(text)
+    Some(text)
 }

@@ -16,7 +16,7 @@ pub(super) enum Place {
     Value,
     /// The target of a redirection: tildes; what files would decide is refused.
     Target,
-    /// The text of a here-string: nothing is expanded; what would be is refused.
+    /// The text of a here-string: patterns stand for themselves; a tilde is refused.
     Text,
 }
 
@@ -32,10 +32,17 @@ pub(super) fn word(units: &Units, place: Place, at: Span) -> Result<Word, Stop> 
     };
     let last_close =
         if globs { (0..units.len()).rev().find(|i| units.is_bare(*i, b']')) } else { None };
+    let mut expansions = units.expansions.iter();
     let mut i = 0;
     while i < units.len() {
         match (units.marks[i], units.bytes[i]) {
-            (Mark::Nothing, _) => {}
+            (Mark::Nothing, _) => parts.hold(),
+            (mark @ (Mark::Expansion | Mark::QuotedExpansion), _) => {
+                if let Some(of) = expansions.next() {
+                    let quoted = mark == Mark::QuotedExpansion;
+                    parts.push(Part::Expansion { of: of.clone(), quoted });
+                }
+            }
             (Mark::Bare, b'~') if home == Some(i) => parts.push(Part::Home),
             (Mark::Bare, b'*') if globs => parts.push(Part::Any),
             (Mark::Bare, b'?') if globs => parts.push(Part::One),
@@ -61,11 +68,17 @@ pub(super) fn word(units: &Units, place: Place, at: Span) -> Result<Word, Stop> 
 struct Parts {
     done: Vec<Part>,
     text: Vec<u8>,
+    /// Whether quotes with nothing in them hold the place of the word.
+    held: bool,
 }
 
 impl Parts {
     fn byte(&mut self, byte: u8) {
         self.text.push(byte);
+    }
+
+    fn hold(&mut self) {
+        self.held = true;
     }
 
     fn push(&mut self, part: Part) {
@@ -85,6 +98,11 @@ impl Parts {
 
     fn finish(mut self) -> Vec<Part> {
         self.flush();
+        // `""$x` is a word even where `$x` is empty.
+        let bare = |part: &Part| matches!(part, Part::Expansion { quoted: false, .. });
+        if self.held && !self.done.is_empty() && self.done.iter().all(bare) {
+            self.done.push(Part::Text(String::new()));
+        }
         self.done
     }
 }

@@ -5,7 +5,7 @@ use super::cursor::{Span, is_meta};
 use super::heredoc;
 use super::line::Parser;
 use super::part::{self, Place};
-use super::script::{Redirect, RedirectTo, Word};
+use super::script::{Part, Redirect, RedirectTo, Word};
 use super::stop::{Construct, Stop};
 use super::word::Raw;
 
@@ -28,6 +28,34 @@ pub(super) fn descriptor(digits: &str, at: usize) -> Result<u8, Stop> {
 }
 
 impl<'a> Parser<'a> {
+    /// Reads the redirections behind a compound command.
+    pub(super) fn redirects(&mut self) -> Result<Vec<Redirect>, Stop> {
+        let mut redirects = Vec::new();
+        loop {
+            self.cursor.skip_blanks();
+            let at = self.cursor.at;
+            match self.cursor.peek() {
+                Some(b'<' | b'>') => self.redirect(None, at, &mut redirects)?,
+                Some(b'&') if self.cursor.raw(1) == Some(b'>') => {
+                    self.redirect(None, at, &mut redirects)?;
+                }
+                Some(digit) if digit.is_ascii_digit() => {
+                    let raw = self.raw_word()?;
+                    match (raw.bare_text(), self.cursor.peek()) {
+                        (Some(text), Some(b'<' | b'>'))
+                            if text.bytes().all(|b| b.is_ascii_digit()) =>
+                        {
+                            let fd = descriptor(text, at)?;
+                            self.redirect(Some(fd), at, &mut redirects)?;
+                        }
+                        _ => return Err(Stop::new(at, Construct::Syntax, char::from(digit))),
+                    }
+                }
+                _ => return Ok(redirects),
+            }
+        }
+    }
+
     /// Reads one redirection; the cursor stands on `<`, `>` or `&>`, `start` is where it begins.
     pub(super) fn redirect(
         &mut self,
@@ -83,13 +111,11 @@ impl<'a> Parser<'a> {
                 self.cursor.at += 1;
                 if self.cursor.eat(b'<') {
                     self.only_bash(start, "<<<")?;
-                    let mut text = self.here_string(start)?;
-                    text.push('\n');
-                    RedirectTo::Text(text)
+                    RedirectTo::Text(self.here_string(start)?)
                 } else {
                     let waited = heredoc::begin(&mut self.cursor, start)?;
                     self.waited.push(waited);
-                    RedirectTo::Text(String::new())
+                    RedirectTo::Text(Word::plain(String::new(), Span::new(start, start)))
                 }
             }
             Some(b'&') => {
@@ -120,6 +146,10 @@ impl<'a> Parser<'a> {
         let Some((raw, _)) = self.raw_target()? else {
             return Err(self.refused(start));
         };
+        if raw.is_expanded() {
+            // It could be a number.
+            return Err(self.refused(start));
+        }
         let to = match raw.bare_text() {
             Some("-") => RedirectTo::Close,
             Some(text) if text.len() == 1 && text.as_bytes()[0].is_ascii_digit() => {
@@ -165,10 +195,13 @@ impl<'a> Parser<'a> {
         self.target_as(Place::Target, start)
     }
 
-    fn here_string(&mut self, start: usize) -> Result<String, Stop> {
-        let word = self.target_as(Place::Text, start)?;
-        let text = word.literal().map(str::to_owned);
-        text.ok_or_else(|| self.refused(start))
+    fn here_string(&mut self, start: usize) -> Result<Word, Stop> {
+        let mut word = self.target_as(Place::Text, start)?;
+        match word.parts.last_mut() {
+            Some(Part::Text(text)) => text.push('\n'),
+            _ => word.parts.push(Part::Text("\n".to_owned())),
+        }
+        Ok(word)
     }
 
     fn target_as(&mut self, place: Place, start: usize) -> Result<Word, Stop> {

@@ -69,8 +69,95 @@ pub struct Pipeline {
     /// `!`: success becomes 1, failure 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub negated: bool,
+    /// `time`: what it took is written to standard error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed: bool,
     /// At least one.
-    pub commands: Vec<SimpleCommand>,
+    pub commands: Vec<Command>,
+}
+
+/// One command of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
+    /// Words with assignments and redirections.
+    Simple(SimpleCommand),
+    /// Commands in a command.
+    Compound(Box<Compound>),
+}
+
+/// A command made of commands, with redirections for all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compound {
+    /// Which.
+    pub kind: CompoundKind,
+    /// In the order in which they apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<Redirect>,
+    /// From its first to its last character.
+    pub at: Span,
+}
+
+/// The commands that hold others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompoundKind {
+    /// `{ …; }`
+    Group(Script),
+    /// `( … )`: what it changes of the shell ends with it.
+    Subshell(Script),
+    /// `if …; then …; elif …; then …; else …; fi`
+    If {
+        /// Each condition with what it guards.
+        branches: Vec<(Script, Script)>,
+        /// `else`.
+        otherwise: Option<Script>,
+    },
+    /// `while …; do …; done`, and `until`.
+    While {
+        /// `until`: as long as the condition fails.
+        until: bool,
+        /// What decides before each round.
+        condition: Script,
+        /// One round.
+        body: Script,
+    },
+    /// `for NAME in …; do …; done`
+    For {
+        /// The variable.
+        name: String,
+        /// What it becomes.
+        words: Vec<Word>,
+        /// One round.
+        body: Script,
+    },
+    /// `case WORD in PATTERN) …;; esac`
+    Case {
+        /// What is compared.
+        word: Word,
+        /// Patterns, and what runs for the first one that matches.
+        arms: Vec<(Vec<Word>, Script)>,
+    },
+    /// `[[ … ]]`, in postfix order: operands before what joins them.
+    Test(Vec<Condition>),
+}
+
+/// One step of `[[ … ]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// `-f WORD`, or a word alone as `-n WORD`.
+    Unary(String, Word),
+    /// `WORD -eq WORD`
+    Binary(Word, String, Word),
+    /// `WORD == PATTERN`
+    Match(Word, Word),
+    /// `!`
+    Not,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
 }
 
 /// One command: assignments, words, redirections.
@@ -114,8 +201,8 @@ pub enum RedirectTo {
     Duplicate(u8),
     /// `n>&-`: closed.
     Close,
-    /// A here-document or here-string: a file with exactly this text, for reading.
-    Text(String),
+    /// A here-document or here-string: a file with exactly this text, for reading. It holds no globs.
+    Text(Word),
 }
 
 /// One word after quotes are gone. Its parts follow each other without a gap.
@@ -141,6 +228,25 @@ pub enum Part {
     One,
     /// `[…]`: one character of a set.
     Class(Class),
+    /// What is known only when the command runs, at most.
+    Expansion {
+        /// What it stands for.
+        of: Expansion,
+        /// In double quotes: one piece of one word. Else the value is split at blanks, and its patterns count.
+        quoted: bool,
+    },
+}
+
+/// What a part of a word stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expansion {
+    /// `$NAME`, `${NAME}`.
+    Variable(String),
+    /// `$?`
+    Status,
+    /// `$(…)`: what the commands write, without newlines at its end.
+    Output(Script),
 }
 
 /// A set of characters, as in `[a-z_]` or `[!0-9]`. It never holds `/`.
@@ -174,45 +280,218 @@ pub enum ClassItem {
 }
 
 impl Script {
-    /// Every command, in order.
+    /// Every simple command in order, those of compound commands and of `$(…)` included. A command stands before those
+    /// in its words.
     pub fn commands(&self) -> impl Iterator<Item = &SimpleCommand> {
+        let mut all = Vec::new();
+        self.collect(&mut all);
+        all.into_iter()
+    }
+
+    /// Every pipeline of the outermost lists, in order.
+    pub fn pipelines(&self) -> impl Iterator<Item = &Pipeline> {
         self.lists
             .iter()
             .flat_map(|list| std::iter::once(&list.first).chain(list.rest.iter().map(|(_, p)| p)))
-            .flat_map(|pipeline| &pipeline.commands)
+    }
+
+    fn collect<'s>(&'s self, all: &mut Vec<&'s SimpleCommand>) {
+        for command in self.pipelines().flat_map(|pipeline| &pipeline.commands) {
+            if let Command::Simple(simple) = command {
+                all.push(simple);
+            }
+            for word in command.words() {
+                word.outputs().for_each(|script| script.collect(all));
+            }
+            if let Command::Compound(compound) = command {
+                compound.scripts().into_iter().for_each(|script| script.collect(all));
+            }
+        }
     }
 
     /// The same plan without positions and notes, to compare plans by what they do.
     #[must_use]
     pub fn unplaced(mut self) -> Self {
         self.notes.clear();
-        for list in &mut self.lists {
-            let rest = list.rest.iter_mut().map(|(_, pipeline)| pipeline);
-            for command in std::iter::once(&mut list.first)
-                .chain(rest)
-                .flat_map(|pipeline| &mut pipeline.commands)
-            {
-                command.unplace();
+        self.visit(&mut Unplace);
+        self
+    }
+
+    /// Shows every command, redirection and word to someone who changes it.
+    pub(super) fn visit(&mut self, visitor: &mut impl Visitor) {
+        let pipelines = self.lists.iter_mut().flat_map(|list| {
+            std::iter::once(&mut list.first).chain(list.rest.iter_mut().map(|(_, p)| p))
+        });
+        for command in pipelines.flat_map(|pipeline| &mut pipeline.commands) {
+            match command {
+                Command::Simple(simple) => {
+                    visitor.span(&mut simple.at);
+                    let values = simple.assignments.iter_mut().map(|(_, value)| value);
+                    values.chain(&mut simple.words).for_each(|word| word.visit(visitor));
+                    visit_redirects(&mut simple.redirects, visitor);
+                }
+                Command::Compound(compound) => {
+                    visitor.span(&mut compound.at);
+                    compound.kind.visit(visitor);
+                    visit_redirects(&mut compound.redirects, visitor);
+                }
             }
         }
-        self
     }
 }
 
-impl SimpleCommand {
-    fn unplace(&mut self) {
-        self.at = Span::default();
-        let values = self.assignments.iter_mut().map(|(_, value)| value);
-        for word in self.words.iter_mut().chain(values) {
-            word.at = Span::default();
+/// Someone who changes a script in place.
+pub(super) trait Visitor {
+    fn span(&mut self, at: &mut Span);
+    /// Before the words of the redirection.
+    fn redirect(&mut self, redirect: &mut Redirect);
+}
+
+struct Unplace;
+
+impl Visitor for Unplace {
+    fn span(&mut self, at: &mut Span) {
+        *at = Span::default();
+    }
+
+    fn redirect(&mut self, _: &mut Redirect) {}
+}
+
+fn visit_redirects(redirects: &mut [Redirect], visitor: &mut impl Visitor) {
+    for redirect in redirects {
+        visitor.redirect(redirect);
+        visitor.span(&mut redirect.at);
+        match &mut redirect.to {
+            RedirectTo::Read(word)
+            | RedirectTo::Write(word)
+            | RedirectTo::Append(word)
+            | RedirectTo::Text(word) => word.visit(visitor),
+            RedirectTo::Duplicate(_) | RedirectTo::Close => {}
         }
-        for redirect in &mut self.redirects {
-            redirect.at = Span::default();
-            if let RedirectTo::Read(word) | RedirectTo::Write(word) | RedirectTo::Append(word) =
-                &mut redirect.to
-            {
-                word.at = Span::default();
+    }
+}
+
+impl Command {
+    /// The words of this command alone: not those of the commands in it.
+    pub fn words(&self) -> impl Iterator<Item = &Word> {
+        let mut words: Vec<&Word> = Vec::new();
+        let redirects = match self {
+            Self::Simple(simple) => {
+                words.extend(simple.assignments.iter().map(|(_, value)| value));
+                words.extend(&simple.words);
+                &simple.redirects
             }
+            Self::Compound(compound) => {
+                match &compound.kind {
+                    CompoundKind::For { words: given, .. } => words.extend(given),
+                    CompoundKind::Case { word, arms } => {
+                        words.push(word);
+                        words.extend(arms.iter().flat_map(|(patterns, _)| patterns));
+                    }
+                    CompoundKind::Test(conditions) => {
+                        words.extend(conditions.iter().flat_map(Condition::words));
+                    }
+                    _ => {}
+                }
+                &compound.redirects
+            }
+        };
+        words.extend(redirects.iter().filter_map(|redirect| redirect.to.word()));
+        words.into_iter()
+    }
+
+    /// The simple command, if it is one.
+    #[must_use]
+    pub fn simple(&self) -> Option<&SimpleCommand> {
+        match self {
+            Self::Simple(simple) => Some(simple),
+            Self::Compound(_) => None,
+        }
+    }
+}
+
+impl Compound {
+    /// The scripts in it, in order.
+    #[must_use]
+    pub fn scripts(&self) -> Vec<&Script> {
+        match &self.kind {
+            CompoundKind::Group(script) | CompoundKind::Subshell(script) => vec![script],
+            CompoundKind::If { branches, otherwise } => branches
+                .iter()
+                .flat_map(|(condition, body)| [condition, body])
+                .chain(otherwise)
+                .collect(),
+            CompoundKind::While { condition, body, .. } => vec![condition, body],
+            CompoundKind::For { body, .. } => vec![body],
+            CompoundKind::Case { arms, .. } => arms.iter().map(|(_, body)| body).collect(),
+            CompoundKind::Test(_) => Vec::new(),
+        }
+    }
+}
+
+impl CompoundKind {
+    fn visit(&mut self, visitor: &mut impl Visitor) {
+        match self {
+            Self::Group(script) | Self::Subshell(script) => script.visit(visitor),
+            Self::If { branches, otherwise } => {
+                for (condition, body) in branches {
+                    condition.visit(visitor);
+                    body.visit(visitor);
+                }
+                otherwise.iter_mut().for_each(|script| script.visit(visitor));
+            }
+            Self::While { condition, body, .. } => {
+                condition.visit(visitor);
+                body.visit(visitor);
+            }
+            Self::For { words, body, .. } => {
+                words.iter_mut().for_each(|word| word.visit(visitor));
+                body.visit(visitor);
+            }
+            Self::Case { word, arms } => {
+                word.visit(visitor);
+                for (patterns, body) in arms {
+                    patterns.iter_mut().for_each(|word| word.visit(visitor));
+                    body.visit(visitor);
+                }
+            }
+            Self::Test(conditions) => {
+                for condition in conditions {
+                    match condition {
+                        Condition::Unary(_, word) => word.visit(visitor),
+                        Condition::Binary(left, _, right) | Condition::Match(left, right) => {
+                            left.visit(visitor);
+                            right.visit(visitor);
+                        }
+                        Condition::Not | Condition::And | Condition::Or => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Condition {
+    /// Its words.
+    #[must_use]
+    pub fn words(&self) -> Vec<&Word> {
+        match self {
+            Self::Unary(_, word) => vec![word],
+            Self::Binary(left, _, right) | Self::Match(left, right) => vec![left, right],
+            Self::Not | Self::And | Self::Or => Vec::new(),
+        }
+    }
+}
+
+impl RedirectTo {
+    /// Its word, if it has one.
+    #[must_use]
+    pub fn word(&self) -> Option<&Word> {
+        match self {
+            Self::Read(word) | Self::Write(word) | Self::Append(word) | Self::Text(word) => {
+                Some(word)
+            }
+            Self::Duplicate(_) | Self::Close => None,
         }
     }
 }
@@ -228,6 +507,35 @@ impl Word {
         }
     }
 
+    /// Plain text as a word.
+    #[must_use]
+    pub fn plain(text: String, at: Span) -> Self {
+        Self { parts: if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] }, at }
+    }
+
+    /// The commands of each `$(…)` in it.
+    pub fn outputs(&self) -> impl Iterator<Item = &Script> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Expansion { of: Expansion::Output(script), .. } => Some(script),
+            _ => None,
+        })
+    }
+
+    /// Whether the word is not known before the line runs.
+    #[must_use]
+    pub fn is_expanded(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Expansion { .. }))
+    }
+
+    fn visit(&mut self, visitor: &mut impl Visitor) {
+        visitor.span(&mut self.at);
+        for part in &mut self.parts {
+            if let Part::Expansion { of: Expansion::Output(script), .. } = part {
+                script.visit(visitor);
+            }
+        }
+    }
+
     /// Whether files decide what this word becomes.
     #[must_use]
     pub fn is_glob(&self) -> bool {
@@ -240,7 +548,7 @@ impl Word {
         match self.parts.first() {
             None | Some(Part::Home) => false,
             Some(Part::Text(text)) => text.starts_with('-'),
-            Some(Part::Any | Part::One) => true,
+            Some(Part::Any | Part::One | Part::Expansion { .. }) => true,
             Some(Part::Class(class)) => class.holds('-'),
         }
     }
@@ -248,6 +556,9 @@ impl Word {
     /// Whether this word can become exactly this text.
     #[must_use]
     pub fn may_be(&self, text: &str) -> bool {
+        if self.is_expanded() {
+            return true;
+        }
         if !self.is_glob() {
             return self.literal() == Some(text);
         }
@@ -275,6 +586,7 @@ impl Word {
                 },
                 Part::One => one(&|c| c != '/'),
                 Part::Class(class) => one(&|c| class.holds(c)),
+                Part::Expansion { .. } => return true,
             };
         }
         reached.contains(&text.len())
@@ -292,6 +604,30 @@ impl Word {
         self.is_glob().then(|| self.render(home, escaped))
     }
 
+    /// One spelling for each word without expansions, in which text and marks differ: `\\` stands before a mark that is
+    /// text, and a set is written in ranges.
+    #[must_use]
+    pub fn spelling(&self, home: &str) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out += &escaped(text),
+                Part::Home => out += &escaped(home),
+                Part::Any => out.push('*'),
+                Part::One => out.push('?'),
+                Part::Class(class) => {
+                    out += if class.negated { "[!" } else { "[" };
+                    for (low, high) in class.items.iter().flat_map(|item| item.ranges()) {
+                        out.extend([low, '-', high]);
+                    }
+                    out.push(']');
+                }
+                Part::Expansion { .. } => {}
+            }
+        }
+        out
+    }
+
     fn render(&self, home: &str, text_as: impl Fn(&str) -> String) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -301,6 +637,11 @@ impl Word {
                 Part::Any => out.push('*'),
                 Part::One => out.push('?'),
                 Part::Class(class) => class.write(&mut out),
+                Part::Expansion { of, .. } => match of {
+                    Expansion::Variable(name) => out.extend(["${", name, "}"]),
+                    Expansion::Status => out += "$?",
+                    Expansion::Output(_) => out += "$(…)",
+                },
             }
         }
         out
@@ -353,6 +694,20 @@ impl ClassItem {
         ("lower", Self::Lower),
         ("space", Self::Space),
     ];
+
+    /// As ranges. Named sets are as a shell has them in the C locale, which sandboxes start in.
+    #[must_use]
+    pub fn ranges(self) -> Vec<(char, char)> {
+        match self {
+            Self::Range(first, last) => vec![(first, last)],
+            Self::Digit => vec![('0', '9')],
+            Self::Alpha => vec![('A', 'Z'), ('a', 'z')],
+            Self::Alnum => vec![('0', '9'), ('A', 'Z'), ('a', 'z')],
+            Self::Upper => vec![('A', 'Z')],
+            Self::Lower => vec![('a', 'z')],
+            Self::Space => vec![('\t', '\r'), (' ', ' ')],
+        }
+    }
 
     fn holds(self, c: char) -> bool {
         match self {

@@ -19,6 +19,18 @@ pub struct Unreadable {
     pub hint: Option<String>,
 }
 
+impl Construct {
+    /// The construct at a place that was found to be unreadable after the line was parsed.
+    pub(crate) fn at(self, at: Position) -> Unreadable {
+        Unreadable {
+            at,
+            construct: self,
+            what: self.what().to_owned(),
+            hint: self.hint().map(str::to_owned),
+        }
+    }
+}
+
 /// What stopped the reading: a byte of the line, a kind, and the text that shows it.
 #[derive(Debug)]
 pub(super) struct Stop {
@@ -101,12 +113,14 @@ constructs! {
     TooManyCommands = "more than 1000 commands in one line", hint "split the line into several calls";
     /// A NUL byte.
     Nul = "a NUL character";
-    /// `$X`, `${X}`, `$1`, `$?`.
-    Parameter = "parameter expansion", hint "write the value itself";
-    /// `$(…)`.
+    /// More than [`super::MAX_NESTING`].
+    TooDeep = "commands within more than 8 others", hint "split the line into several calls";
+    /// `${X:-…}`, `$1`, `$@`, or a variable that bash computes.
+    Parameter = "parameter expansion", hint "readable are `$NAME` and `${NAME}`; write the value itself";
+    /// A `$(…)` that is not read.
     CommandSubstitution = "command substitution", hint "run the inner command as a call of its own and write its result, or use single quotes for literal text";
     /// `` `…` ``.
-    Backticks = "command substitution in backticks", hint "run the inner command as a call of its own and write its result, or use single quotes for literal text";
+    Backticks = "command substitution in backticks", hint "write `$(…)`, or use single quotes for literal text";
     /// `<(…)`, `>(…)`.
     ProcessSubstitution = "process substitution", hint "write to a file first, or use a pipe";
     /// `$((…))`, `$[…]`, `((…))`.
@@ -115,17 +129,13 @@ constructs! {
     Translation = "translated string", hint "leave out the `$`";
     /// An escape in `$'…'` that is not decoded.
     Escape = "escape in `$'…'` that is not simple", hint "write the character itself";
-    /// `( … )`.
-    Subshell = "subshell", hint "join the commands with `&&` or `;` without parentheses";
-    /// `{ …; }`.
-    Group = "command group", hint "join the commands with `&&` or `;` without braces";
     /// `f() …`, `function f …`.
     Function = "function definition", hint "write the commands where they are used";
-    /// `if`, `for`, `while`, `case`, … and their parts.
+    /// `select`, `for` without `in`, `case` that falls through, and the parts of compound commands elsewhere.
     Compound = "compound command", hint "join commands with `&&` and `||`, or make several calls";
-    /// `[[ … ]]`.
-    DoubleBracket = "conditional expression", hint "use `[ … ]` or `test`";
-    /// `time`.
+    /// A form of `[[ … ]]` that is not read.
+    DoubleBracket = "conditional expression", hint "use `[ … ]` or `test`, or `grep` for `=~`";
+    /// `time -p`.
     Time = "keyword", hint "leave it out: every call reports how long it took";
     /// `coproc`.
     Coprocess = "coprocess";
@@ -144,9 +154,11 @@ constructs! {
     /// `command -v`, `type`, `hash`: questions to the shell about programs.
     WhichBuiltin = "shell builtin", hint "use `which`";
     /// `set`, whose usual use has a replacement.
-    SetBuiltin = "shell builtin", hint "join the commands with `&&`: the line then stops at the first failure";
+    SetBuiltin = "shell builtin", hint "readable are `set` with `-e`, `-u` and `-o pipefail`";
+    /// `read` in a form other than `read [-r] NAME…`.
+    Read = "form of `read`", hint "write `read -r NAME`";
     /// `export` in a form other than `export NAME=VALUE…`.
-    Export = "form of `export`", hint "write `export NAME=VALUE` with a literal value";
+    Export = "form of `export`", hint "write `export NAME=VALUE`";
     /// `cd` in a form other than `cd [FOLDER]`.
     ChangeFolder = "form of `cd`", hint "write `cd FOLDER`";
     /// A glob as the name of a program.
@@ -160,8 +172,8 @@ constructs! {
     /// An unquoted `$(cat <<…)` with blanks or pattern characters.
     BareText = "here-document text that the shell would split", hint "put double quotes around `$(…)`";
     /// A redirection form that is not read.
-    Redirection = "redirection", hint "readable are `<`, `>`, `>>`, `2>&1`, `&>`, `n>&-`, `<<'EOF'` and `<<<`, with a literal word";
-    /// A here-document in whose text the shell would expand something.
+    Redirection = "redirection", hint "readable are `<`, `>`, `>>`, `2>&1`, `&>`, `n>&-`, `<<'EOF'` and `<<<`";
+    /// A here-document with a continuation, backticks, or commands over several lines.
     HereDocument = "here-document that is not literal", hint "quote the delimiter: `<<'EOF'`";
     /// A here-document whose delimiter is missing, empty or not plain text.
     Delimiter = "delimiter of a here-document that is not plain text", hint "write `<<'EOF'`";

@@ -4,8 +4,10 @@
 //! after the other, so the marks live until [`super::part`] has made parts of them.
 
 use super::Dialect;
+use super::builtin;
 use super::cursor::{Cursor, is_meta};
-use super::heredoc;
+use super::line::Parser;
+use super::script::Expansion;
 use super::stop::{Construct, Stop};
 
 /// Whether a byte of a word was quoted.
@@ -17,6 +19,10 @@ pub(super) enum Mark {
     Quoted,
     /// No byte at all: a pair of quotes with nothing in it. An empty word stays because of it.
     Nothing,
+    /// No byte at all: an expansion, unquoted.
+    Expansion,
+    /// No byte at all: an expansion in double quotes.
+    QuotedExpansion,
 }
 
 /// A raw word.
@@ -26,10 +32,12 @@ pub(super) struct Units {
     pub bytes: Vec<u8>,
     /// As long as `bytes`.
     pub marks: Vec<Mark>,
+    /// The expansions, in order.
+    pub expansions: Vec<Expansion>,
 }
 
 impl Units {
-    fn push(&mut self, byte: u8, mark: Mark) {
+    pub fn push(&mut self, byte: u8, mark: Mark) {
         self.bytes.push(byte);
         self.marks.push(mark);
     }
@@ -60,49 +68,59 @@ impl Units {
     pub fn append(&mut self, other: &Self, from: usize, to: usize) {
         self.bytes.extend_from_slice(&other.bytes[from..to]);
         self.marks.extend_from_slice(&other.marks[from..to]);
+        let before = count(&other.marks[..from]);
+        let within = count(&other.marks[from..to]);
+        self.expansions.extend_from_slice(&other.expansions[before..before + within]);
     }
 
     pub fn piece(&self, from: usize, to: usize) -> Self {
-        Self { bytes: self.bytes[from..to].to_vec(), marks: self.marks[from..to].to_vec() }
+        let mut piece = Self::default();
+        piece.append(self, from, to);
+        piece
+    }
+
+    /// Whether anything in it is expanded.
+    pub fn is_expanded(&self) -> bool {
+        !self.expansions.is_empty()
+    }
+
+    pub fn expansion(&mut self, expansion: Expansion, quoted: bool) {
+        self.push(0, if quoted { Mark::QuotedExpansion } else { Mark::Expansion });
+        self.expansions.push(expansion);
     }
 }
 
-/// Whether here-documents are waiting for their text, so that no other may begin inside a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
-    Yes,
-    No,
+fn count(marks: &[Mark]) -> usize {
+    marks.iter().filter(|mark| matches!(mark, Mark::Expansion | Mark::QuotedExpansion)).count()
 }
 
 /// Reads one raw word. The cursor stands on its first byte, which is no metacharacter.
-pub(super) fn read(
-    cursor: &mut Cursor<'_>,
-    dialect: Dialect,
-    waiting: Waiting,
-) -> Result<Units, Stop> {
+pub(super) fn read(parser: &mut Parser<'_>) -> Result<Units, Stop> {
     let mut units = Units::default();
-    while let Some(byte) = cursor.peek() {
+    while let Some(byte) = parser.cursor.peek() {
         if is_meta(byte) {
             break;
         }
+        let cursor = &mut parser.cursor;
         let at = cursor.at;
         cursor.at += 1;
         match byte {
             b'\'' => single(cursor, &mut units)?,
-            b'"' => double(cursor, &mut units, waiting)?,
+            b'"' => double(parser, &mut units)?,
             b'\\' => escaped(cursor, &mut units)?,
             b'`' => return Err(Stop::new(at, Construct::Backticks, "")),
             b'$' => match cursor.raw(0) {
-                Some(b'\'') if dialect == Dialect::Posix => {
+                Some(b'\'') if parser.dialect == Dialect::Posix => {
                     return Err(Stop::new(at, Construct::OnlyBash, "$'"));
                 }
                 Some(b'\'') => ansi(cursor, &mut units)?,
                 Some(b'"') => {
                     return Err(Stop::new(at, Construct::Translation, "$\""));
                 }
-                _ => match dollar(cursor, waiting)? {
+                _ => match dollar(parser)? {
                     Dollar::Sign => units.push(b'$', Mark::Bare),
                     Dollar::Text(text) => bare_text(at, &text, &mut units)?,
+                    Dollar::Expansion(expansion) => units.expansion(expansion, false),
                 },
             },
             _ => units.push(byte, Mark::Bare),
@@ -141,12 +159,12 @@ fn escaped(cursor: &mut Cursor<'_>, units: &mut Units) -> Result<(), Stop> {
 }
 
 /// Reads what follows an opening `"`.
-fn double(cursor: &mut Cursor<'_>, units: &mut Units, waiting: Waiting) -> Result<(), Stop> {
-    let open = cursor.at - 1;
+fn double(parser: &mut Parser<'_>, units: &mut Units) -> Result<(), Stop> {
+    let open = parser.cursor.at - 1;
     let before = units.len();
-    while let Some(byte) = cursor.peek() {
-        let at = cursor.at;
-        cursor.at += 1;
+    while let Some(byte) = parser.cursor.peek() {
+        let at = parser.cursor.at;
+        parser.cursor.at += 1;
         match byte {
             b'"' => {
                 if units.len() == before {
@@ -154,17 +172,18 @@ fn double(cursor: &mut Cursor<'_>, units: &mut Units, waiting: Waiting) -> Resul
                 }
                 return Ok(());
             }
-            b'\\' => match cursor.raw(0) {
+            b'\\' => match parser.cursor.raw(0) {
                 Some(next @ (b'$' | b'`' | b'"' | b'\\')) => {
-                    cursor.at += 1;
+                    parser.cursor.at += 1;
                     units.push(next, Mark::Quoted);
                 }
                 _ => units.push(b'\\', Mark::Quoted),
             },
             b'`' => return Err(Stop::new(at, Construct::Backticks, "")),
-            b'$' => match dollar(cursor, waiting)? {
+            b'$' => match dollar(parser)? {
                 Dollar::Sign => units.push(b'$', Mark::Quoted),
                 Dollar::Text(text) => units.extend(text.as_bytes(), Mark::Quoted),
+                Dollar::Expansion(expansion) => units.expansion(expansion, true),
             },
             _ => units.push(byte, Mark::Quoted),
         }
@@ -173,36 +192,61 @@ fn double(cursor: &mut Cursor<'_>, units: &mut Units, waiting: Waiting) -> Resul
 }
 
 /// What a `$` turned out to be.
-enum Dollar {
+pub(super) enum Dollar {
     /// A dollar sign.
     Sign,
     /// `$(cat <<'E' … E)`.
     Text(String),
+    /// Something that is known when the line runs.
+    Expansion(Expansion),
 }
 
 /// Judges a `$` that was just taken; quotes behind it are the caller's.
-fn dollar(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<Dollar, Stop> {
+pub(super) fn dollar(parser: &mut Parser<'_>) -> Result<Dollar, Stop> {
+    let cursor = &mut parser.cursor;
     let at = cursor.at - 1;
     match cursor.raw(0) {
         Some(b'(') if cursor.raw(1) == Some(b'(') => {
             Err(Stop::new(at, Construct::Arithmetic, "$(("))
         }
-        Some(b'(') => heredoc::substituted(cursor, waiting).map(Dollar::Text),
+        Some(b'(') => parser.substitution(),
         Some(b'[') => Err(Stop::new(at, Construct::Arithmetic, "$[")),
         Some(b'{') => {
+            let rest = &cursor.rest()[1..];
+            let length = rest.iter().take_while(|b| is_name_byte(**b)).count();
+            let name = cursor.slice(cursor.at + 1, cursor.at + 1 + length);
+            if rest.get(length) == Some(&b'}') && builtin::is_plain_variable(name) {
+                cursor.at += length + 2;
+                return Ok(Dollar::Expansion(Expansion::Variable(name.to_owned())));
+            }
+            if rest.starts_with(b"?}") {
+                cursor.at += 3;
+                return Ok(Dollar::Expansion(Expansion::Status));
+            }
             let end = cursor.rest().iter().position(|b| *b == b'}' || *b == b'\n');
             let shown = cursor.slice(at, end.map_or(cursor.text.len(), |end| cursor.at + end + 1));
             Err(Stop::new(at, Construct::Parameter, shown))
         }
-        Some(b'0'..=b'9' | b'$' | b'#' | b'?' | b'-' | b'!' | b'*' | b'@') => {
+        Some(b'?') => {
+            cursor.at += 1;
+            Ok(Dollar::Expansion(Expansion::Status))
+        }
+        Some(b'0'..=b'9' | b'$' | b'#' | b'-' | b'!' | b'*' | b'@') => {
             Err(Stop::new(at, Construct::Parameter, cursor.slice(at, at + 2)))
         }
         Some(first) if first == b'_' || first.is_ascii_alphabetic() || first >= 0x80 => {
-            let name = cursor
-                .rest()
-                .iter()
-                .position(|b| !(b.is_ascii_alphanumeric() || *b == b'_' || *b >= 0x80));
-            let shown = cursor.slice(at, name.map_or(cursor.text.len(), |name| cursor.at + name));
+            let rest = cursor.rest();
+            let length = rest.iter().take_while(|b| is_name_byte(**b)).count();
+            let name = cursor.slice(cursor.at, cursor.at + length);
+            let after = &rest[length..];
+            // A continuation could lengthen the name; which bytes above ASCII belong to it depends on the locale.
+            let odd = after.starts_with(b"\\\n") || after.first().is_some_and(|byte| *byte >= 0x80);
+            if !odd && builtin::is_plain_variable(name) {
+                cursor.at += length;
+                return Ok(Dollar::Expansion(Expansion::Variable(name.to_owned())));
+            }
+            let long = rest.iter().position(|b| !(is_name_byte(*b) || *b >= 0x80));
+            let shown = cursor.slice(at, long.map_or(cursor.text.len(), |end| cursor.at + end));
             Err(Stop::new(at, Construct::Parameter, shown))
         }
         // A continuation could hide any of the above.
@@ -211,6 +255,10 @@ fn dollar(cursor: &mut Cursor<'_>, waiting: Waiting) -> Result<Dollar, Stop> {
         }
         _ => Ok(Dollar::Sign),
     }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// The text of an unquoted `$(cat <<…)`: the shell would split it at blanks and expand patterns.

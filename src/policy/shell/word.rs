@@ -8,7 +8,7 @@ use super::part::{self, Place};
 use super::redirect;
 use super::script::{Part, SimpleCommand, Word};
 use super::stop::{Construct, Stop};
-use super::units::{self, Mark, Units, Waiting};
+use super::units::{self, Mark, Units};
 
 /// A word before expansion. Most words have nothing to expand.
 pub(super) enum Raw<'a> {
@@ -26,6 +26,10 @@ impl Raw<'_> {
             }
             Self::Units(_) => None,
         }
+    }
+
+    pub fn is_expanded(&self) -> bool {
+        matches!(self, Self::Units(units) if units.is_expanded())
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -90,7 +94,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn expand(&mut self, units: Units, span: Span, words: &mut Vec<Word>) -> Result<(), Stop> {
+    pub(super) fn expand(
+        &mut self,
+        units: Units,
+        span: Span,
+        words: &mut Vec<Word>,
+    ) -> Result<(), Stop> {
         if !brace::is_possible(&units) {
             let word = self.placed(part::word(&units, Place::Argument, span), span)?;
             if word.parts.iter().skip(1).any(|part| *part == Part::Home) {
@@ -100,6 +109,10 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let shown = span.of(self.cursor.text);
+        // The expansion of braces can bring a `$` before a name, and makes several of one word.
+        if units.is_expanded() {
+            return Err(Stop::new(span.start as usize, Construct::Brace, shown));
+        }
         let written = units.bytes.clone();
         let expanded = brace::expand(units, &mut self.braces)
             .map_err(|brace::Refused| Stop::new(span.start as usize, Construct::Brace, shown))?;
@@ -157,6 +170,7 @@ impl<'a> Parser<'a> {
             return Err(Stop::new(at, Construct::Array, shown));
         }
         let name = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        // Blanks in `x=$y` do not split; dash and bash agree.
         let value = units.piece(length + 1, units.len());
         let value = self.placed(part::word(&value, Place::Value, span), span)?;
         Ok(Some((name, value)))
@@ -171,7 +185,6 @@ impl<'a> Parser<'a> {
             self.cursor.at += length;
             return Ok(Raw::Plain(self.cursor.slice(start, start + length)));
         }
-        let waiting = if self.waited.is_empty() { Waiting::No } else { Waiting::Yes };
-        units::read(&mut self.cursor, self.dialect, waiting).map(Raw::Units)
+        units::read(self).map(Raw::Units)
     }
 }

@@ -5,6 +5,83 @@
 use runner_wire::*;
 use std::fmt::Write as _;
 
+/// A line with one of everything.
+fn script() -> Script {
+    let plain = |pieces: Vec<Piece>| Expand { pieces, assume: Assume::Nothing };
+    let text = |text: &str| plain(vec![Piece::Text(Bytes::from(text))]);
+    let name = || Bytes::from("x");
+    let set = || vec![Setting { name: name(), value: text("1"), exported: true }];
+    let all = vec![
+        Piece::Text(Bytes::from("a")),
+        Piece::Star,
+        Piece::Any,
+        Piece::Class(Class { negated: false, ranges: vec![('a', 'z')] }),
+        Piece::Variable(name()),
+        Piece::Quoted(name()),
+        Piece::Status,
+        Piece::Output(1),
+        Piece::QuotedOutput(1),
+    ];
+    let exactly = Assume::Exactly(vec![vec![Bytes::from("a\\\\*"), Bytes::from("b")]]);
+    let no_option = |many, path| Assume::NoOption { many, path };
+    let words = vec![
+        Expand { pieces: all, assume: exactly },
+        Expand { pieces: vec![Piece::Quoted(name())], assume: no_option(false, None) },
+        Expand { pieces: vec![], assume: no_option(true, Some(PathKind::Inside)) },
+        Expand { pieces: vec![], assume: no_option(false, Some(PathKind::Plain)) },
+    ];
+    let inner = Script { errexit: true, pipefail: true, nounset: true, ..Script::default() };
+    let does = vec![
+        Does::Run { set: set(), words },
+        Does::Nested { set: vec![], words: vec![text("nice")], script: Box::new(inner) },
+        Does::Set(set()),
+        Does::Export(vec![(name(), Some(text("1"))), (name(), None)]),
+        Does::Unset(vec![name()]),
+        Does::Cd(Some(text("x"))),
+        Does::Read { raw: true, whole: true, names: vec![(name(), false)] },
+        Does::Options(vec![
+            (Switch::Errexit, true),
+            (Switch::Nounset, false),
+            (Switch::Pipefail, true),
+        ]),
+        Does::Exit(None),
+        Does::Break(1),
+        Does::Continue(2),
+        Does::True(vec![]),
+        Does::False(vec![text("x")]),
+        Does::Test(vec![text("x")]),
+        Does::Condition(vec![
+            Step::Unary(Bytes::from("-f"), text("x")),
+            Step::Binary(text("1"), Bytes::from("-eq"), text("1")),
+            Step::And,
+            Step::Match(text("x"), plain(vec![Piece::Star])),
+            Step::Or,
+            Step::Not,
+        ]),
+        Does::Which(vec![name()]),
+        Does::Group(1),
+        Does::Subshell(1),
+        Does::If { branches: vec![(1, 1)], otherwise: Some(1) },
+        Does::While { until: true, condition: 1, body: 1 },
+        Does::For { name: (name(), false), words: vec![text("x")], body: 1 },
+        Does::Case { word: text("x"), arms: vec![(vec![text("x")], 1)] },
+    ];
+    let redirects = vec![
+        Opening { fd: 0, to: OpeningTo::Read(text("in")) },
+        Opening { fd: 1, to: OpeningTo::Write(text("out")) },
+        Opening { fd: 1, to: OpeningTo::Append(text("log")) },
+        Opening { fd: 2, to: OpeningTo::Dup(1) },
+        Opening { fd: 3, to: OpeningTo::Close },
+        Opening { fd: 0, to: OpeningTo::Here(text("t\n")) },
+    ];
+    let commands = does.into_iter().map(|does| Node { does, redirects: vec![] });
+    let pipe = |commands| Pipe { negated: false, timed: false, commands };
+    let last = Node { does: Does::Group(1), redirects };
+    let rest = vec![(Joiner::And, Pipe { negated: true, timed: true, commands: vec![last] })];
+    let blocks = vec![vec![Chain { first: pipe(commands.collect()), rest }], vec![]];
+    Script { blocks, roots: vec![Bytes::from("/w")], ..Script::default() }
+}
+
 fn host() -> Vec<HostMessage> {
     let simple = |command: Command| Simple { assignments: vec![], command, redirects: vec![] };
     let text = |text: &str| Word::Text(Bytes::from(text));
@@ -93,6 +170,7 @@ fn host() -> Vec<HostMessage> {
         ],
         ..Line::default()
     };
+    let script = Box::new(script());
     let limits = StartLimits {
         wall_ms: 30_000,
         cpu_ms: 30_000,
@@ -127,6 +205,7 @@ fn host() -> Vec<HostMessage> {
         ),
         start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }, Stdin::Null),
         start(Work::Line(line), Stdin::Pipe),
+        start(Work::Script(script.clone()), Stdin::Pipe),
         start(Work::Waiting, Stdin::Null),
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
@@ -210,6 +289,7 @@ fn guest() -> Vec<GuestMessage> {
         (Ending::NotFound { program: Bytes::from("nosuch") }, vec![]),
         (Ending::NotExecutable { program: Bytes::from("./a"), errno: 13 }, vec![]),
         (Ending::NoCwd { errno: 2 }, vec![]),
+        (Ending::Assumption(Broken { word: Bytes::from("-rf"), why: Why::Option }), vec![]),
     ] {
         // What ended by itself has run.
         let ran = match ending {

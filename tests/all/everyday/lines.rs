@@ -62,6 +62,52 @@ fn lists_globs_tests_and_redirections() {
     assert_eq!(denied.code, Some(126), "{}", denied.err);
     assert!(!project.join("c.txt").exists());
     // A form that is not read is code of `sh`.
-    let denied = line("readonly", "for f in *; do echo $f; done");
+    let denied = line("readonly", "f() { echo x; }; f");
     assert_eq!(denied.code, Some(126), "{}", denied.err);
+}
+
+#[test]
+fn variables_conditions_and_loops() {
+    needs_engine();
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project(
+        "loops",
+        &[
+            ("a.txt", "one\n"),
+            ("b.txt", "two\n"),
+            (".env", "SECRET=canary\n"),
+            ("sub/-rf", "dash\n"),
+            (".runner/.keep", ""),
+        ],
+    );
+    let read =
+        |text: &str| caller.run(&project, &["exec", "--policy", "readonly", "--shell", text]);
+    for (text, out) in [
+        ("for f in *.txt; do cat \"$f\"; done", "one\ntwo\n"),
+        ("x=a.txt; if [ -f $x ]; then cat $x; else echo none; fi", "one\n"),
+        ("cat $(ls *.txt) | while read -r x; do echo \"<$x>\"; done", "<one>\n<two>\n"),
+        ("cd sub && echo \"${PWD}\" | grep -c sub", "1\n"),
+        // A denied file reads as empty, however it is named.
+        ("for f in .* *; do [ -f \"$f\" ] && cat \"$f\"; done", "one\ntwo\n"),
+    ] {
+        let ran = read(text);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), out), "{text}: {}", ran.err);
+    }
+    // A word that could be an option, or leads out, ends the line before a program gets it.
+    for text in [
+        "cd sub && for f in *; do cat \"$f\"; done; echo after",
+        "x=$(echo /etc/passwd); cat \"$x\"; echo after",
+        "x=$(echo -n); sort $x a.txt; echo after",
+    ] {
+        let ran = read(text);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(126), ""), "{text}: {}", ran.err);
+        assert!(ran.err.contains("assumption_failed"), "{text}: {}", ran.err);
+    }
+    for text in
+        ["x=.env; cat $x", "cmd=cat; $cmd .env", "$(echo rm) -rf sub", "x=-delete; find . $x"]
+    {
+        let ran = read(text);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(126), ""), "{text}: {}", ran.err);
+    }
+    assert!(project.join("sub/-rf").exists());
 }

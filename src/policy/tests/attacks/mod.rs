@@ -5,6 +5,7 @@
 
 mod composition;
 mod conditions;
+mod later;
 mod lines;
 mod options;
 mod patterns;

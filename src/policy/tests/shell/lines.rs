@@ -34,7 +34,7 @@ const PIECES: &[&str] = &[
     "{a,b}", "{1..3}", "{3..1..2}", "{a..c}", "{,x}", "{}", "{a}", "{01..3}", "{-1..1}", "~", "~/", "*", "?", "[", "]", "[ab]", "[!a]", "[a-c]*", "[[:alpha:]]*",
     "*.txt", "dir/*", "'", "\"", "\\", "''", "\"\"", "'a b'", "\"a b\"", "\\ ", "\\'", "\\\"", "\\\\", "\\\n", "\\a", "\\{", "\\*",
     "'*'", "'{'", "\",\"", "\"\\\\\"", "\"\\$\"", "\"\\a\"", "\"a$\"", "$", "$'a\\tb'", "$'\\''", "$'\\x41'", "#", "!", "%", "^", "+", "@", "é",
-    "日", "\r", "'\n'", "\"\n\"", "\"'\"", "'\"'", "`", "$(", "$x", "=~", ":~", "|", "&", ";", "<", ">", "(", ")",
+    "$A", "\"$A\"", "${B}", "\"${x}\"", "$?", "\"$?\"", "日", "\r", "'\n'", "\"\n\"", "\"'\"", "'\"'", "`", "$(", "$x", "=~", ":~", "|", "&", ";", "<", ">", "(", ")",
     "$(cat <<'E'\nt\nE\n)", "\"$(cat <<E\nt  u\\\\ \\$ (\nE\n)\"", "\"$(cat <<-'E'\n\tq\"\n\n\n\tE\n)\"",
 ];
 
@@ -64,6 +64,8 @@ const BODIES: &[&str] = &[
     "é\n",
     "#\n",
     "a\r\n",
+    "$A-${B}\n",
+    "a $? \"$x\"\n",
 ];
 
 const DELIMITERS: &[&str] = &["E", "'E'", "\"E\"", "\\E", "E'O'F", "\"E O\""];
@@ -93,11 +95,41 @@ pub fn line(random: &mut Random) -> String {
 }
 
 fn command(random: &mut Random, line: &mut String, bodies: &mut String) {
+    if random.one_in(14) {
+        return compound(random, line, bodies);
+    }
+    simple(random, line, bodies);
+}
+
+/// A compound command of few commands.
+fn compound(random: &mut Random, line: &mut String, bodies: &mut String) {
+    let (begin, parts, end): (&str, &[&str], &str) = match random.below(6) {
+        0 => ("{ ", &["; "], "}"),
+        1 => ("( ", &[" "], ")"),
+        2 => ("if ", &["; then ", "; "], "fi"),
+        3 => ("if ", &["; then ", "\nelse ", "; "], "fi"),
+        4 => ("for x in a 'b c' $A *.txt; do ", &["; "], "done"),
+        _ => ("case $A in 1) ", &[" ;; (x|\"b\") ", "\n;; "], "esac"),
+    };
+    *line += begin;
+    for part in parts {
+        simple(random, line, bodies);
+        // A here-document would begin in the middle of a word.
+        if !bodies.is_empty() {
+            line.push('\n');
+            *line += &std::mem::take(bodies);
+        }
+        *line += part;
+    }
+    *line += end;
+}
+
+fn simple(random: &mut Random, line: &mut String, bodies: &mut String) {
     if random.one_in(12) {
         *line += "! ";
     }
     if random.one_in(5) {
-        *line += random.pick(&["A=", "B=", "A=1 B="]);
+        *line += random.pick(&["A=", "B=", "x=", "A=1 B="]);
         word(random, line, 3);
         *line += random.pick(&[" ", " ", " ", "; ", "\t"]);
     }

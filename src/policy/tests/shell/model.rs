@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use runner_policy::shell::{Join, Part, Pipeline, RedirectTo, Script, SimpleCommand, Word};
+use runner_policy::shell::{
+    Command, CompoundKind, Expansion, Join, Part, Pipeline, RedirectTo, Script, SimpleCommand, Word,
+};
 
 /// Files in the folder where lines run. Outputs go to `../o`.
 pub const FILES: &[&str] = &["-x", ".hid", "a.txt", "b.txt", "dir/c.txt", "in"];
@@ -35,7 +37,11 @@ enum End {
 
 struct Model {
     trace: Trace,
+    /// Variables of the environment.
     variables: BTreeMap<String, String>,
+    /// The others.
+    hidden: BTreeMap<String, String>,
+    status: i32,
 }
 
 /// Runs a plan in the mind.
@@ -43,29 +49,174 @@ pub fn run(script: &Script) -> Result<Trace, Beyond> {
     let mut model = Model {
         trace: Trace::default(),
         variables: BTreeMap::from([("B".to_owned(), "0".to_owned())]),
+        hidden: BTreeMap::new(),
+        status: 0,
     };
     model.trace.files.insert(String::new(), String::new());
-    for list in &script.lists {
-        let mut status = model.pipeline(&list.first)?;
-        for (join, next) in &list.rest {
-            if (*join == Join::And) == (status == 0) {
-                status = model.pipeline(next)?;
-            }
-        }
-        model.trace.status = status;
-    }
+    model.script(script)?;
+    model.trace.status = model.status;
     model.trace.calls.sort();
     Ok(model.trace)
 }
 
 impl Model {
+    fn script(&mut self, script: &Script) -> Result<(), Beyond> {
+        for list in &script.lists {
+            self.status = self.pipeline(&list.first)?;
+            for (join, next) in &list.rest {
+                if (*join == Join::And) == (self.status == 0) {
+                    self.status = self.pipeline(next)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A compound command without redirections, alone in its pipeline.
+    fn compound(&mut self, kind: &CompoundKind) -> Result<(), Beyond> {
+        match kind {
+            CompoundKind::Group(script) => self.script(script),
+            CompoundKind::Subshell(script) => {
+                let before = (self.variables.clone(), self.hidden.clone());
+                let result = self.script(script);
+                (self.variables, self.hidden) = before;
+                result
+            }
+            CompoundKind::If { branches, otherwise } => {
+                for (condition, body) in branches {
+                    self.script(condition)?;
+                    if self.status == 0 {
+                        return self.script(body);
+                    }
+                }
+                self.status = 0;
+                otherwise.iter().try_for_each(|body| self.script(body))
+            }
+            CompoundKind::For { name, words, body } => {
+                let mut values = Vec::new();
+                for word in words {
+                    values.extend(self.expand(word)?);
+                }
+                self.status = 0;
+                for value in values {
+                    self.set(name, value);
+                    self.script(body)?;
+                }
+                Ok(())
+            }
+            CompoundKind::Case { word, arms } => {
+                let text = self.text(word)?;
+                self.status = 0;
+                for (patterns, body) in arms {
+                    for pattern in patterns {
+                        if pattern.is_expanded() || pattern.is_glob() {
+                            return Err(Beyond);
+                        }
+                        if pattern.text(HOME) == text {
+                            return self.script(body);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            CompoundKind::While { .. } | CompoundKind::Test(_) => Err(Beyond),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        match self.variables.get_mut(name) {
+            Some(old) => *old = value,
+            None => {
+                self.hidden.insert(name.to_owned(), value);
+            }
+        }
+    }
+
+    fn value(&self, of: &Expansion) -> Result<String, Beyond> {
+        match of {
+            Expansion::Variable(name) if name == "A" || name == "B" || name == "x" => {
+                let value = self.hidden.get(name).or(self.variables.get(name));
+                Ok(value.cloned().unwrap_or_default())
+            }
+            Expansion::Status => Ok(self.status.to_string()),
+            Expansion::Variable(_) | Expansion::Output(_) => Err(Beyond),
+        }
+    }
+
+    /// A word that is not split.
+    fn text(&self, word: &Word) -> Result<String, Beyond> {
+        let mut text = String::new();
+        for part in &word.parts {
+            match part {
+                Part::Expansion { of, .. } => text += &self.value(of)?,
+                part => text += &Word { parts: vec![part.clone()], at: word.at }.text(HOME),
+            }
+        }
+        Ok(text)
+    }
+
+    /// The words that a word becomes.
+    fn expand(&self, word: &Word) -> Result<Vec<String>, Beyond> {
+        if !word.is_expanded() {
+            return expand(word);
+        }
+        let mut fields: Vec<Vec<Part>> = Vec::new();
+        let mut field: Option<Vec<Part>> = None;
+        for part in &word.parts {
+            let Part::Expansion { of, quoted } = part else {
+                field.get_or_insert_default().push(part.clone());
+                continue;
+            };
+            let value = self.value(of)?;
+            if *quoted {
+                field.get_or_insert_default().push(Part::Text(value));
+                continue;
+            }
+            if value.contains(['*', '?', '[', '\\']) {
+                return Err(Beyond);
+            }
+            for c in value.chars() {
+                if matches!(c, ' ' | '\t' | '\n') {
+                    fields.extend(field.take());
+                } else {
+                    field.get_or_insert_default().push(Part::Text(c.to_string()));
+                }
+            }
+        }
+        fields.extend(field);
+        let mut words = Vec::new();
+        for parts in fields {
+            let mut joined: Vec<Part> = Vec::new();
+            for part in parts {
+                match (joined.last_mut(), part) {
+                    (Some(Part::Text(text)), Part::Text(more)) => text.push_str(&more),
+                    (_, part) => joined.push(part),
+                }
+            }
+            words.extend(expand(&Word { parts: joined, at: word.at })?);
+        }
+        Ok(words)
+    }
+
     fn pipeline(&mut self, pipeline: &Pipeline) -> Result<i32, Beyond> {
+        if pipeline.timed {
+            return Err(Beyond);
+        }
+        if let [Command::Compound(compound)] = pipeline.commands.as_slice() {
+            if !compound.redirects.is_empty() {
+                return Err(Beyond);
+            }
+            self.compound(&compound.kind)?;
+            return Ok(if pipeline.negated { i32::from(self.status == 0) } else { self.status });
+        }
+        let simple: Option<Vec<&SimpleCommand>> =
+            pipeline.commands.iter().map(Command::simple).collect();
+        let commands = simple.ok_or(Beyond)?;
         let mut input = String::new();
         let mut status = 0;
         let last = pipeline.commands.len() - 1;
         // Who empties a file last is a race.
-        let mut targets: Vec<_> = pipeline
-            .commands
+        let mut targets: Vec<_> = commands
             .iter()
             .flat_map(|command| &command.redirects)
             .filter_map(|redirect| match &redirect.to {
@@ -77,13 +228,13 @@ impl Model {
         if targets.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Beyond);
         }
-        for (index, command) in pipeline.commands.iter().enumerate() {
-            let before = self.variables.clone();
+        for (index, command) in commands.into_iter().enumerate() {
+            let before = (self.variables.clone(), self.hidden.clone());
             let mut piped = String::new();
             let out = if index == last { End::Stdout } else { End::Pipe };
             status = self.command(command, input, out, &mut piped)?;
             if last > 0 {
-                self.variables = before;
+                (self.variables, self.hidden) = before;
             }
             input = piped;
         }
@@ -99,12 +250,12 @@ impl Model {
     ) -> Result<i32, Beyond> {
         let mut words = Vec::new();
         for word in &command.words {
-            words.extend(expand(word)?);
+            words.extend(self.expand(word)?);
         }
         let mut ends = BTreeMap::from([(0, End::Source(input)), (1, out), (2, End::Stderr)]);
         for redirect in &command.redirects {
             let end = match &redirect.to {
-                RedirectTo::Text(text) => Some(End::Source(text.clone())),
+                RedirectTo::Text(text) => Some(End::Source(self.text(text)?)),
                 RedirectTo::Read(word) if word.literal() == Some("in") => {
                     Some(End::Source(IN.to_owned()))
                 }
@@ -134,21 +285,29 @@ impl Model {
                 None => ends.remove(&redirect.fd),
             };
         }
-        let assigned: Vec<(String, String)> = command
-            .assignments
-            .iter()
-            .map(|(name, value)| (name.clone(), value.text(HOME)))
-            .collect();
+        let mut assigned: Vec<(String, String)> = Vec::new();
         let Some(name) = words.first() else {
-            for (name, value) in assigned {
-                self.variables.entry(name).and_modify(|old| *old = value);
+            if !command.words.is_empty() && !command.assignments.is_empty() {
+                return Err(Beyond);
+            }
+            for (name, value) in &command.assignments {
+                let value = self.text(value)?;
+                self.set(name, value);
             }
             return Ok(0);
         };
+        for (name, value) in &command.assignments {
+            // Each sees those before it, in bash.
+            if value.is_expanded() && !assigned.is_empty() {
+                return Err(Beyond);
+            }
+            assigned.push((name.clone(), self.text(value)?));
+        }
         match name.as_str() {
             "export" => {
                 for word in &words[1..] {
                     let (name, value) = word.split_once('=').ok_or(Beyond)?;
+                    self.hidden.remove(name);
                     self.variables.insert(name.to_owned(), value.to_owned());
                 }
                 return Ok(0);
@@ -217,7 +376,7 @@ fn matches(parts: &[Part], name: &str, starts: bool) -> bool {
         Some((Part::Text(text), more)) => name
             .strip_prefix(text.as_str())
             .is_some_and(|rest| matches(more, rest, text.ends_with('/'))),
-        Some((Part::Home, _)) => false,
+        Some((Part::Home | Part::Expansion { .. }, _)) => false,
         Some((Part::Any, more)) => {
             matches(more, name, starts && name.starts_with('.'))
                 || (takes && matches(parts, rest, false))

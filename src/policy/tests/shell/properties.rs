@@ -45,7 +45,7 @@ proptest! {
         let quoted: Vec<_> = words.iter().map(|w| format!("'{}'", w.replace('\'', "'\\''"))).collect();
         let line = parse(&format!("p {}", quoted.join(" ")));
         let Line::Readable(script) = line else { panic!("{line:?}") };
-        let found: Vec<_> = script.lists[0].first.commands[0].words[1..].iter().map(|w| w.literal().unwrap()).collect();
+        let found: Vec<_> = script.commands().next().unwrap().words[1..].iter().map(|w| w.literal().unwrap()).collect();
         prop_assert_eq!(found, words);
     }
 }
