@@ -134,7 +134,7 @@ fn a_stage_without_reasons_is_not_discarded() {
 fn a_review_waits_for_the_turn_of_a_call() {
     let case = Case::new();
     let call = settled(&case, HALVES[1], "**", When::Review);
-    let turn = Turn::take(&case.state, &[case.root.clone()], Duration::ZERO).unwrap();
+    let turn = Turn::take(&case.state, std::slice::from_ref(&case.root), Duration::ZERO).unwrap();
     std::thread::scope(|scope| {
         let own = scope.spawn(|| apply_all(&case, &call, &[]));
         std::thread::sleep(Duration::from_millis(100));

@@ -12,7 +12,8 @@ fn a_call_is_judged_after_the_apply_of_another_is_over() {
         let case = Case::new();
         let stage = case.stage(HALVES[1]);
         let settling = case.settling("**", When::Apply);
-        let turn = Turn::take(&case.state, &[case.root.clone()], Duration::ZERO).unwrap();
+        let turn =
+            Turn::take(&case.state, std::slice::from_ref(&case.root), Duration::ZERO).unwrap();
         let changes = std::thread::scope(|scope| {
             let own = scope.spawn(|| settle(&stage, &settling).unwrap());
             std::thread::sleep(Duration::from_millis(100));
@@ -57,7 +58,7 @@ fn a_call_that_waits_for_too_long_keeps_what_it_did() {
     let case = Case::new();
     let stage = case.stage(&[("src/new", "new"), (".envrc", "x")]);
     let settling = case.settling("**", When::Apply);
-    let turn = Turn::take(&case.state, &[case.root.clone()], Duration::ZERO).unwrap();
+    let turn = Turn::take(&case.state, std::slice::from_ref(&case.root), Duration::ZERO).unwrap();
     let refused = settle_within(Duration::from_millis(20), &stage, &settling).unwrap_err();
     assert!(matches!(refused, StagedError::Turn(TurnError::Busy(..))), "{refused}");
     assert!(!case.has("src"));

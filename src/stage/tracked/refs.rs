@@ -2,7 +2,7 @@
 //!
 //! Duty: find the refs that a stage changes and the commits that it brings, and name the entries in
 //! which the tree of each differs from the one before it: of a ref from its old value, or the old `HEAD`
-//! if it is new, of a commit from each parent. So it does not matter what leads to a commit: a ref, a
+//! if it is new, of a commit from its first parent. So it does not matter what leads to a commit: a ref, a
 //! reflog, a stash, a later call. Non-goals: whether the objects are what their names say (`import`), and
 //! which entries may differ. Trust boundary: refs and objects of the stage are the adversary's.
 //! Whatever is not understood is an error, and an error means that all refs are held back.
@@ -196,36 +196,33 @@ fn read_links<'e>(
     Ok(())
 }
 
-/// Each new commit as a move from each of its parents, or from nothing.
+/// Each new commit as a move from its first parent, or from nothing. What a merge takes from another parent
+/// differs from the first.
 fn from_parents(git: &Git<'_>, commits: &[String]) -> Result<Vec<Move>, RefsError> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }
+    if commits.len() > MAX_REFS {
+        return Err(RefsError::TooMany);
+    }
     let input = commits.join("\n") + "\n";
     let answer =
         git.run(&["rev-list", "--stdin", "--no-walk=unsorted", "--parents"], input.as_bytes())?;
-    let mut moves = Vec::new();
     let lines = answer.strip_suffix(b"\n").ok_or(RefsError::GitFailed)?;
-    let lines: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
-    if lines.len() != commits.len() {
-        return Err(RefsError::GitFailed);
-    }
-    for line in lines {
-        let mut ids = line.split(|byte| *byte == b' ').map(parse_id);
-        let commit = ids.next().ok_or(RefsError::GitFailed)??;
-        let parents = ids.map(|id| id.map(Some)).collect::<Result<Vec<_>, _>>()?;
-        let parents = if parents.is_empty() { vec![None] } else { parents };
-        if moves.len() + parents.len() > MAX_REFS {
-            return Err(RefsError::TooMany);
-        }
-        moves.extend(parents.into_iter().map(|old| Move {
-            name: format!("the commit {commit}").into_bytes(),
-            is_commit: true,
-            old,
-            new: Some(commit.clone()),
-        }));
-    }
-    Ok(moves)
+    let moves: Vec<Move> = lines
+        .split(|byte| *byte == b'\n')
+        .map(|line| {
+            let mut ids = line.split(|byte| *byte == b' ').map(parse_id);
+            let commit = ids.next().ok_or(RefsError::GitFailed)??;
+            Ok(Move {
+                name: format!("the commit {commit}").into_bytes(),
+                is_commit: true,
+                old: ids.next().transpose()?,
+                new: Some(commit),
+            })
+        })
+        .collect::<Result<_, RefsError>>()?;
+    if moves.len() == commits.len() { Ok(moves) } else { Err(RefsError::GitFailed) }
 }
 
 /// An id in hexadecimal digits.
