@@ -173,7 +173,8 @@ fn commits(project: &Path) -> Vec<(String, Commit)> {
 fn meanings(commits: &[(String, Commit)]) -> HashMap<String, String> {
     let mut meanings: HashMap<String, String> = HashMap::new();
     for (hash, commit) in commits {
-        let parents: Vec<&str> = commit.parents.iter().map(|parent| &*meanings[parent]).collect();
+        let meaning = |parent: &String| meanings.get(parent).unwrap_or(parent).clone();
+        let parents: Vec<String> = commit.parents.iter().map(meaning).collect();
         let text = format!("{}({})", commit.said, parents.join(", "));
         meanings.insert(hash.clone(), text);
     }
