@@ -354,12 +354,14 @@ impl Shell {
                 }
             }
             Does::Export(list) => {
+                // All values first: no command in them sees a variable of the same `export`.
+                let mut values = Vec::new();
                 for (name, value) in list {
+                    values.push((name, value.as_ref().map(|it| self.text(it)).transpose()?));
+                }
+                for (name, value) in values {
                     match value {
-                        Some(value) => {
-                            let value = self.text(value)?;
-                            self.export(name, value);
-                        }
+                        Some(value) => self.export(name, value),
                         None => self.mark(name),
                     }
                 }

@@ -70,9 +70,11 @@ impl Shell {
 
     /// Enters a folder; complains as a shell does if that fails.
     pub(super) fn enter(&mut self, folder: &[u8]) -> u8 {
-        match std::env::set_current_dir(std::ffi::OsStr::from_bytes(folder)) {
+        // As a shell does it, `..` takes away the last name, also that of a symlink.
+        let entered = join(&self.folder, folder);
+        match std::env::set_current_dir(std::ffi::OsStr::from_bytes(&entered)) {
             Ok(()) => {
-                self.folder = join(&self.folder, folder);
+                self.folder = entered;
                 0
             }
             Err(error) => stage::complain(&[b"cd: ", folder].concat(), &error, 1),

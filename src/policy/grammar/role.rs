@@ -49,6 +49,8 @@ pub enum Role {
     ChdirOperands,
     /// `NAME=VALUE` for the environment of what is executed.
     Env,
+    /// A name that is taken out of the environment of what is executed.
+    UnsetEnv,
     /// From here to the end: a command.
     Exec,
     /// From here to the end: a command, to which words from standard input are added.
@@ -237,6 +239,7 @@ pub(super) const WORDS: &[(&str, Role)] = &[
     ("chdir", Role::Chdir),
     ("chdir-operands", Role::ChdirOperands),
     ("set-env", Role::Env),
+    ("unset-env", Role::UnsetEnv),
     ("exec", Role::Exec),
     ("exec-stdin", Role::ExecStdin),
     ("exec-until", Role::ExecUntil),
@@ -299,7 +302,7 @@ impl Role {
             Self::Remote(_) => Kind::Remote,
             Self::Url => Kind::Url,
             Self::Host => Kind::Host,
-            Self::Env => Kind::Env,
+            Self::Env | Self::UnsetEnv => Kind::Env,
             _ => Kind::Text,
         }
     }

@@ -46,7 +46,11 @@ pub(super) fn split<'g>(command: &'g Command, words: &[Word]) -> Split<'g> {
         let text = match word {
             Word::Lit(text) => text.as_str(),
             other => {
-                if other.may_be_option() && !dashes {
+                let is_bundle = command
+                    .bundle
+                    .as_ref()
+                    .is_some_and(|bundle| at == 1 || bundle.which == BundleWord::Any);
+                if (other.may_be_option() || is_bundle) && !dashes {
                     out.items.push(Item::Anything);
                 }
                 if operands == 0 && !command.subcommands.is_empty() {

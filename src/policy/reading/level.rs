@@ -287,8 +287,10 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
             emit.method.clone_from(method);
         }
     }
+    // Milder operands must be certain as well.
+    let certain = holding.iter().rev().filter(|when| facts.is_certain(when));
     let slots =
-        holding.iter().rev().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
+        certain.into_iter().find_map(|when| when.operands.as_ref()).unwrap_or(&command.operands);
     let assigned = if split.subcommand.is_some() {
         Vec::new()
     } else {
@@ -458,6 +460,14 @@ impl Facts {
             }
         }
         facts
+    }
+
+    /// Whether the number of operands that a condition asks for is the one in any case.
+    fn is_certain(&self, when: &When) -> bool {
+        let counted = |asked: Option<(u32, u32)>, seen: (usize, usize)| {
+            asked.is_none_or(|(least, most)| least as usize <= seen.0 && seen.1 <= most as usize)
+        };
+        counted(when.count, self.operands) && counted(when.count_after, self.after)
     }
 
     fn hold(&self, when: &When) -> bool {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::level::{Level, Reading, Standing, read_level};
 use super::shells::Starter;
 use super::values::{Fields, Flow, Value, fields, judged};
-use super::{Place, Refusal, Scope, roles};
+use super::{MAX_BYTES, MAX_WORDS, Place, Refusal, Scope, roles};
 use crate::effect::{self, Caused, Effect};
 use crate::grammar::Depth;
 use crate::paths;
@@ -177,6 +177,8 @@ struct State<'a> {
     flow: Flow,
     /// What is known where loops were left.
     left: Option<Flow>,
+    /// What is known where several loops were left at once. It counts from then on.
+    left_further: Option<Flow>,
     notes: Notes,
     steps: usize,
     /// Where the line stands.
@@ -222,7 +224,15 @@ impl<'a> State<'a> {
             exported: place.env.iter().cloned().collect(),
             values: BTreeMap::new(),
         };
-        Self { flow, left: None, notes: Notes::default(), steps: 0, place, scope }
+        Self {
+            flow,
+            left: None,
+            left_further: None,
+            notes: Notes::default(),
+            steps: 0,
+            place,
+            scope,
+        }
     }
 
     fn script(&mut self, script: &Script, reading: &mut Reading) -> Result<(), Halt> {
@@ -320,8 +330,8 @@ impl<'a> State<'a> {
             Some(Some("export")) => self.export(command, reading),
             Some(Some("unset")) => {
                 for name in command.words[1..].iter().filter_map(shell::Word::literal) {
+                    // It stays among the exported ones: a redirection that fails keeps `unset` from running.
                     self.flow.values.insert(name.to_owned(), Value::one(""));
-                    self.flow.exported.remove(name);
                 }
                 self.builtin(command, reading)
             }
@@ -334,9 +344,9 @@ impl<'a> State<'a> {
                 self.builtin(command, reading)
             }
             Some(Some("break" | "continue")) => {
-                match &mut self.left {
-                    Some(left) => left.join(&self.flow),
-                    None => self.left = Some(self.flow.clone()),
+                merge(&mut self.left, &self.flow);
+                if command.words.len() > 1 {
+                    merge(&mut self.left_further, &self.flow);
                 }
                 self.builtin(command, reading)
             }
@@ -494,11 +504,15 @@ impl<'a> State<'a> {
             }
             self.flow = after;
         }
-        // A `break 2` leaves the loop around as well.
+        // A `break 2` leaves the loops around as well.
         self.left = outer.map(|mut outer| {
             outer.join(&self.flow);
             outer
         });
+        if let Some(further) = &self.left_further {
+            merge(&mut self.left, further);
+            self.flow.join(further);
+        }
         Ok(())
     }
 
@@ -531,8 +545,10 @@ impl<'a> State<'a> {
         // What is assigned alone is no variable of a command.
         let env = if command.words.is_empty() { &[][..] } else { &env };
         let inner = self.judge(&given, &command.redirects, env, command.at.start, reading)?;
-        if let Some(inner) = inner {
-            self.notes.inner.insert(command.at.start, inner);
+        match inner {
+            Some(inner) => drop(self.notes.inner.insert(command.at.start, inner)),
+            // An earlier round of a loop may have had one.
+            None => drop(self.notes.inner.remove(&command.at.start)),
         }
         Ok(())
     }
@@ -553,21 +569,19 @@ impl<'a> State<'a> {
         env.dedup();
         let first = reading.levels.len();
         let later = |variant: &Variant| variant.words.iter().any(|it| matches!(it, Word::Later(_)));
-        if variants.iter().any(later) && self.is_harmless(&variants, &env)? {
+        let inner = if variants.iter().any(later) && self.is_harmless(&variants, &env)? {
             for assumed in assumed.values_mut() {
                 if matches!(assumed, Assumed::NoOption { .. }) {
                     *assumed = Assumed::Nothing;
                 }
             }
             let anything = variants.iter().map(anything).collect::<Vec<_>>();
-            self.levels(&anything, &env, reading)?;
+            self.levels(&anything, &env, at, reading)?
         } else {
-            let inner = self.levels(&variants, &env, reading)?;
-            if let Some(inner) = inner {
-                self.fixed(given, &variants, &inner)?;
-                self.notes.assumed.extend(assumed);
-                return Ok(Some(inner));
-            }
+            self.levels(&variants, &env, at, reading)?
+        };
+        if let Some(inner) = &inner {
+            self.fixed(given, &variants, inner)?;
         }
         if variants.iter().all(Variant::compares_text) {
             for assumed in assumed.values_mut() {
@@ -595,7 +609,7 @@ impl<'a> State<'a> {
             }
         }
         self.notes.assumed.extend(assumed);
-        Ok(None)
+        Ok(inner)
     }
 
     /// A line in a command replaces words of it: those must be what was read, and only one line.
@@ -613,14 +627,17 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// The levels of a command; the line that its last words are.
+    /// The levels of a command; the line that its last words are. Words that are a line with some values are one
+    /// with all: else the plan would say of the others that a program runs.
     fn levels(
         &self,
         variants: &[Variant],
         env: &[String],
+        at: u32,
         reading: &mut Reading,
     ) -> Result<Option<Inner>, Halt> {
         let mut inner = None;
+        let mut is_line = None;
         for cwd in &self.flow.folders {
             for variant in variants {
                 let first = reading.levels.len();
@@ -632,6 +649,10 @@ impl<'a> State<'a> {
                 } else {
                     let place = Place { cwd, env, ..self.place };
                     inner = read_level(&variant.words, place, self.scope, reading)?;
+                }
+                let found = inner.as_ref().filter(|_| !variant.words.is_empty()).is_some();
+                if *is_line.get_or_insert(found) != found {
+                    return Err(Halt::Unreadable(at, Construct::Parameter));
                 }
                 // What a wrapper's redirections open is opened for the command that it wraps.
                 let innermost =
@@ -681,8 +702,10 @@ impl<'a> State<'a> {
         let combinations = self.flow.combinations(words.chain(targets));
         let mut assumed: BTreeMap<u32, Assumed> = BTreeMap::new();
         let mut variants = Vec::new();
+        let (mut count, mut bytes) = (0, 0);
         for known in combinations {
             let mut variant = Variant { words: Vec::new(), redirects: Vec::new() };
+            let mut counted = 0;
             for given in given {
                 let word = match given {
                     Given::Text(text) => {
@@ -696,6 +719,14 @@ impl<'a> State<'a> {
                     }
                 };
                 variant.words.extend(word);
+                // Each word is counted once: what was counted before is not looked at again.
+                let new = &variant.words[counted.min(variant.words.len())..];
+                count += new.len();
+                bytes += new.iter().filter_map(Word::text).map(str::len).sum::<usize>();
+                counted = variant.words.len();
+                if count > MAX_WORDS || bytes > MAX_BYTES {
+                    return Err(Refusal::TooLarge.into());
+                }
             }
             for redirect in redirects {
                 let (effects, word) = match &redirect.to {

@@ -6,6 +6,7 @@ use crate::effect::{Effect, Peer, Place};
 use crate::grammar::{Access, Does, Kind, Opt, Role, Shape};
 use crate::paths;
 use crate::plan::Demand;
+use crate::variables::loads_code;
 use crate::word::Word;
 
 /// A command inside a command.
@@ -206,6 +207,11 @@ impl Emit {
             Role::Env => match word.text().and_then(|text| text.split_once('=')) {
                 Some((name, _)) => self.env.push(name.to_owned()),
                 None => push(level, Effect::Unknown, by),
+            },
+            // What a sandbox sets keeps git and rustup from running what the project says.
+            Role::UnsetEnv => match word.text() {
+                Some(name) if !loads_code(name) => {}
+                Some(_) | None => push(level, Effect::Code, by),
             },
             Role::ShellLine => match word.text() {
                 Some(text) => self.nested.push(Nested::Line(

@@ -103,6 +103,7 @@ fn role(role: &Role, push: &mut impl FnMut(Effect)) {
         }
         Role::Url | Role::Host => push(Effect::Net(Peer::Any)),
         Role::Env
+        | Role::UnsetEnv
         | Role::Exec
         | Role::ExecStdin
         | Role::ExecUntil

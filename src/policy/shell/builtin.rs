@@ -215,8 +215,11 @@ fn read(command: &SimpleCommand) -> Result<(), Stop> {
 
 /// `unset NAME…`
 fn unset(command: &SimpleCommand) -> Result<(), Stop> {
+    // What a sandbox sets keeps git and rustup from running what the project says.
+    let is_free =
+        |name: &str| is_name(name) && !governs(name) && !crate::variables::loads_code(name);
     for word in &command.words[1..] {
-        if !word.literal().is_some_and(|name| is_name(name) && !governs(name)) {
+        if !word.literal().is_some_and(is_free) {
             let at = word.at.start as usize;
             return Err(Stop::new(at, Construct::Builtin, format!("unset {}", word.text("~"))));
         }
