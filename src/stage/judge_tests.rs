@@ -237,7 +237,10 @@ fn names_that_run_are_held_as_files_links_and_removals_and_the_rest_goes() {
         .stage("build/.bashrc", "x")
         .stage("build/.runner/config.yml", "x");
     case.stage("build/out.o", "x").stage(".claude/settings.json", "x").stage("CLAUDE.md", "x");
-    case.link(".husky", "build").link("hooks", "build").link("x/.cargo", "../build");
+    case.link(".husky", "build")
+        .link("hooks", "build")
+        .link("x/.cargo", "../build")
+        .link("x/.yarn", "../build");
     let never = |path: &str| (path.to_owned(), Why::RunsOnHost);
     assert_eq!(
         case.held(),
@@ -252,7 +255,8 @@ fn names_that_run_are_held_as_files_links_and_removals_and_the_rest_goes() {
             never("build/.bashrc"),
             never("build/.runner"),
             never("build/.runner/config.yml"),
-            ("x/.cargo".to_owned(), Why::Named),
+            never("x/.cargo"),
+            ("x/.yarn".to_owned(), Why::Named),
         ]
     );
     assert_eq!(case.applied(), ["CLAUDE.md", "build", "build/out.o", "hooks", "x"]);
