@@ -53,15 +53,15 @@ impl Scene {
         let mut trees = hidden_index::trees(&self.workspace, &survey.repositories);
         let own = gitdirs::find(&self.workspace).own;
         trees.extend(own.map(|git| WorkTree { git, top: PathBuf::new() }));
-        let home = self.environment.home();
-        let config_home = self.environment.get("XDG_CONFIG_HOME").map(PathBuf::from);
         let led = outer_git::led(&Outer {
-            home: home.as_deref(),
-            config_home: config_home.as_deref(),
+            environment: &self.environment,
             root,
+            workspace: root,
             trees: &trees,
+            repositories: &survey.repositories,
         })
         .map_err(|error| error.to_string())?;
+        let home = self.environment.home();
         Ok(Around { repositories: survey.repositories, links: survey.links, led, home })
     }
 }

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::outer_git::OuterGitError;
 use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::stage::apply::ApplyError;
 use crate::stage::folder::StageError;
+use crate::stage::leads::UnknownLeads;
 use crate::stage::walk::WalkError;
 
 /// Why changes stay where they are.
@@ -27,7 +27,7 @@ pub enum StagedError {
     Apply(#[from] ApplyError),
     /// It is not known what the host would run.
     #[error(transparent)]
-    OuterGit(#[from] OuterGitError),
+    OuterGit(#[from] UnknownLeads),
     /// The stages cannot be listed or opened.
     #[error("cannot {0}: {1}")]
     Local(&'static str, #[source] io::Error),
@@ -97,11 +97,11 @@ impl Failure for StagedError {
             Self::Apply(ApplyError::Between { .. }) => {
                 Some("`runner gc` finishes it, or takes it back".to_owned())
             }
-            Self::OuterGit(OuterGitError::NotUnderstood(file)) => Some(format!(
+            Self::OuterGit(UnknownLeads::NotUnderstood(file)) => Some(format!(
                 "mend it: `git config --file {} --list` names the line",
                 file.display()
             )),
-            Self::OuterGit(OuterGitError::TooMany) => {
+            Self::OuterGit(UnknownLeads::TooMany(_)) => {
                 Some("look at their `include.path` for a circle".to_owned())
             }
             Self::Declined
