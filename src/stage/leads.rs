@@ -18,7 +18,7 @@ use super::change::Host;
 use super::gitconfig::{self, Config};
 use super::led::{Led, Reach};
 use super::merged::{MAX_LINKS, Merged};
-use crate::workspace::protected::table;
+use crate::workspace::protected::table::{self, Class, Row};
 
 /// Longest `.git` or `commondir` file that is read: a path, and a little more.
 const MAX_POINTER: usize = 8 * 1024;
@@ -230,6 +230,19 @@ impl<'a> Leads<'a> {
             return;
         }
         self.note(file, by, Kind::Include, OsStr::new(""));
+    }
+
+    /// Notes what a name in the caller's home leads to, unless its own name says enough.
+    pub fn note_in_home(&mut self, path: &Path, row: &Row) {
+        let is_never =
+            |place: &Path| table::find(place).is_some_and(|found| found.class == Class::Never);
+        let trail = self.trail(path).0;
+        let mut inside = trail.iter().filter_map(|place| place.strip_prefix(self.root).ok());
+        if inside.all(is_never) {
+            return;
+        }
+        let by = format!("{}: it is run by {}", path.display(), row.runs);
+        self.note(path, &by, Kind::Include, OsStr::new(""));
     }
 
     /// Notes a folder with hooks, and where symlinks at their names lead.

@@ -8,11 +8,13 @@
 //!   a folder of it, is a linked worktree or a submodule;
 //! - those of the repositories above the workspace: it is a folder of their working tree.
 //!
-//! A configuration that lies in the workspace itself counts as a place.
+//! A configuration that lies in the workspace itself counts as a place, and so does what a symlink in the
+//! user's home leads to ([`super::outer_home`]).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::outer_home;
 use crate::engine::plan::WorkTree;
 use crate::environment::Environment;
 use crate::stage::leads::{self, Leads, Own, Source, UnknownLeads};
@@ -56,6 +58,7 @@ pub(in crate::call) fn led(outer: &Outer<'_>) -> Result<Vec<Led>, UnknownLeads> 
     for (git, top) in outer.repositories(&leads) {
         leads.repository(&git, &top)?;
     }
+    outer_home::note(&mut leads, outer.environment);
     Ok(leads.found())
 }
 

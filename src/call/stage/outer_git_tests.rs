@@ -109,7 +109,7 @@ fn a_configuration_that_lies_in_the_workspace_is_a_place() {
     std::os::unix::fs::symlink("gitconfig", root.join("first")).unwrap();
     std::os::unix::fs::symlink("dotfiles/config", home.join(".config")).unwrap();
     let found = paths(&outer(&environment_of_home, &root));
-    for path in ["first", "gitconfig", "config/git/config"] {
+    for path in ["first", "gitconfig", "config/git", "config/git/config"] {
         assert!(found.contains(&path.to_owned()), "{path}: {found:?}");
     }
     assert!(!found.contains(&"other".to_owned()) && !found.contains(&"config".to_owned()));
