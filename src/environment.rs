@@ -26,6 +26,13 @@ impl Environment {
         self.get("HOME").map(PathBuf::from)
     }
 
+    /// The folder of the caller's configurations: `XDG_CONFIG_HOME`, or `.config` in the home.
+    #[must_use]
+    pub fn config_home(&self) -> Option<PathBuf> {
+        let named = self.get("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty());
+        named.map(PathBuf::from).or_else(|| Some(self.home()?.join(".config")))
+    }
+
     /// The folder that a variable names by the base directory specification, else one below `HOME`. Relative values are
     /// invalid and ignored.
     #[must_use]

@@ -7,6 +7,9 @@
 //! itself writes, so that no reader can disagree about them, and if every difference is a key of a
 //! short closed list.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
 /// Longest configuration that is understood.
 pub const MAX_BYTES: usize = 1 << 20;
 
@@ -16,11 +19,12 @@ pub struct Setting {
     /// Lower case.
     pub section: String,
     /// As written.
-    pub subsection: Option<String>,
+    pub subsection: Option<Vec<u8>>,
     /// Lower case.
     pub name: String,
-    /// `None` for a name without `=`, which means true.
-    pub value: Option<String>,
+    /// `None` for a name without `=`, which means true. Git takes it up to the first NUL, and so does
+    /// this.
+    pub value: Option<Vec<u8>>,
 }
 
 /// How a text is written.
@@ -40,186 +44,239 @@ pub struct Config {
     form: Form,
 }
 
-/// Parses a configuration. `None` where git would stop with an error, and for what is not text.
+/// The mark of UTF-8 that git skips at the beginning.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Parses a configuration. Git reads bytes: a text in another encoding is a configuration too. `None`
+/// where git would stop with an error, and for what is too long.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Config> {
-    if bytes.len() > MAX_BYTES || bytes.contains(&0) {
+    parse_with(bytes, Broken::Refused)
+}
+
+/// The same, for where a text may lead once it is mended: lines at which git stops are passed over.
+#[must_use]
+pub fn parse_broken(bytes: &[u8]) -> Option<Config> {
+    parse_with(bytes, Broken::PassedOver)
+}
+
+/// What becomes of a line at which git stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    Refused,
+    PassedOver,
+}
+
+fn parse_with(bytes: &[u8], broken: Broken) -> Option<Config> {
+    if bytes.len() > MAX_BYTES {
         return None;
     }
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut form = Form::Plain;
-    let stripped = text.strip_prefix('\u{feff}').unwrap_or(text);
     let control = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || c == '\u{feff}';
-    if text.chars().any(control) {
-        form = Form::Odd;
-    }
-    // Git drops a carriage return before a line feed.
-    let mut parser = Parser { rest: &stripped.replace("\r\n", "\n"), form };
+    let form = match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(control) => Form::Plain,
+        _ => Form::Odd,
+    };
+    let rest = bytes.strip_prefix(MARK).unwrap_or(bytes);
+    let mut parser = Parser { rest, last: b'\n', form };
     let mut settings = Vec::new();
-    let mut section: Option<(String, Option<String>)> = None;
+    let mut section = Section::default();
     let mut fresh = true;
     while let Some(c) = parser.next() {
-        match c {
-            '\n' => fresh = true,
-            c if is_space(c) => {}
-            '#' | ';' => {
+        if parser.item(c, &mut section, &mut fresh, &mut settings).is_none() {
+            if broken == Broken::Refused {
+                return None;
+            }
+            if parser.last != b'\n' {
                 parser.line();
-                fresh = true;
             }
-            '[' => {
-                section = Some(parser.header()?);
-                fresh = false;
-            }
-            c if c.is_ascii_alphabetic() => {
-                if !fresh {
-                    parser.form = Form::Odd;
-                }
-                let (section, subsection) = section.clone()?;
-                let (name, value) = parser.setting(c)?;
-                settings.push(Setting { section, subsection, name, value });
-                fresh = true;
-            }
-            _ => return None,
+            fresh = true;
         }
     }
     Some(Config { settings, form: parser.form })
 }
 
+/// A section and its subsection. Git reads settings before the first section too.
+type Section = (String, Option<Vec<u8>>);
+
 /// Git's notion of a blank.
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r')
+fn is_space(c: u8) -> bool {
+    matches!(c, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 struct Parser<'t> {
-    rest: &'t str,
+    rest: &'t [u8],
+    /// What was read before it.
+    last: u8,
     form: Form,
 }
 
 impl Parser<'_> {
-    fn next(&mut self) -> Option<char> {
-        let c = self.rest.chars().next()?;
-        self.rest = &self.rest[c.len_utf8()..];
-        Some(c)
+    /// The next character. Git drops a carriage return before a line feed.
+    fn next(&mut self) -> Option<u8> {
+        if self.rest.starts_with(b"\r\n") {
+            self.rest = &self.rest[1..];
+        }
+        let (first, rest) = self.rest.split_first()?;
+        (self.rest, self.last) = (rest, *first);
+        Some(*first)
+    }
+
+    /// What begins with `c`: a blank, a remark, a section or a setting. `fresh` says whether a line
+    /// begins here.
+    fn item(
+        &mut self,
+        c: u8,
+        section: &mut Section,
+        fresh: &mut bool,
+        settings: &mut Vec<Setting>,
+    ) -> Option<()> {
+        match c {
+            b'\n' => *fresh = true,
+            c if is_space(c) => {}
+            b'#' | b';' => {
+                self.line();
+                *fresh = true;
+            }
+            b'[' => {
+                *section = self.header()?;
+                *fresh = false;
+            }
+            c if c.is_ascii_alphabetic() => {
+                let (section, subsection) = section.clone();
+                if !*fresh || section.is_empty() {
+                    self.form = Form::Odd;
+                }
+                let (name, value) = self.setting(c)?;
+                settings.push(Setting { section, subsection, name, value });
+                *fresh = true;
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     /// The next character; the end counts as the end of a line.
-    fn next_or_end(&mut self) -> char {
-        self.next().unwrap_or('\n')
+    fn next_or_end(&mut self) -> u8 {
+        self.next().unwrap_or(b'\n')
     }
 
     /// Skips the rest of a line.
     fn line(&mut self) {
-        while self.next_or_end() != '\n' {}
+        while self.next_or_end() != b'\n' {}
     }
 
     /// `section]` or `section "subsection"]`.
-    fn header(&mut self) -> Option<(String, Option<String>)> {
+    fn header(&mut self) -> Option<Section> {
         let mut name = String::new();
         loop {
             match self.next()? {
-                ']' => {
+                b']' => {
                     if let Some((section, sub)) = name.split_once('.') {
                         // `[section.sub]`: an old form, whose subsection is lower case.
                         self.form = Form::Odd;
-                        return Some((section.to_owned(), Some(sub.to_owned())));
+                        return Some((section.to_owned(), Some(sub.as_bytes().to_vec())));
                     }
-                    if name.is_empty() {
-                        self.form = Form::Odd;
-                    }
-                    return Some((name, None));
+                    return (!name.is_empty()).then_some((name, None));
                 }
-                '\n' => return None,
+                b'\n' => return None,
                 c if is_space(c) => break,
-                c if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') => {
-                    name.push(c.to_ascii_lowercase());
+                c if c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.') => {
+                    name.push(c.to_ascii_lowercase().into());
                 }
                 _ => return None,
             }
         }
         loop {
             match self.next()? {
-                '"' => break,
-                '\n' => return None,
+                b'"' => break,
+                b'\n' => return None,
                 c if is_space(c) => self.form = Form::Odd,
                 _ => return None,
             }
         }
-        let mut subsection = String::new();
+        let mut subsection = Vec::new();
         loop {
             match self.next()? {
-                '"' => break,
-                '\n' => return None,
-                '\\' => match self.next()? {
-                    '\n' => return None,
+                b'"' => break,
+                // Git would end the whole key at a NUL, and take the rest of it for another name.
+                b'\n' | 0 => return None,
+                b'\\' => match self.next()? {
+                    b'\n' | 0 => return None,
                     c => subsection.push(c),
                 },
                 c => subsection.push(c),
             }
         }
-        if self.next()? != ']' {
+        if self.next()? != b']' {
             return None;
         }
-        if let Some((section, more)) = name.clone().split_once('.') {
+        if let Some((section, more)) = name.split_once('.') {
             self.form = Form::Odd;
-            return Some((section.to_owned(), Some(format!("{more}.{subsection}"))));
+            let subsection = [more.as_bytes(), b".", &subsection].concat();
+            return Some((section.to_owned(), Some(subsection)));
         }
         Some((name, Some(subsection)))
     }
 
     /// A name that begins with `first`, and its value.
-    fn setting(&mut self, first: char) -> Option<(String, Option<String>)> {
-        let mut name = String::from(first.to_ascii_lowercase());
+    fn setting(&mut self, first: u8) -> Option<(String, Option<Vec<u8>>)> {
+        let mut name = String::from(char::from(first.to_ascii_lowercase()));
         let mut c = self.next_or_end();
-        while c.is_ascii_alphanumeric() || c == '-' {
-            name.push(c.to_ascii_lowercase());
+        while c.is_ascii_alphanumeric() || c == b'-' {
+            name.push(c.to_ascii_lowercase().into());
             c = self.next_or_end();
         }
-        while matches!(c, ' ' | '\t') {
+        while matches!(c, b' ' | b'\t') {
             c = self.next_or_end();
         }
         match c {
-            '\n' => Some((name, None)),
-            '=' => Some((name, Some(self.value()?))),
+            b'\n' => Some((name, None)),
+            b'=' => Some((name, Some(self.value()?))),
             _ => None,
         }
     }
 
     /// A value to the end of its last line.
-    fn value(&mut self) -> Option<String> {
-        let mut value = String::new();
+    fn value(&mut self) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
         let mut kept = 0;
         let mut quoted = false;
         loop {
             match self.next_or_end() {
-                '\n' if quoted => return None,
-                '\n' => break,
+                b'\n' if quoted => return None,
+                b'\n' => break,
                 c if is_space(c) && !quoted => {
                     if !value.is_empty() {
                         value.push(c);
                     }
                     continue;
                 }
-                ';' | '#' if !quoted => {
+                b';' | b'#' if !quoted => {
                     self.form = Form::Odd;
                     self.line();
                     break;
                 }
-                '\\' => match self.next_or_end() {
-                    '\n' => {
+                b'\\' => match self.next_or_end() {
+                    b'\n' => {
                         self.form = Form::Odd;
+                        // Blanks before a backslash stay.
+                        kept = value.len();
                         // The end of the text after a backslash ends the value.
                         if self.rest.is_empty() {
+                            if quoted {
+                                return None;
+                            }
                             break;
                         }
                         continue;
                     }
-                    't' => value.push('\t'),
-                    'b' => value.push('\u{8}'),
-                    'n' => value.push('\n'),
-                    c @ ('\\' | '"') => value.push(c),
+                    b't' => value.push(b'\t'),
+                    b'b' => value.push(8),
+                    b'n' => value.push(b'\n'),
+                    c @ (b'\\' | b'"') => value.push(c),
                     _ => return None,
                 },
-                '"' => {
+                b'"' => {
                     quoted = !quoted;
                     kept = kept.max(value.len());
                     continue;
@@ -229,6 +286,9 @@ impl Parser<'_> {
             kept = value.len();
         }
         value.truncate(kept);
+        if let Some(end) = value.iter().position(|c| *c == 0) {
+            value.truncate(end);
+        }
         Some(value)
     }
 }
@@ -269,6 +329,7 @@ fn may_differ(setting: &Setting) -> bool {
 /// Whether a new value of a key that may differ says no more than its key means.
 fn is_plain_value(setting: &Setting, old: &Config) -> bool {
     let Some(value) = setting.value.as_deref() else { return setting.name == "rebase" };
+    let Ok(value) = std::str::from_utf8(value) else { return false };
     if value.chars().any(|c| c.is_control() && !(c == '\n' && setting.name == "description")) {
         return false;
     }
@@ -283,61 +344,84 @@ fn is_plain_value(setting: &Setting, old: &Config) -> bool {
     }
 }
 
+impl Setting {
+    /// Whether it is a key without a subsection.
+    fn is(&self, section: &str, name: &str) -> bool {
+        self.section == section && self.subsection.is_none() && self.name == name
+    }
+
+    fn text(&self) -> Option<&OsStr> {
+        self.value.as_deref().map(OsStr::from_bytes)
+    }
+}
+
 impl Config {
+    /// A configuration that a caller gives in variables.
+    #[must_use]
+    pub fn given(settings: Vec<Setting>) -> Self {
+        Self { settings, form: Form::Odd }
+    }
+
     /// Where the working tree is (`core.worktree`), as it is written.
     #[must_use]
-    pub fn worktree(&self) -> Option<&str> {
-        let is = |setting: &&Setting| {
-            setting.section == "core" && setting.subsection.is_none() && setting.name == "worktree"
-        };
-        self.settings.iter().rev().find(is)?.value.as_deref()
+    pub fn worktree(&self) -> Option<&OsStr> {
+        self.settings.iter().rev().find(|setting| setting.is("core", "worktree"))?.text()
     }
 
     fn has_remote(&self, name: &str) -> bool {
         self.settings.iter().any(|setting| {
             setting.section == "remote"
                 && setting.name == "url"
-                && setting.subsection.as_deref() == Some(name)
+                && setting.subsection.as_deref() == Some(name.as_bytes())
         })
     }
 
     /// Files that this configuration includes, as written.
-    pub fn includes(&self) -> impl Iterator<Item = &str> {
+    pub fn includes(&self) -> impl Iterator<Item = &OsStr> {
         self.settings.iter().filter_map(|setting| {
             let includes = match setting.section.as_str() {
                 "include" => setting.subsection.is_none(),
                 "includeif" => setting.subsection.is_some(),
                 _ => false,
             };
-            setting.value.as_deref().filter(|_| includes && setting.name == "path")
+            setting.text().filter(|_| includes && setting.name == "path")
         })
     }
 
     /// Folders in which git looks for hooks, as written.
-    pub fn hooks_paths(&self) -> impl Iterator<Item = &str> {
-        self.settings.iter().filter_map(|setting| {
-            let is = setting.section == "core"
-                && setting.subsection.is_none()
-                && setting.name == "hookspath";
-            setting.value.as_deref().filter(|_| is)
-        })
+    pub fn hooks_paths(&self) -> impl Iterator<Item = &OsStr> {
+        let is = |setting: &&Setting| setting.is("core", "hookspath");
+        self.settings.iter().filter(is).filter_map(Setting::text)
+    }
+
+    /// Folders whose contents, with hooks, git copies into each new repository, as written.
+    pub fn templates(&self) -> impl Iterator<Item = &OsStr> {
+        let is = |setting: &&Setting| setting.is("init", "templatedir");
+        self.settings.iter().filter(is).filter_map(Setting::text)
     }
 
     /// Words of commands that git runs by this configuration, which could be paths.
-    pub fn commands(&self) -> impl Iterator<Item = &str> {
+    pub fn commands(&self) -> impl Iterator<Item = &OsStr> {
         self.settings
             .iter()
             .filter(|setting| is_command(setting))
             .filter_map(|setting| setting.value.as_deref())
-            .flat_map(|value| {
-                value
-                    .split(|c: char| is_space(c) || matches!(c, '"' | '\'' | ';' | '&' | '|' | '='))
-            })
-            .map(|word| {
-                word.trim_start_matches(['!', '(', '{', '`']).trim_end_matches([')', '}', '`'])
-            })
-            .filter(|word| !word.is_empty() && !word.starts_with('-'))
+            .flat_map(words)
     }
+}
+
+/// The words of a command that could be paths.
+fn words(command: &[u8]) -> impl Iterator<Item = &OsStr> {
+    let between = |c: &u8| is_space(*c) || b"\"';&|=".contains(c);
+    command
+        .split(between)
+        .map(|word| {
+            let start = word.iter().position(|c| !b"!({`".contains(c)).unwrap_or(word.len());
+            let end = word.iter().rposition(|c| !b")}`".contains(c)).map_or(start, |at| at + 1);
+            &word[start..end.max(start)]
+        })
+        .filter(|word| !word.is_empty() && !word.starts_with(b"-"))
+        .map(OsStr::from_bytes)
 }
 
 /// Whether the value of a setting is a command, or a file that names commands.
@@ -355,7 +439,7 @@ fn is_command(setting: &Setting) -> bool {
                 | "attributesfile"
                 | "alternaterefscommand"
         ),
-        "alias" => setting.value.as_deref().is_some_and(|value| value.starts_with('!')),
+        "alias" => setting.value.as_deref().is_some_and(|value| value.starts_with(b"!")),
         "pager" | "filter" | "credential" | "hook" | "trailer" | "lfs" => true,
         "submodule" => name == "update",
         "imap" => name == "tunnel",

@@ -79,11 +79,14 @@ fn files_that_a_configuration_leads_to_are_named() {
     let config = parse(text.as_bytes()).unwrap();
     assert_eq!(config.hooks_paths().collect::<Vec<_>>(), [".husky/_"]);
     assert_eq!(config.includes().collect::<Vec<_>>(), ["../shared.cfg", "/x"]);
-    assert_eq!(config.commands().collect::<Vec<_>>(), ["./tools/watch", "scripts/go", "bin/clean"]);
+    let words: Vec<_> = config.commands().collect();
+    assert_eq!(words, ["./tools/watch", "scripts/go", "sh", "bin/clean", "%f"]);
+    let config = parse(b"[init]\n\ttemplateDir = ~/template\n").unwrap();
+    assert_eq!(config.templates().collect::<Vec<_>>(), ["~/template"]);
 }
 
 /// What `git config --list -z` says of a file: `key\nvalue\0`, or `None` where it stops.
-fn by_git(folder: &std::path::Path, text: &str) -> Option<Vec<String>> {
+fn by_git(folder: &std::path::Path, text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let file = folder.join("config");
     std::fs::write(&file, text).unwrap();
     let done = Command::new("git")
@@ -92,76 +95,105 @@ fn by_git(folder: &std::path::Path, text: &str) -> Option<Vec<String>> {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
-    done.status.success().then(|| {
-        let text = String::from_utf8_lossy(&done.stdout).into_owned();
-        text.split_terminator('\0').map(str::to_owned).collect()
-    })
+    let lines = done.stdout.strip_suffix(b"\0").unwrap_or_default();
+    let split = || lines.split(|c| *c == 0).map(<[u8]>::to_vec).collect();
+    let all = || if done.stdout.is_empty() { Vec::new() } else { split() };
+    done.status.success().then(all)
 }
 
-fn shown(config: &Config) -> Vec<String> {
+fn shown(config: &Config) -> Vec<Vec<u8>> {
     config
         .settings
         .iter()
         .map(|setting| {
-            let sub = setting.subsection.as_ref().map(|sub| format!("{sub}.")).unwrap_or_default();
-            let value =
-                setting.value.as_ref().map(|value| format!("\n{value}")).unwrap_or_default();
-            format!("{}.{sub}{}{value}", setting.section, setting.name)
+            let subsection = setting.subsection.as_ref();
+            let sub = subsection.map(|sub| [sub.as_slice(), b"."].concat()).unwrap_or_default();
+            let value = setting.value.as_ref().map(|value| [b"\n", value.as_slice()].concat());
+            let (section, name) = (setting.section.as_bytes(), setting.name.as_bytes());
+            let dot: &[u8] = if section.is_empty() && subsection.is_none() { b"" } else { b"." };
+            [section, dot, &sub, name, &value.unwrap_or_default()].concat()
         })
         .collect()
 }
 
 #[test]
 fn random_texts_are_read_as_git_reads_them() {
-    let pieces = [
-        "[core]",
-        "[a \"b\"]",
-        "[A.c]",
-        "[x \"q\\\"r\\\\\"]",
-        "\n",
-        "\n",
-        "\n\t",
-        "key = value",
-        "k=v",
-        "Flag",
-        " # c",
-        " ; d",
-        "n = \"a b\"",
-        "n = a \\\n b",
-        "n = \\t\\n",
-        "n = a  b  ",
-        "\r\n",
-        " ",
-        "\"",
-        "\\",
-        "=",
-        "[",
-        "]",
-        "n = \"x\" y",
-        "n =",
-        "é",
-        "n = é",
-        "\t",
+    let pieces: [&[u8]; 31] = [
+        b"[core]",
+        b"[a \"b\"]",
+        b"[A.c]",
+        b"[x \"q\\\"r\\\\\"]",
+        b"\n",
+        b"\n",
+        b"\n\t",
+        b"key = value",
+        b"k=v",
+        b"Flag",
+        b" # c",
+        b" ; d",
+        b"n = \"a b\"",
+        b"n = a \\\n b",
+        b"n = \\t\\n",
+        b"n = a  b  ",
+        b"\r\n",
+        b" ",
+        b"\"",
+        b"\\",
+        b"=",
+        b"[",
+        b"]",
+        b"n = \"x\" y",
+        b"n =",
+        "é".as_bytes(),
+        "n = é".as_bytes(),
+        b"n = J\xf6rg",
+        b"n = a\0b",
+        b"# \0\xff",
+        b"\t",
     ];
     let folder = tempfile::tempdir().unwrap();
     let mut dice = Dice(0x2545_F491_4F6C_DD1D);
     let (mut understood, mut refused) = (0, 0);
     for _ in 0..600 {
-        let mut text = String::from(if dice.roll(4) == 0 { "" } else { "[s]\n" });
+        let mut text = if dice.roll(4) == 0 { Vec::new() } else { b"[s]\n".to_vec() };
         for _ in 0..=dice.roll(7) {
-            text.push_str(dice.pick(&pieces));
+            text.extend_from_slice(dice.pick(&pieces));
         }
-        let ours = parse(text.as_bytes());
+        let shown_text = String::from_utf8_lossy(&text).into_owned();
+        let ours = parse(&text);
         let theirs = by_git(folder.path(), &text);
         match (&ours, &theirs) {
             (Some(ours), Some(theirs)) => {
                 understood += 1;
-                assert_eq!(&shown(ours), theirs, "{text:?}");
+                assert_eq!(&shown(ours), theirs, "{shown_text:?}");
             }
-            // Stricter than git is fine; it must not happen for what git writes.
-            (None, _) => refused += 1,
-            (Some(ours), None) => panic!("git refuses {text:?}, read as {ours:?}"),
+            (None, None) => refused += 1,
+            // A caller would be told that their configuration is not understood.
+            (None, Some(_)) => panic!("git reads {shown_text:?}, which is refused here"),
+            (Some(ours), None) => panic!("git refuses {shown_text:?}, read as {ours:?}"),
         }
     }
     assert!(understood > 100 && refused > 50, "{understood} {refused}");
+}
+
+#[test]
+fn bytes_of_another_encoding_lead_where_they_say() {
+    let config = parse(b"[user]\n\tname = J\xf6rg\n[core]\n\thooksPath = h\xf6ks\n").unwrap();
+    assert_eq!(config.hooks_paths().collect::<Vec<_>>(), [OsStr::from_bytes(b"h\xf6ks")]);
+    // Git goes on after a setting without a section.
+    let config = parse(b"n = a\n[core]\n\thooksPath = hooks\n").unwrap();
+    assert_eq!(config.hooks_paths().collect::<Vec<_>>(), ["hooks"]);
+    let broken = b"[user\n[core]\n\tx = \"\n\thooksPath = hooks\n?\n";
+    assert_eq!(parse(broken), None);
+    let config = parse_broken(broken).unwrap();
+    assert_eq!(config.hooks_paths().collect::<Vec<_>>(), ["hooks"], "once it is mended");
+    let config = parse(b"[core]\n\thooksPath = hooks\0x\n[a]\n\tb = \"c\0\"\n").unwrap();
+    assert_eq!(config.hooks_paths().collect::<Vec<_>>(), ["hooks"], "git ends the value there");
+    // What is not plain does not change by a command.
+    let added = |name: &[u8]| [BASE.as_bytes(), b"[user]\n\tname = ", name, b"\n"].concat();
+    assert!(is_harmless_change(BASE.as_bytes(), &added(b"Jorg")));
+    for name in [b"J\xf6rg".as_slice(), b"J\0rg"] {
+        assert!(!is_harmless_change(BASE.as_bytes(), &added(name)));
+        assert!(!is_harmless_change(&added(name), &added(b"Jorg")));
+    }
 }

@@ -32,6 +32,7 @@ use runner_glob::Glob;
 use super::alias::{self, Alias};
 use super::change::{Change, Held, Host, Judged, Origin, RootKind, Staged, Verdict, What};
 use super::gitconfig;
+use super::leads::UnknownLeads;
 use super::led::{Led, Reach};
 use super::merged::Merged;
 use super::reasons;
@@ -103,8 +104,8 @@ impl System {
 }
 
 /// Where git is led to is not known: everything is held.
-fn unknown_leads(change: Change) -> Judged {
-    Judged { change, verdict: Verdict::Hold(reasons::too_many_configs()) }
+fn unknown_leads(change: Change, why: &UnknownLeads) -> Judged {
+    Judged { change, verdict: Verdict::Hold(reasons::unknown_leads(why)) }
 }
 
 /// Judges changes, which are in the order of [`super::walk::walk`]. The order stays.
@@ -116,8 +117,11 @@ pub fn judge(changes: Vec<Change>, rules: &Rules<'_>) -> Vec<Judged> {
         let worktrees = worktree::find(&changes, &merged, &repositories, rules.root);
         let paths = changes.iter().map(|change| change.path.as_path());
         let known = rules.repositories.iter().filter_map(|git| git.parent());
-        let Ok(mut led) = repositories.led(paths.chain(known), &worktrees) else {
-            return changes.into_iter().map(unknown_leads).collect();
+        let mut led = match repositories.led(paths.chain(known), &worktrees) {
+            Ok(led) => led,
+            Err(why) => {
+                return changes.into_iter().map(|change| unknown_leads(change, &why)).collect();
+            }
         };
         led.extend_from_slice(rules.led);
         let aliases = alias::find(rules.links, &merged, &repositories);

@@ -237,7 +237,10 @@ fn names_that_run_are_held_as_files_links_and_removals_and_the_rest_goes() {
         .stage("build/.bashrc", "x")
         .stage("build/.runner/config.yml", "x");
     case.stage("build/out.o", "x").stage(".claude/settings.json", "x").stage("CLAUDE.md", "x");
-    case.link(".husky", "build").link("hooks", "build").link("x/.cargo", "../build");
+    case.link(".husky", "build")
+        .link("hooks", "build")
+        .link("x/.cargo", "../build")
+        .link("x/.yarn", "../build");
     let never = |path: &str| (path.to_owned(), Why::RunsOnHost);
     assert_eq!(
         case.held(),
@@ -252,7 +255,8 @@ fn names_that_run_are_held_as_files_links_and_removals_and_the_rest_goes() {
             never("build/.bashrc"),
             never("build/.runner"),
             never("build/.runner/config.yml"),
-            ("x/.cargo".to_owned(), Why::Named),
+            never("x/.cargo"),
+            ("x/.yarn".to_owned(), Why::Named),
         ]
     );
     assert_eq!(case.applied(), ["CLAUDE.md", "build", "build/out.o", "hooks", "x"]);
@@ -823,4 +827,133 @@ fn a_git_folder_takes_data_only() {
         .map(|judged| judged.change.path.display().to_string())
         .collect();
     assert_eq!(applied, [".git/MERGE_MSG", ".git/info/exclude", ".git/refs/notes/x"]);
+}
+
+/// A repository whose configuration ends with these bytes, and a stage with a hook and a source file.
+fn configured(added: &[u8]) -> Case {
+    let case = case();
+    case.repository("");
+    let config = case.host.join(".git/config");
+    fs::write(&config, [fs::read(&config).unwrap().as_slice(), added].concat()).unwrap();
+    case.stage("tools/hooks/pre-commit", "x").stage("src/x", "x");
+    case
+}
+
+const HOOKS_PATH: &[u8] = b"[core]\n\thooksPath = tools/hooks\n";
+
+fn hook_is_held(case: &Case) {
+    assert_eq!(case.why("tools/hooks/pre-commit"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("src/x"), None);
+}
+
+#[test]
+fn a_configuration_counts_in_every_form_that_git_reads() {
+    let control = configured(b"");
+    assert_eq!(control.held(), []);
+    hook_is_held(&configured(&[b"[user]\n\tname = J\xf6rg\n", HOOKS_PATH].concat()));
+    hook_is_held(&configured(&[b"[user]\n\tname = a\0b\n# \0\n", HOOKS_PATH].concat()));
+    hook_is_held(&configured(b"[core]\n\thooksPath = tools/hooks\0x\n"));
+    // Behind a symlink, in the workspace and outside.
+    for target in ["../kept/config", "../../config"] {
+        let case = configured(HOOKS_PATH);
+        let config = case.host.join(".git/config");
+        fs::create_dir(case.host.join("kept")).unwrap();
+        fs::rename(&config, config.parent().unwrap().join(target)).unwrap();
+        symlink(target, &config).unwrap();
+        case.stage("kept/config", "evil");
+        hook_is_held(&case);
+        let inside = (target == "../kept/config").then_some(Why::RunsOnHost);
+        assert_eq!(case.why("kept/config"), inside);
+    }
+    // Included from outside, and through a symlink outside that leads in.
+    let case = configured(b"[include]\n\tpath = ~/work.inc\n");
+    fs::write(case.host.join("../work.inc"), HOOKS_PATH).unwrap();
+    hook_is_held(&case);
+    let case = configured(b"[core]\n\thooksPath = ~/way/tools/hooks\n");
+    symlink("host", case.host.join("../way")).unwrap();
+    hook_is_held(&case);
+}
+
+#[test]
+fn a_symlink_on_the_way_to_hooks_is_held() {
+    let case = configured(b"[core]\n\thooksPath = first\n");
+    fs::create_dir_all(case.host.join("tools/hooks")).unwrap();
+    symlink("second", case.host.join("first")).unwrap();
+    symlink("tools/hooks", case.host.join("second")).unwrap();
+    write(&case.host, "scripts/lint", "old");
+    symlink("../../scripts/lint", case.host.join("tools/hooks/pre-push")).unwrap();
+    case.link("second", "src").stage("scripts/lint", "new").stage("scripts/other", "new");
+    hook_is_held(&case);
+    assert_eq!(case.why("second"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("scripts/lint"), Some(Why::RunsOnHost), "a hook is a symlink to it");
+    assert_eq!(case.why("scripts/other"), None);
+}
+
+#[test]
+fn everything_is_held_where_a_configuration_is_not_understood() {
+    let long = [HOOKS_PATH, &vec![b'#'; gitconfig::MAX_BYTES]].concat();
+    let unknown: [&[u8]; 2] = [&long, b"[include]\n\tpath = config\n"];
+    for added in unknown {
+        let case = configured(added);
+        assert!(case.applied().is_empty(), "{}", added.len());
+        assert_eq!(case.why("src/x"), Some(Why::RunsOnHost));
+    }
+    let case = configured(b"[include]\n\tpath = ../pipe\n");
+    mknodat(CWD, case.host.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    assert_eq!(case.why("src/x"), Some(Why::RunsOnHost));
+    // Git stops at this one, until somebody mends it.
+    hook_is_held(&configured(&[b"[broken\n?\n", HOOKS_PATH].concat()));
+    // What ordinary configurations have.
+    let ordinary: [&[u8]; 6] = [
+        b"[include]\n\tpath = ../none\n",
+        b"[include]\n\tpath = /none/at/all\n",
+        b"[include]\n\tpath = ..\n",
+        b"[include]\n\tpath = /dev/null\n",
+        b"[includeIf \"gitdir:~/work/\"]\n\tpath = ~/none\n",
+        b"[user]\n\tname = J\xf6rg\n",
+    ];
+    for added in ordinary {
+        assert_eq!(configured(added).held(), [], "{}", String::from_utf8_lossy(added));
+    }
+}
+
+#[test]
+fn hooks_of_a_template_are_held() {
+    let at_root = configured(b"[init]\n\ttemplateDir = ~/host\n");
+    at_root.stage("hooks/post-checkout", "x").stage("config", "x");
+    let held: Vec<_> = at_root.held().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(held, ["config", "hooks", "hooks/post-checkout"]);
+    hook_is_held(&configured(b"[init]\n\ttemplateDir = ~/host/tools\n"));
+    // The template lies outside, its hooks in the workspace.
+    let case = configured(b"[init]\n\ttemplateDir = ~/template\n");
+    fs::create_dir(case.host.join("../template")).unwrap();
+    symlink("../host/tools/hooks", case.host.join("../template/hooks")).unwrap();
+    hook_is_held(&case);
+}
+
+#[test]
+fn a_nested_working_tree_is_led_by_its_git_folder_outside() {
+    let nested = |hooks: &str| {
+        let case = case();
+        let other = case.host.join("../other");
+        fs::create_dir(&other).unwrap();
+        git(&other, &["init", "-q"]);
+        git(&other, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        git(&other, &["worktree", "add", "-q", "../host/wt"]);
+        git(&other, &["config", "core.hooksPath", hooks]);
+        case.stage("wt/tools/hooks/pre-commit", "x").stage("wt/src/x", "x");
+        case.stage("scripts/check", "x");
+        case
+    };
+    assert_eq!(nested("/none").held(), []);
+    let case = nested("tools/hooks");
+    assert_eq!(case.why("wt/tools/hooks/pre-commit"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("wt/src/x"), None);
+    // A hook of the folder outside is a symlink into the workspace.
+    let case = nested("/none");
+    let hook = case.host.join("../other/.git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    symlink(case.host.join("scripts/check"), hook).unwrap();
+    assert_eq!(case.why("scripts/check"), Some(Why::RunsOnHost));
+    assert_eq!(case.why("wt/src/x"), None);
 }

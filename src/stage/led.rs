@@ -1,5 +1,6 @@
-//! Places that git runs or reads because of a configuration that the host has.
+//! Places that the host runs or reads because of a configuration or a symlink that it has.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::workspace::protected::table::is_same_name;
 pub struct Led {
     /// Below the root.
     pub path: PathBuf,
-    /// Which configuration names it, for people.
+    /// What leads there, for people: after "the host runs or reads it by".
     pub by: String,
     /// What is meant.
     pub reach: Reach,
@@ -32,9 +33,9 @@ impl Led {
     /// The places that a word of a command stands for. A word without `/` is rarely a path: a folder of
     /// that name is not meant. Of a folder, only what an interpreter starts with is run.
     #[must_use]
-    pub fn by_word(word: &str, path: PathBuf, is_folder: bool, by: &str) -> Vec<Self> {
+    pub fn by_word(word: &OsStr, path: PathBuf, is_folder: bool, by: &str) -> Vec<Self> {
         let led = |path, reach| Self { path, by: by.to_owned(), reach };
-        match (is_folder, word.contains('/')) {
+        match (is_folder, word.as_bytes().contains(&b'/')) {
             (true, _) => {
                 RUN_IN_FOLDER.iter().map(|name| led(path.join(name), Reach::File)).collect()
             }

@@ -23,7 +23,7 @@ use crate::ids::Identity;
 const MAX_PART: usize = 2048;
 
 /// Most symlinks that are followed for one path, as in the kernel.
-const MAX_LINKS: usize = 40;
+pub(super) const MAX_LINKS: usize = 40;
 
 /// Longest target that is resolved.
 const MAX_TARGET: usize = 4096;
@@ -54,6 +54,12 @@ impl<'a> Merged<'a> {
             .collect();
         let changes = changes.iter().map(|change| (change.path.as_path(), change)).collect();
         Self { host, upper, root, changes, left }
+    }
+
+    /// The absolute path of the tree.
+    #[must_use]
+    pub fn root(&self) -> &'a Path {
+        self.root
     }
 
     /// The change at a path.

@@ -32,6 +32,7 @@ mod handles;
 mod journal;
 pub mod judge;
 pub mod layer;
+pub mod leads;
 pub mod led;
 pub mod merged;
 mod of_plan;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::change::{Held, Why};
+use super::leads::UnknownLeads;
 use super::led::Led;
 use crate::workspace::protected::table::{Class, Row};
 
@@ -84,13 +85,18 @@ pub(super) fn by_another_name(row: &Row, link: &Path) -> Held {
 }
 
 pub(super) fn led(led: &Led) -> Held {
-    let reason = format!("git runs or reads it by {}", led.by);
+    let reason = format!("the host runs or reads it by {}", led.by);
     held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
 }
 
-pub(super) fn too_many_configs() -> Held {
-    let reason = "there are too many git configurations to know what git runs";
-    held(Why::RunsOnHost, "built-in/never", reason, YOURSELF)
+/// Everything, where it is not known what git runs.
+pub(super) fn unknown_leads(why: &UnknownLeads) -> Held {
+    let reason = format!("it is not known what git runs: {why}");
+    let next = match why {
+        UnknownLeads::NotUnderstood(_) => "mend that configuration, then `runner stage apply CALL`",
+        UnknownLeads::TooMany(_) => "look at their `include.path` for a circle",
+    };
+    held(Why::RunsOnHost, "built-in/never", reason, next)
 }
 
 pub(super) fn leads_out(target: &OsStr) -> Held {

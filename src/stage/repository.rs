@@ -10,14 +10,14 @@
 //! counts.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Host, RootKind, What};
-use super::gitconfig::{self, Config};
-use super::led::{Led, Reach};
+use super::leads::{Leads, UnknownLeads};
+use super::led::Led;
 use super::merged::Merged;
 use super::worktree::Worktree;
 use crate::workspace::protected::table::is_same_name;
@@ -56,44 +56,8 @@ enum State {
 /// What makes a folder a repository. `commondir` stands for the last two.
 const PARTS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
-/// Hooks that git knows. Where `core.hooksPath` is the root itself, only these names are meant.
-const HOOKS: &[&str] = &[
-    "applypatch-msg",
-    "pre-applypatch",
-    "post-applypatch",
-    "pre-commit",
-    "pre-merge-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "pre-rebase",
-    "post-checkout",
-    "post-merge",
-    "pre-push",
-    "pre-receive",
-    "update",
-    "proc-receive",
-    "post-receive",
-    "post-update",
-    "reference-transaction",
-    "push-to-checkout",
-    "pre-auto-gc",
-    "post-rewrite",
-    "sendemail-validate",
-    "fsmonitor-watchman",
-    "p4-changelist",
-    "p4-prepare-changelist",
-    "p4-post-changelist",
-    "p4-pre-submit",
-    "post-index-change",
-];
-
 /// Most configuration files that are followed.
 const MAX_CONFIGS: usize = 4096;
-
-/// There are more configurations than are followed, so that it is not known where git is led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooManyConfigs;
 
 /// The repositories around changes.
 pub struct Repositories<'a> {
@@ -192,167 +156,61 @@ impl<'a> Repositories<'a> {
         }
     }
 
-    /// The places that the host's repositories lead git to: those around the changed paths, and
-    /// those that their configurations include. New worktrees are led by the configuration of their
-    /// repository.
+    /// The places that the host's repositories lead git to: those around the changed paths, by their
+    /// configurations and what these include. The git folder of one may lie outside. New worktrees are
+    /// led by the configuration of their repository.
     ///
     /// # Errors
-    /// There are too many to follow.
+    /// Not all of them could be followed.
     pub fn led<'p>(
         &self,
         paths: impl Iterator<Item = &'p Path>,
         worktrees: &[Worktree],
-    ) -> Result<Vec<Led>, TooManyConfigs> {
-        let mut seen: HashMap<PathBuf, ()> = HashMap::new();
-        let mut found = Vec::new();
-        let mut configs = 0;
+    ) -> Result<Vec<Led>, UnknownLeads> {
+        let root = self.merged.root();
+        let mut leads = Leads::within(self.merged, self.home, MAX_CONFIGS);
+        let mut seen: HashSet<&Path> = HashSet::new();
         for folder in paths.flat_map(Path::ancestors) {
-            if seen.insert(folder.to_owned(), ()).is_some() {
+            if !seen.insert(folder) {
                 continue;
             }
             // A worktree's configurations; for a git folder that is none's `.git`, its own.
             let dot_git = folder.join(".git");
-            let git = match self.merged.on_host(&dot_git) {
-                Host::Folder(_) => Some(dot_git),
-                Host::File(_) => self.pointer(&dot_git),
-                Host::Link { target, .. } => self.merged.resolve(folder, &target),
-                Host::Absent | Host::Other(_) => {
-                    (self.state(folder) == State::Git).then(|| folder.to_owned())
+            let top = root.join(folder);
+            let gits = match self.merged.on_host(&dot_git) {
+                Host::Folder(_) => vec![root.join(dot_git)],
+                Host::File(_) => self.ends(&leads, folder, self.pointer(&dot_git)),
+                Host::Link { target, .. } => self.ends(&leads, folder, Some(target)),
+                Host::Absent | Host::Other(_) if self.state(folder) == State::Git => {
+                    vec![top.clone()]
                 }
+                Host::Absent | Host::Other(_) => Vec::new(),
             };
-            let Some(git) = git else { continue };
-            let mut read = self.leading(&mut found, &mut configs);
-            for name in ["config", "config.worktree"] {
-                read.config(&git.join(name), folder);
-            }
-            if let Some(common) = self.common(&git) {
-                read.config(&common.join("config"), folder);
+            for git in gits {
+                leads.repository(&git, &top)?;
             }
         }
-        let mut read = self.leading(&mut found, &mut configs);
         for worktree in worktrees {
-            read.config(&worktree.git.join("config"), &worktree.folder);
+            leads.repository(&root.join(&worktree.git), &root.join(&worktree.folder))?;
         }
-        if configs > MAX_CONFIGS { Err(TooManyConfigs) } else { Ok(found) }
+        Ok(leads.found())
     }
 
-    fn leading<'l>(&'l self, found: &'l mut Vec<Led>, configs: &'l mut usize) -> Leading<'l> {
-        Leading { merged: self.merged, home: self.home, found, configs }
+    /// The git folders that a `.git` with this target leads to: as the host has it, and as it would be
+    /// with every change.
+    fn ends(&self, leads: &Leads<'_>, folder: &Path, target: Option<OsString>) -> Vec<PathBuf> {
+        let root = self.merged.root();
+        let afterwards = target.and_then(|target| self.merged.resolve(folder, &target));
+        let mut ends: Vec<PathBuf> = leads.git_of(&root.join(folder)).into_iter().collect();
+        ends.extend(afterwards.map(|git| root.join(git)));
+        ends.dedup();
+        ends
     }
 
-    /// Where a `.git` file leads, if inside.
-    fn pointer(&self, file: &Path) -> Option<PathBuf> {
+    /// Where a `.git` file leads.
+    fn pointer(&self, file: &Path) -> Option<OsString> {
         let text = self.merged.read_host(file, None, 8 * 1024)?;
         let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
-        self.merged.resolve(file.parent()?, OsStr::from_bytes(target))
+        Some(OsStr::from_bytes(target).to_owned())
     }
-
-    /// Where `commondir` leads, if inside.
-    fn common(&self, git: &Path) -> Option<PathBuf> {
-        let text = self.merged.read_host(&git.join("commondir"), None, 8 * 1024)?;
-        self.merged.resolve(git, OsStr::from_bytes(text.trim_ascii()))
-    }
-}
-
-/// Reads configurations of the host and notes where they lead.
-struct Leading<'l> {
-    merged: &'l Merged<'l>,
-    home: Option<&'l Path>,
-    found: &'l mut Vec<Led>,
-    configs: &'l mut usize,
-}
-
-impl Leading<'_> {
-    /// One configuration of the repository with this worktree, and those that it includes.
-    fn config(&mut self, file: &Path, worktree: &Path) {
-        let mut waiting = vec![file.to_owned()];
-        while let Some(file) = waiting.pop() {
-            let Some(text) = self.merged.read_host(&file, None, gitconfig::MAX_BYTES) else {
-                continue;
-            };
-            *self.configs += 1;
-            if *self.configs > MAX_CONFIGS {
-                return;
-            }
-            // Git stops at a text that it cannot parse, and runs nothing by it.
-            let Some(config) = gitconfig::parse(&text) else { continue };
-            let folder = file.parent().unwrap_or(Path::new(""));
-            for place in leads(&config) {
-                let base = if place.kind == Kind::Include { folder } else { worktree };
-                let by = format!("{} of {}", place.key(), file.display());
-                for path in self.inside(base, place.written) {
-                    if place.kind == Kind::Include && waiting.len() < MAX_CONFIGS {
-                        waiting.push(path.clone());
-                    }
-                    self.note(path, &by, &place);
-                }
-            }
-        }
-    }
-
-    /// Where a text in a configuration leads inside the root: by its letters and by symlinks.
-    fn inside(&self, base: &Path, written: &str) -> Vec<PathBuf> {
-        if written.is_empty() {
-            return Vec::new();
-        }
-        let written = match (written.strip_prefix("~/"), self.home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(written),
-        };
-        let mut paths: Vec<PathBuf> = self.merged.normal(base, &written).into_iter().collect();
-        paths.extend(self.merged.trail(base, written.as_os_str()));
-        paths.sort();
-        paths.dedup();
-        paths
-    }
-
-    fn note(&mut self, path: PathBuf, by: &str, lead: &Lead<'_>) {
-        let below = |path| Led { path, by: by.to_owned(), reach: Reach::Below };
-        let places = match (lead.kind, path.as_os_str().is_empty()) {
-            (Kind::Command, _) => {
-                let is_folder = path.as_os_str().is_empty()
-                    || matches!(self.merged.on_host(&path), Host::Folder(_));
-                Led::by_word(lead.written, path, is_folder, by)
-            }
-            (Kind::Hooks, true) => HOOKS.iter().map(|hook| below(PathBuf::from(hook))).collect(),
-            (Kind::Include, true) => Vec::new(),
-            (Kind::Hooks | Kind::Include, false) => vec![below(path)],
-        };
-        for place in places {
-            if !self.found.contains(&place) {
-                self.found.push(place);
-            }
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Hooks,
-    Include,
-    Command,
-}
-
-struct Lead<'c> {
-    kind: Kind,
-    written: &'c str,
-}
-
-impl Lead<'_> {
-    fn key(&self) -> &'static str {
-        match self.kind {
-            Kind::Hooks => "`core.hooksPath`",
-            Kind::Include => "`include.path`",
-            Kind::Command => "a command",
-        }
-    }
-}
-
-fn leads(config: &Config) -> impl Iterator<Item = Lead<'_>> {
-    let of = |kind| move |written| Lead { kind, written };
-    config
-        .hooks_paths()
-        .map(of(Kind::Hooks))
-        .chain(config.includes().map(of(Kind::Include)))
-        .chain(config.commands().map(of(Kind::Command)))
 }

@@ -48,15 +48,15 @@ impl Scene {
         let grants = lists.grants(Writes::Some, Code::Granted);
         let (survey, trees) =
             survey_now(&self.workspace, &grants, &self.config, self.memory.as_deref())?;
-        let home = self.environment.home();
-        let config_home = self.environment.get("XDG_CONFIG_HOME").map(PathBuf::from);
         let led = outer_git::led(&Outer {
-            home: home.as_deref(),
-            config_home: config_home.as_deref(),
+            environment: &self.environment,
             root,
+            workspace: root,
             trees: &trees,
+            repositories: &survey.repositories,
         })
         .map_err(|error| error.to_string())?;
+        let home = self.environment.home();
         Ok(Around { repositories: survey.repositories, links: survey.links, led, home })
     }
 }
@@ -100,6 +100,6 @@ pub(super) fn seen_now(
         trees,
         // It only lets a symlink to a program be applied without a person.
         system: System::default(),
-        home: [environment.home(), environment.get("XDG_CONFIG_HOME").map(PathBuf::from)],
+        environment: environment.clone(),
     })
 }

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::outer_git::OuterGitError;
 use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::stage::apply::ApplyError;
 use crate::stage::folder::StageError;
+use crate::stage::leads::UnknownLeads;
 use crate::stage::turn::TurnError;
 use crate::stage::walk::WalkError;
 
@@ -28,7 +28,7 @@ pub enum StagedError {
     Apply(#[from] ApplyError),
     /// It is not known what the host would run.
     #[error(transparent)]
-    OuterGit(#[from] OuterGitError),
+    OuterGit(#[from] UnknownLeads),
     /// The workspace cannot be looked through, to judge kept changes again.
     #[error("it is not known what the host runs: {0}")]
     Around(String),
@@ -119,11 +119,11 @@ impl Failure for StagedError {
                 "they are kept: `runner stage list` names them, `runner stage apply` applies them"
                     .to_owned(),
             ),
-            Self::OuterGit(OuterGitError::NotUnderstood(file)) => Some(format!(
+            Self::OuterGit(UnknownLeads::NotUnderstood(file)) => Some(format!(
                 "mend it: `git config --file {} --list` names the line",
                 file.display()
             )),
-            Self::OuterGit(OuterGitError::TooMany) => {
+            Self::OuterGit(UnknownLeads::TooMany(_)) => {
                 Some("look at their `include.path` for a circle".to_owned())
             }
             Self::Declined

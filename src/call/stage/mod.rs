@@ -15,12 +15,14 @@
 //! | `review` | looks at stages that were kept, applies or discards them |
 //! | `sweep` | ends what died: unfinished applies, stages without a sandbox |
 //! | `outer_git` | where git configurations outside the workspace lead into it |
+//! | `outer_home` | where symlinks in the caller's home lead into it |
 //! | `error` | why changes stay where they are |
 
 mod around;
 mod changes;
 mod error;
 mod outer_git;
+mod outer_home;
 mod review;
 mod settle;
 mod sweep;

@@ -62,8 +62,8 @@ pub(in crate::call) struct Seen {
     pub trees: Vec<WorkTree>,
     /// Programs of the host.
     pub system: System,
-    /// The caller's home, and the folder of configurations if it is another.
-    pub home: [Option<PathBuf>; 2],
+    /// The caller's environment.
+    pub environment: Environment,
 }
 
 impl Seen {
@@ -82,7 +82,7 @@ impl Seen {
                 folders: programs.map(|mount| mount.target.clone()).collect(),
                 hidden: plan.masks.iter().map(|mask| mask.target.clone()).collect(),
             },
-            home: [environment.home(), environment.get("XDG_CONFIG_HOME").map(PathBuf::from)],
+            environment: environment.clone(),
         }
     }
 }
@@ -194,13 +194,20 @@ pub(super) fn judge_root(
         .map_err(|error| StagedError::Local("open a stage", error))?;
     let workspace = stage.roots()[0].open()?;
     let By { grants, policy, seen } = *by;
-    let [home, config_home] = [0, 1].map(|at: usize| seen.home[at].as_deref());
+    let home = seen.environment.home();
+    let home = home.as_deref();
     let path = root.path();
-    let led = outer_git::led(&Outer { home, config_home, root: &path, trees: &seen.trees })?;
     // Entries of a git folder elsewhere are checked out in the workspace.
     let top = stage.roots()[0].path();
-    let led_in_workspace =
-        outer_git::led(&Outer { home, config_home, root: &top, trees: &seen.trees })?;
+    let outer = Outer {
+        environment: &seen.environment,
+        root: &top,
+        workspace: &top,
+        trees: &seen.trees,
+        repositories: &seen.repositories,
+    };
+    let led_in_workspace = outer_git::led(&outer)?;
+    let led = outer_git::led(&Outer { root: &path, ..outer })?;
     let mut changes = walk(upper.as_fd(), host.as_fd(), Bounds::default())?;
     let nothing = BTreeSet::new();
     let workspace_upper = std::fs::File::open(stage.upper(0))

@@ -57,9 +57,10 @@ pub const TABLE: &[Row] = rows! {
         ".zshenv" ".zprofile" ".zlogin" ".zlogout" ".kshrc" ".mkshrc" ".cshrc" ".tcshrc" ".login"
         ".logout" ".inputrc" ".xprofile" ".xinitrc" ".xsession" ".xsessionrc" ".pam_environment"
         ".config/fish" ".config/autostart" ".config/systemd" ".config/environment.d" ".tmux.conf"
-        ".screenrc";
+        ".screenrc" ".bash_completion" ".bashrc.d" ".cargo/env" ".cargo/env.*";
     Never "the shell's directory hook on `cd`":
-        ".envrc" ".envrc.*" ".direnv" ".autoenv" ".autoenv.zsh" ".rvmrc" "mise.toml" ".mise.toml"
+        ".envrc" ".envrc.*" ".direnv" ".autoenv" ".autoenv.zsh" ".autoenv_leave.zsh" ".env.leave"
+        ".shadowenv.d" ".rvmrc" "mise.toml" ".mise.toml"
         "mise.*.toml" ".mise.*.toml" ".mise" "mise/config.toml" "mise/conf.d" ".config/mise"
         ".config/mise.toml" ".config/mise.*.toml";
     Never "git, as the user's configuration": ".gitconfig" ".config/git";
@@ -76,7 +77,8 @@ pub const TABLE: &[Row] = rows! {
         ".devcontainer" ".devcontainer.json" ".helix" ".config/helix" ".kakrc" ".lapce" ".nova"
         ".theia" "*.sublime-project" ".ycm_extra_conf.py" ".lazy.lua" ".luarc.json" ".luarc.jsonc"
         ".lite_project.lua" "rust-analyzer.toml" ".rust-analyzer.toml" ".externalToolBuilders"
-        ".clj-kondo/hooks" ".lsp";
+        ".clj-kondo/hooks" ".lsp" "buildServer.json" ".bsp" "hie.yaml" ".ropeproject"
+        "rust-project.json";
     Never "a debugger or interpreter that is started here":
         ".gdbinit" ".lldbinit" ".pdbrc" ".irbrc" ".pryrc" ".rprofile" ".renviron" ".iex.exs" ".ghci"
         ".octaverc" ".pythonrc" ".pythonrc.py" ".perldb" ".radare2rc" ".sqliterc" ".psqlrc" ".rdata"
@@ -102,7 +104,7 @@ pub const TABLE: &[Row] = rows! {
         ".lefthook.json" "lefthook-local.*" ".lefthook-local.*" ".lefthook" ".lefthook-local"
         "prek.toml" "hk.pkl" "captainhook.json" "grumphp.yml" ".huskyrc" ".huskyrc.*"
         ".overcommit.yml" ".simple-git-hooks.*" "simple-git-hooks.*" ".lintstagedrc*"
-        "lint-staged.config.*";
+        "lint-staged.config.*" "commitlint.config.*" ".commitlintrc*";
     Named "git, which fetches from where it says, at the next submodule update": ".gitmodules";
     Named "git's extension for large files at the next fetch": ".lfsconfig";
     Named "the shell's directory hook on `cd`, where the user has set one up for it":
@@ -337,6 +339,18 @@ mod tests {
             ".config/fish/config.fish",
             ".emacs.d/init.el",
             ".cargo/config.toml/.envrc",
+            ".shadowenv.d/500_default.lisp",
+            "a/.autoenv_leave.zsh",
+            "a/.env.leave",
+            "buildServer.json",
+            ".bsp/x.json",
+            "a/hie.yaml",
+            ".ropeproject/config.py",
+            "rust-project.json",
+            ".bash_completion",
+            ".bashrc.d/x.sh",
+            ".cargo/env",
+            ".cargo/env.fish",
         ] {
             assert_eq!(class(path), Class::Never, "{path}");
         }
@@ -351,6 +365,9 @@ mod tests {
             ".lintstagedrc.json",
             ".gitmodules",
             "rust-toolchain",
+            "commitlint.config.js",
+            ".commitlintrc",
+            ".commitlintrc.yml",
         ] {
             assert_eq!(class(path), Class::Named, "{path}");
         }
@@ -371,6 +388,10 @@ mod tests {
             ".config/other",
             "cargo/config.toml",
             ".cargo",
+            "env",
+            ".env.example",
+            "hie.yml",
+            "commitlint.md",
         ] {
             assert_eq!(class(path), Class::Source, "{path}");
         }
@@ -379,7 +400,8 @@ mod tests {
     #[test]
     fn a_link_above_a_named_place_counts_as_the_place() {
         let link = |path: &str| find_for_link(Path::new(path)).map(|row| row.class);
-        assert_eq!(link("x/.cargo"), Some(Class::Named));
+        assert_eq!(link("x/.yarn"), Some(Class::Named));
+        assert_eq!(link("x/.cargo"), Some(Class::Never), "a shell reads `env` in it");
         assert_eq!(link(".github"), Some(Class::Never));
         assert_eq!(link(".config"), Some(Class::Never));
         assert_eq!(link(".husky"), Some(Class::Never));
