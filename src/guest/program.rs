@@ -80,6 +80,12 @@ impl Teller {
         Ok(Self { heard: false, ..Self::new(File::options().write(true).open("/dev/null")?) })
     }
 
+    /// These ran so far. It is what is known of a line that is ended by force.
+    pub fn so_far(&mut self, programs: &Programs) {
+        let _ =
+            self.report.write_all(&line(&Said::Ended { programs: programs.clone(), broken: None }));
+    }
+
     /// The line is over.
     pub fn ended(&mut self, programs: Programs, broken: Option<Broken>) {
         if let Some(Broken { word, why }) = broken.as_ref().filter(|_| !self.heard) {

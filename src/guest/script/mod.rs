@@ -18,6 +18,7 @@ mod variables;
 
 pub use run::run;
 
+use crate::program::Teller;
 use crate::stage::Env;
 use runner_wire::{Broken, Bytes, Programs, Script, Why};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,8 @@ struct Shell {
     /// Whether `$(…)` ran in the words of this command: its status may be that of the command.
     substituted: bool,
     programs: Programs,
+    /// To the guest; none in a copy of this process.
+    ear: Option<Teller>,
 }
 
 fn broken(word: &[u8], why: Why) -> Leave {

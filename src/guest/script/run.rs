@@ -33,10 +33,14 @@ pub fn run(script: Script, env: Env, teller: Teller) -> u8 {
         tested: 0,
         substituted: false,
         programs: Default::default(),
+        ear: Some(teller),
     };
     let _ = sys::set_undumpable();
     let left = shell.block(0);
-    shell.tell(left, teller)
+    match shell.ear.take() {
+        Some(teller) => shell.tell(left, teller),
+        None => shell.status,
+    }
 }
 
 /// Copies of descriptors that a redirection replaced; none for one that was closed.

@@ -51,6 +51,7 @@ impl Shell {
                     sys::close(ours.as_raw_fd());
                 }
                 self.programs = Programs::default();
+                self.ear = None;
                 let mut placed = Ok(());
                 for (number, stream) in (0..).zip(&streams) {
                     if let Some(stream) = stream {
@@ -109,9 +110,10 @@ impl Shell {
         let mut told = Vec::new();
         let mut report = child.report;
         let _ = report.read_to_end(&mut told);
-        let reaped = sys::wait_for(child.pid);
         let mut broken = None;
+        let known = self.programs.ran.len();
         match Said::last(&told) {
+            // It is that program from now on.
             Some(Said::Trying(ran)) => self.programs.add(ran),
             Some(Said::Ended { programs, broken: found }) => {
                 programs.ran.into_iter().for_each(|ran| self.programs.add(ran));
@@ -120,6 +122,10 @@ impl Shell {
             }
             Some(Said::NotIt | Said::Failed(_)) | None => {}
         }
+        if let Some(ear) = self.ear.as_mut().filter(|_| self.programs.ran.len() > known) {
+            ear.so_far(&self.programs);
+        }
+        let reaped = sys::wait_for(child.pid);
         let (status, piped) = match reaped {
             Some(reaped) => {
                 let signal = reaped.signal.map(|signal| 128 + signal);

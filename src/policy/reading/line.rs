@@ -80,7 +80,15 @@ pub(super) fn read_into(
             let first = reading.levels.len();
             let mut state = State::new(place, scope);
             match state.script(&script, reading) {
-                Ok(()) => return Ok(Some(PlannedLine::new(script, state.notes))),
+                Ok(()) => {
+                    let notes = state.notes;
+                    let idle = reading.levels[first..].iter().all(|level| level.wrapper);
+                    if idle && script.commands().next().is_some() {
+                        // `exit 3` and `cd src` by themselves are what `true` is.
+                        read_level(&[Word::lit("true")], place, scope, reading)?;
+                    }
+                    return Ok(Some(PlannedLine::new(script, notes)));
+                }
                 Err(Halt::Refused(refusal)) => return Err(refusal),
                 Err(Halt::Unreadable(at, construct)) => {
                     reading.levels.truncate(first);
@@ -331,14 +339,14 @@ impl<'a> State<'a> {
             Some(Some("unset")) => {
                 for name in command.words[1..].iter().filter_map(shell::Word::literal) {
                     // It stays among the exported ones: a redirection that fails keeps `unset` from running.
-                    self.flow.values.insert(name.to_owned(), Value::one(""));
+                    self.flow.set(name.to_owned(), Value::one(""));
                 }
                 self.builtin(command, reading)
             }
             Some(Some("read")) => {
                 let names = command.words[1..].iter().filter_map(shell::Word::literal);
                 for name in names.filter(|name| *name != "-r") {
-                    self.flow.values.insert(name.to_owned(), Value::Unknown);
+                    self.flow.set(name.to_owned(), Value::Unknown);
                     self.note_exported(command.at.start, name);
                 }
                 self.builtin(command, reading)
@@ -355,7 +363,7 @@ impl<'a> State<'a> {
             None if !command.assignments.is_empty() => {
                 for (name, value) in &command.assignments {
                     let value = self.flow.text(value);
-                    self.flow.values.insert(name.clone(), value);
+                    self.flow.set(name.clone(), value);
                     self.note_exported(command.at.start, name);
                 }
                 self.command(command, reading)
@@ -847,7 +855,7 @@ impl<'a> State<'a> {
             if let Some(rest) = given {
                 *text = rest;
                 let value = self.flow.text(&value);
-                self.flow.values.insert(name.clone(), value);
+                self.flow.set(name.clone(), value);
             }
             self.flow.exported.insert(name);
         }

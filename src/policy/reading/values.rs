@@ -13,6 +13,9 @@ use crate::word::{Later, Word};
 /// Most values of one variable, and most combinations of values that one command is judged with.
 pub(super) const MAX_VALUES: usize = 16;
 
+/// Most variables that are followed.
+const MAX_VARIABLES: usize = 64;
+
 /// The longest value that is followed. The plan carries each of them.
 const MAX_LENGTH: usize = 4096;
 
@@ -65,6 +68,12 @@ impl Flow {
             None if name == "HOME" && !self.exported.contains("HOME") => Value::one(HOME),
             None => Value::Unknown,
         }
+    }
+
+    /// Gives a variable a value. Of very many, the later ones are not followed: each way through a line has a copy.
+    pub fn set(&mut self, name: String, value: Value) {
+        let is_followed = self.values.len() < MAX_VARIABLES || self.values.contains_key(&name);
+        self.values.insert(name, if is_followed { value } else { Value::Unknown });
     }
 
     /// Either of both.

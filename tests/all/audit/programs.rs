@@ -52,10 +52,15 @@ fn a_program_is_recorded_by_its_file() {
     let small = exec(&home, &["--limit", "file-size=1B", "--", "cat", "a.txt"]);
     assert_eq!(programs(&home, &small), json!([program("cat")]));
     // One that is ended has run all the same, its name is a link, and what it starts itself is its own business.
-    let says = "sleep 0; while :; do echo on; done";
+    let says = "on() { echo on; }; sleep 0; while :; do on; done";
     let ended = exec(&home, &["--limit", "output-max=64KiB", "--", "sh", "-c", says]);
     assert_eq!(event(&home, &ended, "end")["body"]["status"], "limit");
     assert_eq!(programs(&home, &ended), json!([program("sh")]));
+    // So has each program of a line that no shell runs.
+    let says = "sleep 0; while :; do echo on; done";
+    let ended = exec(&home, &["--limit", "output-max=64KiB", "--", "sh", "-c", says]);
+    assert_eq!(event(&home, &ended, "end")["body"]["status"], "limit");
+    assert_eq!(programs(&home, &ended), json!([program("sleep"), program("echo")]));
     // People see it too, and others' systems.
     let text = home.run(["audit", "show", &cat]).out;
     let file = program("cat")["path"].as_str().expect("text").to_owned();

@@ -96,7 +96,9 @@ fn the_host_changes_what_is_covered_while_a_call_runs(on: On) {
         let seat = Seat::new(on, &[(".env", CANARY), ("sub/.env", CANARY), ("sub/open", "open\n")]);
         let dump = "cat .env sub/.env; grep -r CANARY . ; cat sub/open; echo seen";
         let first = if looked_before { dump } else { ":" };
-        let script = format!("{first}; echo ready; while read line; do {dump}; done");
+        // A function, so that it is code and not denied for the names in it.
+        let script =
+            format!("look() {{ {dump}; }}; {first}; echo ready; while read line; do look; done");
         let mut command = seat.home.runner();
         command.args(["exec", "--policy", "all", "--", "sh", "-c", &script]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

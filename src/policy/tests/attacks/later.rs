@@ -208,3 +208,51 @@ fn loops_in_loops_are_bounded() {
     let nested = format!("{}cat a{}", "( ".repeat(100), " )".repeat(100));
     assert!(line(&policy, &nested).plan.is_none());
 }
+
+/// What a line does with variables on one way through it holds on every way.
+#[test]
+fn no_way_through_a_line_is_judged_by_another() {
+    refused(
+        &policy(&[LOOK]),
+        &[
+            // With one value a line, with another one a program.
+            "for n in \"\" echo; do $n sh -c 'read x < a; sort \"$x\" b'; done",
+            "if [ -f d ]; then n=echo; else n=; fi; $n sh -c 'x=$(cat a); sort \"$x\" b'",
+            "for t in 5 \"5 echo\"; do timeout $t sh -c 'x=$(cat a); sort \"$x\" b'; done",
+            // Exported, and not taken back on every way.
+            "export GIT_EXTERNAL_DIFF=./x; unset GIT_EXTERNAL_DIFF <missing; git diff",
+            "export GIT_EXTERNAL_DIFF=./x; { unset GIT_EXTERNAL_DIFF; } <missing; git diff",
+            "for a in 1; do export GIT_EXTERNAL_DIFF=./x; for b in 1; do break 2; done; \
+             unset GIT_EXTERNAL_DIFF; done; git diff",
+            "for a in 1; do cd ..; for b in 1; do continue 2; done; cd proj; done; cat s",
+            // What the sandbox sets stays.
+            "unset GIT_CONFIG_COUNT; git status",
+            "unset RUSTUP_TOOLCHAIN; cargo --version",
+            "env -u GIT_CONFIG_COUNT git diff",
+            "env -i git diff",
+            // Letters of options without a dash.
+            "x=$(echo xIf); tar \"$x\" ./evil.sh a.tar",
+            "tar x* ./evil.sh a.tar",
+            // A number of operands that is not known.
+            "x=$(cat a); rsync $x",
+            "rsync a*",
+        ],
+        &[
+            "for n in a b; do sh -c 'read x < a; echo \"$x\"'; echo $n; done",
+            "x=1; unset x; git diff",
+            "for a in 1; do for b in 1; do break 2; done; done; git diff",
+            "env -u FOO git diff",
+            "tar tf a.tar",
+            "exit 3",
+            "cd src",
+        ],
+    );
+}
+
+/// Many values in many words end the judging.
+#[test]
+fn a_line_that_would_grow_too_large_is_refused() {
+    let value = "x ".repeat(2_000);
+    let text = format!("a=\"{value}\"; echo {}", "$a ".repeat(3_000));
+    refused(&policy(&[LOOK]), &[&text], &["a=\"x y\"; echo $a $a $a"]);
+}
