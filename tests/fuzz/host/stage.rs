@@ -15,6 +15,8 @@ mod handles;
 pub mod judge;
 #[path = "../../../src/stage/layer.rs"]
 pub mod layer;
+#[path = "../../../src/stage/leads.rs"]
+pub mod leads;
 #[path = "../../../src/stage/led.rs"]
 pub mod led;
 #[path = "../../../src/stage/merged.rs"]
