@@ -125,7 +125,7 @@ const SHELLS: [&[&str]; 13] = [
     &["bash", "-o", "errexit", "-c"],
     &["timeout", "5", "sh", "-c"],
     &["timeout", "5", "bash", "-ec"],
-    &["env", "-i", "nohup", "bash", "-c"],
+    &["env", "-u", "X", "nohup", "bash", "-c"],
     &["setsid", "-w", "nice", "dash", "-c"],
     &["sh", "-xc"],
     &["xargs", "bash", "-c"],
