@@ -10,12 +10,14 @@
 //!
 //! The same executable has a second life as a *stage*: between fork and exec of a command it is a
 //! fresh process without the key that applies limits and redirections (see [`stage`]), and a third in place of a shell
-//! that a program starts, with a line that the host has judged (see [`within`]).
+//! that a program starts, with a line that the host has judged (see [`within`]). Outside of a sandbox it is the launcher that makes one (see
+//! [`launch`]).
 
 mod call;
 mod cgroup;
 mod glob;
 mod job;
+mod launch;
 mod link;
 mod oom;
 mod program;
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
     }
     if first.as_deref().is_some_and(|arg| arg == within::SCRIPT) {
         return within::script_main(args);
+    }
+    if first.as_deref().is_some_and(|arg| arg == runner_wire::LAUNCH) {
+        return launch::main();
     }
     // As anything but the first process of its own namespace it would kill what is not its own.
     if std::process::id() != 1 {

@@ -51,7 +51,7 @@ fn read_only_mounts(table: &[u8]) -> HashMap<Vec<u8>, bool> {
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape(text: &[u8]) -> Vec<u8> {
+pub fn unescape(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, tail)) = rest.split_first() {

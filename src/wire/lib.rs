@@ -26,6 +26,7 @@ mod bytes;
 mod codec;
 mod credit;
 mod frame;
+mod launch;
 mod line;
 mod message;
 mod ran;
@@ -36,6 +37,9 @@ pub use bytes::Bytes;
 pub use codec::{Decoder, Encoder, Key, Side, WireError};
 pub use credit::{Receiver, Sender, WINDOW};
 pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX};
+pub use launch::{
+    GUEST_FOLDER, LAUNCH, LaunchFailure, LaunchMount, LaunchStep, RECIPE_MAX, Recipe, Right, Source,
+};
 pub use line::{
     AndOr, Assignment, Builtin, Class, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,
     Simple, Word,

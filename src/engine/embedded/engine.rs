@@ -1,0 +1,189 @@
+//! The engine trait, for sandboxes that are children of this process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::failure::LaunchError;
+use super::guest_folder;
+use super::probe;
+use super::process::{self, Launched};
+use super::recipe::{self, Parts};
+use crate::engine::address::Address;
+use crate::engine::choice::EngineName;
+use crate::engine::error::EngineError;
+use crate::engine::lifeline::Lifeline;
+use crate::engine::plan::{Image, ImageFacts, SandboxPlan};
+use crate::engine::traits::{
+    BoxFuture, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life, Prepared, SandboxId,
+    Spec, State,
+};
+use crate::engine::{guest, open};
+use crate::ids::CallId;
+
+/// What a sandbox is made from, as results name it.
+const HOST: &str = "host";
+
+/// The engine. A clone shares the list of its sandboxes.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    address: Address,
+    cache: PathBuf,
+    sandboxes: Arc<Mutex<BTreeMap<String, process::Handle>>>,
+}
+
+impl Embedded {
+    /// The engine, if this kernel lets the caller make sandboxes.
+    ///
+    /// # Errors
+    /// It does not, or there is no folder for the guest.
+    pub async fn open(variable: open::Variable<'_>) -> Result<Self, EngineError> {
+        let engine = Self::at(open::cache_folder(variable))?;
+        let asked = engine.clone();
+        let proved = tokio::task::spawn_blocking(move || probe::prove(&asked.cache));
+        proved.await.map_err(|error| local("try a sandbox", std::io::Error::other(error)))??;
+        Ok(engine)
+    }
+
+    /// The engine, unproved: enough to look at what is there.
+    ///
+    /// # Errors
+    /// There is no folder for the guest.
+    pub fn at(cache: Option<PathBuf>) -> Result<Self, EngineError> {
+        let cache = cache.ok_or_else(|| {
+            let why = "neither HOME nor XDG_CACHE_HOME is an absolute path";
+            local("find a folder for the guest", std::io::Error::other(why))
+        })?;
+        Ok(Self {
+            address: Address::new(EngineName::Embedded, ""),
+            cache,
+            sandboxes: Arc::default(),
+        })
+    }
+
+    async fn start(&self, spec: Spec<'_>) -> Result<Connected, EngineError> {
+        let (plan, cache) = (spec.plan.clone(), self.cache.clone());
+        let parts = Parts {
+            arguments: spec.arguments.to_vec(),
+            stage: spec.stage.map(std::path::Path::to_owned),
+        };
+        let launched = tokio::task::spawn_blocking(move || -> Result<Launched, EngineError> {
+            let guest = guest_folder::place(&cache)?;
+            let recipe = recipe::of_plan(&plan, &parts, &guest)?;
+            process::launch(&guest, &recipe)
+        });
+        let launched =
+            launched.await.map_err(|error| local("launch", std::io::Error::other(error)))??;
+        let id = SandboxId::new(spec.labels.call.to_string());
+        let handle = launched.handle();
+        let list = Arc::clone(&self.sandboxes);
+        lock(&list).insert(id.as_str().to_owned(), handle);
+        let name = id.as_str().to_owned();
+        let attached = launched.attach(move || drop(lock(&list).remove(&name)))?;
+        Ok(Connected { id, attached })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn local(operation: &'static str, source: std::io::Error) -> EngineError {
+    EngineError::Local { operation, source }
+}
+
+impl Engine for Embedded {
+    fn address(&self) -> &Address {
+        &self.address
+    }
+
+    fn recipe(&self) -> &'static str {
+        guest::DIGEST
+    }
+
+    fn life(&self) -> Life {
+        Life::Ours
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
+        Box::pin(async { Ok(probe::facts()) })
+    }
+
+    fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
+        self.probe()
+    }
+
+    fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {
+        Box::pin(async { Ok(FileSystem::Ours) })
+    }
+
+    fn prepare<'a>(&'a self, image: &'a Image) -> BoxFuture<'a, Result<Prepared, EngineError>> {
+        Box::pin(async move {
+            match image {
+                Image::Host => Ok(Prepared {
+                    image: HOST.to_owned(),
+                    digest: guest::DIGEST.to_owned(),
+                    facts: ImageFacts::default(),
+                }),
+                Image::Reference(reference) => {
+                    Err(LaunchError::ForeignImage { reference: reference.clone() }.into())
+                }
+            }
+        })
+    }
+
+    fn describe<'a>(
+        &'a self,
+        plan: &'a SandboxPlan,
+    ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>> {
+        Box::pin(async move { recipe::describe(plan) })
+    }
+
+    fn launch<'a>(
+        &'a self,
+        spec: Spec<'a>,
+        _: &'a mut dyn Lifeline,
+    ) -> BoxFuture<'a, Result<Connected, EngineError>> {
+        Box::pin(self.start(spec))
+    }
+
+    fn park<'a>(&'a self, _: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
+        Box::pin(async { Err(LaunchError::NothingWaits.into()) })
+    }
+
+    fn attach<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<Connected, EngineError>> {
+        Box::pin(async { Err(LaunchError::NothingWaits.into()) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(async move {
+            let handle = lock(&self.sandboxes).remove(id.as_str());
+            match handle {
+                Some(handle) => handle.end().await.map_err(|error| local("end a sandbox", error)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn remove_remains<'a>(&'a self, _: LeftOver<'a>) -> BoxFuture<'a, Result<usize, EngineError>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        call: Option<&'a CallId>,
+    ) -> BoxFuture<'a, Result<Vec<Found>, EngineError>> {
+        let wanted = |id: &&String| call.is_none_or(|call| call.as_str() == id.as_str());
+        let found = lock(&self.sandboxes)
+            .keys()
+            .filter(wanted)
+            .map(|id| Found {
+                id: SandboxId::new(id.clone()),
+                // Those of this process alone are known, and it needs no labels to tell them apart.
+                labels: BTreeMap::new(),
+                state: State::Running,
+            })
+            .collect();
+        Box::pin(async { Ok(found) })
+    }
+}

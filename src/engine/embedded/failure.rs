@@ -1,0 +1,156 @@
+//! Why the kernel made no sandbox, told apart by what to do next.
+
+use runner_wire::{LaunchFailure, LaunchStep};
+
+use crate::codes::Code;
+
+/// What stands against a sandbox of the embedded engine.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// A step of the launch failed.
+    #[error(
+        "the embedded engine cannot {}{}: {}",
+        words(.0.step),
+        .0.object.as_ref().map(|object| format!(" {}", object.as_os().display())).unwrap_or_default(),
+        reason(.0)
+    )]
+    Step(LaunchFailure),
+    /// A security module forbids user namespaces.
+    #[error("AppArmor does not let this program make user namespaces")]
+    AppArmor,
+    /// A setting of the kernel forbids user namespaces.
+    #[error("this machine does not let ordinary users make user namespaces ({setting})")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// The container that this program runs in forbids namespaces.
+    #[error("the container that runner runs in does not let it make namespaces")]
+    InContainer,
+    /// The kernel lacks a system call.
+    #[error("this kernel ({release}) is too old for the embedded engine: it needs Linux 5.12")]
+    OldKernel {
+        /// Its release.
+        release: String,
+    },
+    /// An image that is not the host.
+    #[error("the embedded engine runs `image: host` alone, and the image is {reference}")]
+    ForeignImage {
+        /// The image.
+        reference: String,
+    },
+    /// No sandbox of this engine waits.
+    #[error("sandboxes of the embedded engine do not wait for calls")]
+    NothingWaits,
+    /// The launcher said what is not known.
+    #[error("the launcher of the embedded engine ended without a sandbox: {0}")]
+    Unknown(String),
+}
+
+impl LaunchError {
+    /// Its code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Step(failure) => match failure.step {
+                LaunchStep::Overlay | LaunchStep::IdMap => Code::OverlayRefused,
+                LaunchStep::Open | LaunchStep::Replaced => Code::MountGone,
+                _ => Code::LaunchFailed,
+            },
+            Self::AppArmor => Code::UsernsApparmor,
+            Self::Setting { .. } => Code::UsernsSysctl,
+            Self::InContainer => Code::UsernsInContainer,
+            Self::OldKernel { .. } => Code::KernelTooOld,
+            Self::ForeignImage { .. } => Code::ImageNeedsDocker,
+            Self::NothingWaits | Self::Unknown(_) => Code::LaunchFailed,
+        }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::AppArmor => {
+                "as root, write this to /etc/apparmor.d/runner and run `apparmor_parser -r /etc/apparmor.d/runner`:\n\
+                 \u{20} profile runner /usr/bin/runner flags=(unconfined) { userns, }\n\
+                 with the path of your runner; or use Docker (--engine docker)"
+                    .to_owned()
+            }
+            Self::Setting { setting } => format!(
+                "as root: sysctl -w {setting}; to keep it, write it to a file in /etc/sysctl.d; or use Docker (--engine docker)"
+            ),
+            Self::InContainer => {
+                "start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or \
+                 give runner an engine of its own with DOCKER_HOST"
+                    .to_owned()
+            }
+            Self::OldKernel { .. } => "use Docker (--engine docker), or a newer kernel".to_owned(),
+            Self::ForeignImage { .. } => {
+                "use Docker (--engine docker), or leave out --image and `image:`".to_owned()
+            }
+            Self::Step(failure) => match failure.step {
+                LaunchStep::Overlay => {
+                    "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
+                     XDG_STATE_HOME), the workspace on one that it can read, and for an ordinary user nothing may be \
+                     mounted below the workspace; docs: \"Staged writes\" in the README"
+                        .to_owned()
+                }
+                LaunchStep::IdMap => {
+                    "work in a folder that belongs to an ordinary user, or use Docker (--engine docker): root's files \
+                     cannot be shown as another user's here (this needs Linux 5.19 and a file system with id-mapped mounts)"
+                        .to_owned()
+                }
+                LaunchStep::Open | LaunchStep::Replaced => {
+                    "try again when nothing else changes the workspace".to_owned()
+                }
+                _ => "run `runner doctor` for what this machine allows, or use Docker (--engine docker)".to_owned(),
+            },
+            Self::NothingWaits | Self::Unknown(_) => return None,
+        })
+    }
+
+    /// Whether another engine may do what this one cannot.
+    #[must_use]
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(
+            self,
+            Self::AppArmor | Self::Setting { .. } | Self::InContainer | Self::OldKernel { .. }
+        )
+    }
+}
+
+fn reason(failure: &LaunchFailure) -> String {
+    match failure.errno {
+        Some(number) => std::io::Error::from_raw_os_error(number).to_string(),
+        None if failure.step == LaunchStep::Replaced => "another file or folder is there".to_owned(),
+        None => "this is a mistake of ours, please report it".to_owned(),
+    }
+}
+
+/// What a step does, after "cannot".
+fn words(step: LaunchStep) -> &'static str {
+    match step {
+        LaunchStep::Recipe => "read what it should make",
+        LaunchStep::UserNamespace => "make a user namespace",
+        LaunchStep::UserMap => "map the user of a user namespace through",
+        LaunchStep::Namespace => "make a namespace",
+        LaunchStep::Process => "start the first process of a sandbox",
+        LaunchStep::Group => "use the control group",
+        LaunchStep::Loopback => "bring the loopback device up",
+        LaunchStep::Root => "make the root file system at",
+        LaunchStep::Open => "open",
+        LaunchStep::Replaced => "mount",
+        LaunchStep::Bind => "mount a folder or file of the host at",
+        LaunchStep::IdMap => "map the owners of files at",
+        LaunchStep::Overlay => "show the workspace as an overlay at",
+        LaunchStep::Tmpfs => "mount a folder in memory at",
+        LaunchStep::Proc => "mount procfs",
+        LaunchStep::Devices => "make the device",
+        LaunchStep::Pivot => "change to the new root file system",
+        LaunchStep::Limit => "set a limit",
+        LaunchStep::User => "become the user of the sandbox",
+        LaunchStep::Capabilities => "drop capabilities",
+        LaunchStep::Filter => "install the system call filter",
+        LaunchStep::Exec => "start the guest",
+    }
+}

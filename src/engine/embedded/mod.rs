@@ -1,0 +1,23 @@
+//! Sandboxes that this machine's kernel makes, without a daemon: as root, or as an ordinary user.
+//!
+//! ```text
+//! runner                     launcher (the guest's executable)        first process
+//!   | plan -> recipe            |                                        |
+//!   | spawn, recipe over the -> | namespaces, fork --------------------> | mounts, user, filter
+//!   | wire's own socket         | waits                                  | becomes the guest
+//!   | <------------------------------ wire ------------------------------|
+//! ```
+//!
+//! Duty: from a plan to a recipe ([`recipe`]), and the life of the launcher ([`process`]). Non-goals: carrying the
+//! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than this process: its guest ends
+//! when the wire closes, and the kernel kills it with its launcher. So there is nothing to sweep, and nothing waits.
+
+mod engine;
+mod failure;
+mod guest_folder;
+mod probe;
+mod process;
+mod recipe;
+
+pub use engine::Embedded;
+pub use failure::LaunchError;

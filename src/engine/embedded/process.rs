@@ -1,0 +1,207 @@
+//! The life of a launcher: started, told its recipe, connected, ended.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Pair;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use runner_wire::{LAUNCH, LaunchFailure, Recipe};
+use tokio::io::AsyncReadExt;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::failure::LaunchError;
+use super::{guest_folder, probe};
+use crate::engine::error::EngineError;
+use crate::engine::traits::{Attached, Chunk};
+use crate::json;
+
+/// What one read of the wire takes at most.
+const READ: usize = 64 << 10;
+
+/// What is kept of a launcher's last words.
+const WORDS_MAX: u64 = 4 << 10;
+
+/// How long a sandbox that is killed may take to be gone.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// A launcher that has its recipe.
+pub(super) struct Launched {
+    child: Child,
+    handle: Handle,
+    wire: Pair,
+}
+
+fn local(operation: &'static str) -> impl Fn(io::Error) -> EngineError {
+    move |source| EngineError::Local { operation, source }
+}
+
+/// Starts a launcher and tells it what to make. It returns while the sandbox is being made.
+pub(super) fn launch(guest: &Path, recipe: &Recipe) -> Result<Launched, EngineError> {
+    let failed = local("start the launcher of a sandbox");
+    let (wire, theirs) = Pair::pair().map_err(&failed)?;
+    let output = theirs.try_clone().map_err(&failed)?;
+    let mut command = Command::new(guest_folder::program(guest));
+    command
+        .arg(LAUNCH)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::from(OwnedFd::from(output)))
+        .stderr(Stdio::piped())
+        // An interrupt typed at the terminal is for runner, which ends the call in its own way.
+        .process_group(0);
+    let child = command.spawn().map_err(&failed)?;
+    // Its copies of the launcher's end of the wire go with it.
+    drop(command);
+    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let text = serde_json::to_vec(recipe).map_err(|error| failed(error.into()))?;
+    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= runner_wire::RECIPE_MAX);
+    let length = length.ok_or_else(|| failed(io::ErrorKind::FileTooLarge.into()))?;
+    let framed = [&length.to_le_bytes(), text.as_slice()].concat();
+    match io::Write::write_all(&mut (&wire), &framed) {
+        // A launcher that could not start says so at the end of its output.
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(failed(error)),
+    }
+    Ok(Launched { child, handle: Handle(Arc::new(handle)), wire })
+}
+
+impl Launched {
+    /// What ends it.
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Connects to the guest. `let_go` is called when nobody reads its output any more.
+    pub(super) fn attach(
+        self,
+        let_go: impl FnOnce() + Send + 'static,
+    ) -> Result<Attached, EngineError> {
+        let failed = local("connect to a sandbox");
+        self.wire.set_nonblocking(true).map_err(&failed)?;
+        let (wire, input) = UnixStream::from_std(self.wire).map_err(&failed)?.into_split();
+        let output = Output {
+            state: Reading::Wire(wire),
+            child: self.child,
+            buffer: vec![0; READ],
+            let_go: Some(Box::new(let_go)),
+        };
+        let output = stream::unfold(output, Output::next);
+        Ok(Attached { output: Box::pin(output), input: Box::pin(input) })
+    }
+
+    /// Waits until the sandbox is gone, without a word to its guest; why there was none.
+    pub(super) async fn end(self) -> Result<(), EngineError> {
+        drop(self.wire);
+        let mut child = self.child;
+        let words = last_words(&mut child).await;
+        let status = child.wait().await.map_err(local("wait for a sandbox"))?;
+        match words {
+            Some(error) => Err(error),
+            None if status.success() => Ok(()),
+            None => Err(LaunchError::Unknown(status.to_string()).into()),
+        }
+    }
+}
+
+/// What the guest writes, and how its launcher ended.
+struct Output {
+    state: Reading,
+    child: Child,
+    buffer: Vec<u8>,
+    let_go: Option<Box<dyn FnOnce() + Send>>,
+}
+
+enum Reading {
+    /// The guest may write.
+    Wire(OwnedReadHalf),
+    /// It has ended.
+    Ended,
+}
+
+impl Output {
+    async fn next(mut self) -> Option<(Result<Chunk, EngineError>, Self)> {
+        let Reading::Wire(wire) = &mut self.state else { return None };
+        match wire.read(&mut self.buffer).await {
+            Ok(0) => {}
+            Ok(count) => {
+                let bytes = self.buffer[..count].to_vec();
+                return Some((Ok(Chunk::Wire(bytes)), self));
+            }
+            // The launcher ended before it had read its recipe.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            Err(source) => {
+                let error = EngineError::Local { operation: "read from a sandbox", source };
+                self.state = Reading::Ended;
+                return Some((Err(error), self));
+            }
+        }
+        self.state = Reading::Ended;
+        let error = last_words(&mut self.child).await?;
+        Some((Err(error), self))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(let_go) = self.let_go.take() {
+            let_go();
+        }
+    }
+}
+
+/// What a launcher said before it ended; nothing if it made a sandbox.
+async fn last_words(child: &mut Child) -> Option<EngineError> {
+    let mut said = Vec::new();
+    let words = child.stderr.take()?;
+    words.take(WORDS_MAX).read_to_end(&mut said).await.ok()?;
+    if said.is_empty() {
+        return None;
+    }
+    let error = match json::read_as::<LaunchFailure>(&said, json::Limits::default()) {
+        Ok(failure) => probe::explain(failure),
+        Err(_) => LaunchError::Unknown(String::from_utf8_lossy(&said).trim().to_owned()),
+    };
+    Some(error.into())
+}
+
+/// Ends a sandbox, from any task.
+#[derive(Clone)]
+pub(super) struct Handle(Arc<OwnedFd>);
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+impl Handle {
+    /// Has the launcher kill every process of the sandbox, and waits until they are gone.
+    pub(super) async fn end(self) -> io::Result<()> {
+        if pidfd_send_signal(&*self.0, Signal::TERM).is_err() {
+            // It has ended, and was waited for.
+            return Ok(());
+        }
+        let gone = AsyncFd::new(self.0.try_clone()?)?;
+        match timeout(END_WAIT, gone.readable()).await {
+            Ok(ended) => ended.map(drop),
+            Err(_) => {
+                let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+    }
+}

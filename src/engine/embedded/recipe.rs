@@ -1,0 +1,171 @@
+//! From a plan to the recipe that a launcher carries out: one function, no defaults left to chance.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use runner_policy::limits::Limit;
+use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, Recipe, Right, Source};
+
+use super::failure::LaunchError;
+use super::probe;
+use crate::engine::error::EngineError;
+use crate::engine::plan::{
+    Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser,
+};
+use crate::engine::seccomp;
+use crate::ids::Identity;
+
+/// How readily the kernel ends a sandbox when memory runs out: before anything of the host's (`src/guest/oom.rs`).
+const FIRST_TO_GO: i32 = 600;
+
+/// What is shown as the system call filter of a plan that is described.
+const FILTER: &str = "images/seccomp.json";
+
+/// What a recipe needs besides the plan.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// The guest's arguments.
+    pub arguments: Vec<String>,
+    /// The folder of the stage, for a plan that has one.
+    pub stage: Option<PathBuf>,
+}
+
+/// The recipe of a plan's sandbox.
+pub(super) fn of_plan(
+    plan: &SandboxPlan,
+    parts: &Parts,
+    guest: &Path,
+) -> Result<Recipe, EngineError> {
+    if let Image::Reference(reference) = &plan.image {
+        return Err(LaunchError::ForeignImage { reference: reference.clone() }.into());
+    }
+    let right = probe::right();
+    Ok(Recipe {
+        right,
+        uid: plan.user.uid,
+        gid: plan.user.gid,
+        id_map: right == Right::Capable && plan.user.why == WhyUser::IdMapped,
+        join: Vec::new(),
+        groups: Vec::new(),
+        guest: Source { path: bytes(guest), identity: None },
+        mounts: mounts(plan, parts.stage.as_deref())?,
+        rlimits: rlimits(plan, right),
+        filter: Bytes(seccomp::FILTER.to_vec()),
+        oom_score: FIRST_TO_GO,
+        arguments: parts.arguments.clone(),
+    })
+}
+
+/// A recipe of the least sandbox: it shows whether this machine lets the caller make any.
+pub(super) fn smallest(guest: &Path) -> Recipe {
+    let right = probe::right();
+    let (uid, gid) = probe::user(right);
+    Recipe {
+        right,
+        uid,
+        gid,
+        id_map: false,
+        join: Vec::new(),
+        groups: Vec::new(),
+        guest: Source { path: bytes(guest), identity: None },
+        mounts: Vec::new(),
+        rlimits: Vec::new(),
+        filter: Bytes(seccomp::FILTER.to_vec()),
+        oom_score: FIRST_TO_GO,
+        // A guest that waits a millisecond for a host's first word, and ends.
+        arguments: vec!["1".to_owned()],
+    }
+}
+
+/// The recipe for people.
+pub(super) fn describe(plan: &SandboxPlan) -> Result<serde_json::Value, EngineError> {
+    let parts = Parts { stage: Some(PathBuf::from("STAGE")), ..Parts::default() };
+    let mut recipe = of_plan(plan, &parts, Path::new(GUEST_FOLDER))?;
+    recipe.filter = Bytes::from(FILTER);
+    serde_json::to_value(recipe).map_err(|error| EngineError::Local {
+        operation: "write the recipe of a sandbox",
+        source: error.into(),
+    })
+}
+
+/// Every mount, a parent before what lies below it. Where two have the same depth, the order is that of the plan.
+fn mounts(plan: &SandboxPlan, stage: Option<&Path>) -> Result<Vec<LaunchMount>, EngineError> {
+    let mut all: Vec<(&Path, LaunchMount)> = Vec::new();
+    for tmpfs in &plan.tmpfs {
+        let mount = LaunchMount::Tmpfs {
+            target: bytes(&tmpfs.target),
+            size: tmpfs.size,
+            inodes: tmpfs.inodes,
+            uid: tmpfs.uid,
+            gid: tmpfs.gid,
+            mode: tmpfs.mode,
+            exec: tmpfs.exec == TmpfsExec::Exec,
+        };
+        all.push((&tmpfs.target, mount));
+    }
+    let mut staged = 0;
+    for overlay in &plan.overlays {
+        let layers = [
+            source(&overlay.covers.path, overlay.covers.identity),
+            source(&overlay.target, overlay.identity),
+        ];
+        let stage = match overlay.writes {
+            OverlayWrites::Refused => None,
+            OverlayWrites::Staged => {
+                let folder = stage.ok_or_else(no_stage)?.join(staged.to_string());
+                staged += 1;
+                Some(Source { path: bytes(&folder), identity: None })
+            }
+        };
+        let mount = LaunchMount::Overlay {
+            layers: layers.to_vec(),
+            stage,
+            target: bytes(&overlay.target),
+        };
+        all.push((&overlay.target, mount));
+    }
+    let binds = plan.mounts.iter().map(|it| (&it.source, &it.target, it.identity));
+    let files = plan.synthetic.iter().map(|it| (&it.source, &it.target, it.identity));
+    let masks = plan.masks.iter().map(|it| (&it.source, &it.target, it.identity));
+    for (from, target, identity) in binds.chain(files).chain(masks) {
+        let mount = LaunchMount::Bind { source: source(from, identity), target: bytes(target) };
+        all.push((target, mount));
+    }
+    // A stable sort keeps the order of the plan at one depth.
+    all.sort_by_key(|(target, _)| target.components().count());
+    Ok(all.into_iter().map(|(_, mount)| mount).collect())
+}
+
+fn no_stage() -> EngineError {
+    EngineError::Local {
+        operation: "mount a stage",
+        source: std::io::Error::other("none was made; this is a mistake of ours, please report it"),
+    }
+}
+
+fn source(path: &Path, identity: Identity) -> Source {
+    Source { path: bytes(path), identity: Some((identity.dev, identity.ino)) }
+}
+
+fn bytes(path: impl AsRef<OsStr>) -> Bytes {
+    Bytes::from(path.as_ref())
+}
+
+/// Limits that the kernel holds for each process.
+fn rlimits(plan: &SandboxPlan, right: Right) -> Vec<(u32, u64, u64)> {
+    let figure = |limit| plan.limits.get(limit);
+    let seconds = figure(Limit::CpuTime).div_ceil(1_000);
+    let mut all = vec![
+        (libc::RLIMIT_CORE, 0, 0),
+        // SIGXCPU at the limit; a program that ignores it is killed a second later.
+        (libc::RLIMIT_CPU, seconds, seconds.saturating_add(1)),
+        (libc::RLIMIT_FSIZE, figure(Limit::FileSize), figure(Limit::FileSize)),
+        (libc::RLIMIT_NOFILE, figure(Limit::OpenFiles), figure(Limit::OpenFiles)),
+    ];
+    if right == Right::User {
+        // Counted for each user namespace; the launcher is one of the processes in it.
+        let processes = figure(Limit::Pids).saturating_add(1);
+        all.push((libc::RLIMIT_NPROC, processes, processes));
+    }
+    all
+}
