@@ -1,5 +1,5 @@
-//! Builds the guest as a static executable and the compiler of tools, checks every policy of `policies/`, embeds all of
-//! them, and names the runtime of tools.
+//! Builds the guest as a static executable, the compiler of tools and the system call filter, checks every policy of
+//! `policies/`, embeds all of them, and names the runtime of tools.
 //!
 //! It runs again whenever the guest, the wire, the compiler, or what they are built from changes, and asks cargo
 //! each time, so what is embedded is never older than its source. Each build has a target folder of its own: the
@@ -28,7 +28,8 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// What a container is made from besides its plan and the guest.
-const RECIPE: [&str; 3] = ["src/engine/docker", "images/runtime", "images/seccomp.json"];
+const RECIPE: [&str; 4] =
+    ["src/engine/docker", "images/runtime", "images/seccomp.json", "src/filter"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -37,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     look_at_sqlite();
     let policies = check_policies(&root)?;
     embed_policies(&root, &out, &policies)?;
+    embed_filter(&root, &out)?;
     name_the_runtime(&root)?;
     name_the_built_ins(&root)?;
     let guest = embed_guest(&root, &out)?;
@@ -245,6 +247,16 @@ fn name_the_runtime(root: &Path) -> Result<(), Box<dyn Error>> {
         hasher.update(&(text.len() as u64).to_le_bytes()).update(&text);
     }
     println!("cargo::rustc-env=RUNNER_RUNTIME_DIGEST={}", hasher.finalize().to_hex());
+    Ok(())
+}
+
+/// Compiles the system call profile and leaves the program where `src/engine/seccomp.rs` includes it.
+fn embed_filter(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    const PROFILE: &str = "images/seccomp.json";
+    println!("cargo::rerun-if-changed={PROFILE}");
+    let program = runner_filter::compile(&fs::read_to_string(root.join(PROFILE))?)
+        .map_err(|error| format!("{PROFILE}: {error}"))?;
+    fs::write(out.join("seccomp.bpf"), runner_filter::bytes(&program))?;
     Ok(())
 }
 

@@ -37,6 +37,7 @@
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.
+//! - `runner_filter` (`src/filter`): the system call profile as a program for the kernel; the build script compiles it.
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered; and the other
 //!   end, for the tools that are part of this program.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
