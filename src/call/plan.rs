@@ -101,6 +101,8 @@ pub(super) async fn make_plan(
         UserNamespace::Host => UserMapping::Rootful,
         UserNamespace::Rootless => UserMapping::Rootless,
         UserNamespace::Remapped => UserMapping::Remapped,
+        UserNamespace::Swapped => UserMapping::Swapped,
+        UserNamespace::Single => UserMapping::Single,
     };
     let setting = setting.clone();
     let look = move || {

@@ -9,7 +9,7 @@ use crate::call::launch::ahead::Ahead;
 use crate::call::launch::run;
 use crate::call::launch::watchdog::Watchdog;
 use crate::config::Config;
-use crate::engine::Engine;
+use crate::engine::{Engine, Life};
 use crate::engine::plan::SandboxPlan;
 use crate::ids::CallId;
 use crate::pool::{Bounds, Claimed, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
@@ -46,6 +46,10 @@ pub(super) fn ahead(
     setting: &Setting,
     engine: &dyn Engine,
 ) -> Result<Ahead, CallError> {
+    match engine.life() {
+        Life::Ours => return Ok(Ahead::new(Watchdog::none())),
+        Life::Daemon => {}
+    }
     let local = |error| CallError::Local("start the watchdog", error);
     let environment = &setting.places.environment;
     let mut watchdog =
@@ -62,7 +66,7 @@ pub(super) fn claim(
     engine: &dyn Engine,
     pool: Option<Bounds>,
 ) -> Option<Claimed> {
-    if pool.is_none_or(|bounds| bounds.is_off()) {
+    if pool.is_none_or(|bounds| bounds.is_off()) || engine.life() == Life::Ours {
         return None;
     }
     let pool = Pool::new(setting.places.state.as_deref()?);
@@ -96,7 +100,7 @@ pub(super) async fn supply(
     let (Some(bounds), Some(state)) = (pool, setting.places.state.as_deref()) else {
         return Ok(Supply::Fresh);
     };
-    if !plan.may_wait() {
+    if !plan.may_wait() || engine.life() == Life::Ours {
         return Ok(Supply::Fresh);
     }
     // With the pool off, an order is there to give up what still waits.

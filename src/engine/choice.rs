@@ -11,17 +11,20 @@ use serde::{Deserialize, Serialize};
 pub enum EngineName {
     /// Containers of a Docker daemon.
     Docker,
+    /// Sandboxes that this machine's kernel makes, without a daemon.
+    Embedded,
 }
 
 impl EngineName {
     /// Every engine, in the order in which `auto` tries them.
-    pub const ALL: [Self; 1] = [Self::Docker];
+    pub const ALL: [Self; 2] = [Self::Docker, Self::Embedded];
 
     /// The name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Docker => "docker",
+            Self::Embedded => "embedded",
         }
     }
 
@@ -47,7 +50,8 @@ pub struct Choice {
 
 impl Choice {
     /// What `--engine` takes.
-    pub const WORDS: [&str; 2] = [Self::AUTO, EngineName::Docker.as_str()];
+    pub const WORDS: [&str; 3] =
+        [Self::AUTO, EngineName::Docker.as_str(), EngineName::Embedded.as_str()];
 
     /// Whichever engine answers first.
     pub const AUTO: &str = "auto";
@@ -125,16 +129,17 @@ mod tests {
         }
         assert_eq!(Choice::WORDS[1..], EngineName::ALL.map(EngineName::as_str));
         assert_eq!(
-            "embedded".parse::<Choice>().unwrap_err().to_string(),
-            "this runner has no engine `embedded`; use auto or docker"
+            "podman".parse::<Choice>().unwrap_err().to_string(),
+            "this runner has no engine `podman`; use auto or docker or embedded"
         );
     }
 
     #[test]
     fn a_policy_narrows_a_choice_and_never_widens_it() {
         let auto = Choice::default();
-        assert_eq!(auto.among(&["embedded", "docker"]), Some(EngineName::Docker.into()));
-        assert_eq!(auto.among(&["embedded"]), None);
+        assert_eq!(auto.among(&["embedded", "docker"]), Some(auto.clone()));
+        assert_eq!(auto.among(&["docker"]), Some(EngineName::Docker.into()));
+        assert_eq!(auto.among(&["embedded"]), Some(EngineName::Embedded.into()));
         assert_eq!(auto.among(&[]), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::docker::settings::SettingsError;
+use super::embedded::LaunchError;
 use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -106,6 +107,17 @@ pub enum EngineError {
         /// What was tried.
         operation: &'static str,
     },
+    /// The kernel made no sandbox.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// None of the engines that may be used can be.
+    #[error("no engine can be used: {first}; and {last}")]
+    NoneUsable {
+        /// Why the first cannot.
+        first: Box<EngineError>,
+        /// Why the last cannot.
+        last: Box<EngineError>,
+    },
     /// A file of our own cannot be read or written.
     #[error("cannot {operation}: {source}")]
     Local {
@@ -120,7 +132,11 @@ impl EngineError {
     /// Whether there is no engine for this user: another one may be.
     #[must_use]
     pub fn is_out_of_reach(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::NotPermitted { .. })
+        match self {
+            Self::Missing { .. } | Self::NotPermitted { .. } => true,
+            Self::Launch(error) => error.is_out_of_reach(),
+            _ => false,
+        }
     }
 
     /// Whether the daemon said that the thing is not there.
@@ -148,6 +164,8 @@ impl Failure for EngineError {
             Self::Refused { .. } => Code::EngineRefused,
             Self::Lost { .. } => Code::EngineLost,
             Self::Slow { .. } => Code::EngineSlow,
+            Self::Launch(error) => error.code(),
+            Self::NoneUsable { last, .. } => last.code(),
             Self::Local { .. } => Code::LocalFile,
         }
     }
@@ -159,7 +177,9 @@ impl Failure for EngineError {
     fn fault(&self) -> Fault {
         match self {
             Self::BadEndpoint { .. } | Self::Settings(_) => Fault::Usage,
-            Self::ImageMissing { .. } | Self::RuntimeMissing { .. } => Fault::Policy,
+            Self::ImageMissing { .. }
+            | Self::RuntimeMissing { .. }
+            | Self::Launch(LaunchError::ForeignImage { .. }) => Fault::Policy,
             _ => Fault::Engine,
         }
     }
@@ -205,6 +225,11 @@ impl Failure for EngineError {
                 "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
                  XDG_STATE_HOME), and the workspace on one that it can read; docs: \"Staged writes\" in the README"
                     .to_owned()
+            }
+            Self::Launch(error) => return error.hint(),
+            Self::NoneUsable { first, last } => {
+                let hints = [first.hint(), last.hint()];
+                hints.into_iter().flatten().collect::<Vec<_>>().join("\nor ")
             }
             Self::Settings(_) | Self::Refused { .. } | Self::Local { .. } => return None,
         })

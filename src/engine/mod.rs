@@ -11,6 +11,7 @@ mod address;
 mod choice;
 pub(crate) mod container_limits;
 pub mod docker;
+mod embedded;
 mod error;
 pub mod guest;
 mod label;
@@ -31,6 +32,6 @@ pub use lifeline::{Lifeline, REQUEST_WAIT};
 pub use open::{Variable, at, cache_folder, open};
 pub use sweep::{remove_labelled, sweep};
 pub use traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Prepared, SandboxId,
-    Spec, State, UserNamespace,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Life, Prepared,
+    SandboxId, Spec, State, UserNamespace,
 };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::address::Address;
 use super::choice::{Choice, EngineName};
 use super::docker::Docker;
+use super::embedded::Embedded;
 use super::error::EngineError;
 use super::traits::Engine;
 
@@ -16,16 +17,18 @@ pub type Variable<'a> = &'a (dyn Fn(&str) -> Option<OsString> + Send + Sync);
 /// The first engine of a choice that is there.
 ///
 /// # Errors
-/// None of them is there, or one that is there cannot be used. What is told is about the first one.
+/// None of them is there, or one that is there cannot be used.
 pub async fn open(choice: &Choice, variable: Variable<'_>) -> Result<Arc<dyn Engine>, EngineError> {
     let mut opened = open_one(choice.first(), variable).await;
     for name in choice.others() {
-        if !opened.as_ref().is_err_and(EngineError::is_out_of_reach) {
-            break;
-        }
-        if let Ok(engine) = open_one(name, variable).await {
-            opened = Ok(engine);
-        }
+        let error = match opened {
+            Err(error) if error.is_out_of_reach() => error,
+            _ => break,
+        };
+        opened = open_one(name, variable).await.map_err(|last| EngineError::NoneUsable {
+            first: Box::new(error),
+            last: Box::new(last),
+        });
     }
     opened
 }
@@ -36,6 +39,7 @@ async fn open_one(
 ) -> Result<Arc<dyn Engine>, EngineError> {
     Ok(match name {
         EngineName::Docker => Arc::new(Docker::connect(variable).await?),
+        EngineName::Embedded => Arc::new(Embedded::open(variable).await?),
     })
 }
 
@@ -47,6 +51,7 @@ async fn open_one(
 pub async fn at(address: &Address, cache: Option<PathBuf>) -> Result<Arc<dyn Engine>, EngineError> {
     Ok(match address.engine() {
         EngineName::Docker => Arc::new(Docker::connect_to(address.place(), cache).await?),
+        EngineName::Embedded => Arc::new(Embedded::at(cache)?),
     })
 }
 

@@ -187,6 +187,8 @@ pub enum WhyUser {
     /// The caller and the workspace are root's, and something has to be written: root without
     /// capabilities. A result says so.
     RootWithoutCapabilities,
+    /// The caller is root; root's files are shown as those of this user, and what it writes becomes root's.
+    IdMapped,
     /// The image is foreign and no host file is mounted writable.
     Unprivileged,
 }
@@ -204,6 +206,9 @@ impl WhyUser {
             Self::Nobody => "an unprivileged user: the caller is root, and nothing is written",
             Self::RootWithoutCapabilities => {
                 "root without capabilities: the caller and the workspace are root's"
+            }
+            Self::IdMapped => {
+                "an unprivileged user: the caller is root, whose files are shown as this user's"
             }
             Self::Unprivileged => "an unprivileged user: the image is not the host's",
         }

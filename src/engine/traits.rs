@@ -48,6 +48,9 @@ pub trait Engine: Send + Sync {
     /// system call filter and the engine's own code. A sandbox that another build has made is another sandbox.
     fn recipe(&self) -> &'static str;
 
+    /// How long its sandboxes live.
+    fn life(&self) -> Life;
+
     /// What it is and what it can enforce.
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
 
@@ -102,6 +105,15 @@ pub trait Engine: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Found>, EngineError>>;
 }
 
+/// How long the sandboxes of an engine live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// A daemon has them: one may outlive the process that asked for it, and may wait for a call.
+    Daemon,
+    /// They are children of the process that made them, and end with it. None waits for a call.
+    Ours,
+}
+
 /// What an engine is and can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -133,6 +145,10 @@ pub enum UserNamespace {
     Rootless,
     /// The engine maps them to others.
     Remapped,
+    /// They are the same, and the engine can show root's files as those of another user.
+    Swapped,
+    /// One user inside is the caller, whatever its number; there is no other.
+    Single,
 }
 
 /// Whether an engine mounts from the file system that this process sees.

@@ -234,7 +234,7 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice, points: &MountPoints
             variable: request.variable,
             workspace: request.workspace.root(),
             points,
-            user: owner_of_covers(request, user),
+            user: outside(request, user),
             only: match request.view {
                 View::Workspace => None,
                 View::Program(name) => Some(name),
@@ -342,11 +342,19 @@ fn mask(
     Ok(Mask { source, target: target.to_owned(), kind, identity, hides })
 }
 
-/// Whom covers belong to: the user that the command runs as, as the host knows it.
+/// Whom covers belong to: the user that the command runs as, as the host knows it in the workspace.
 fn owner_of_covers(request: &PlanRequest<'_>, user: &UserChoice) -> Owner {
+    match user.why {
+        WhyUser::IdMapped => request.caller,
+        _ => outside(request, user),
+    }
+}
+
+/// The user that the command runs as, as the host knows it.
+fn outside(request: &PlanRequest<'_>, user: &UserChoice) -> Owner {
     match request.mapping {
-        UserMapping::Rootful => Owner { uid: user.uid, gid: user.gid },
-        UserMapping::Rootless | UserMapping::Remapped => request.caller,
+        UserMapping::Rootful | UserMapping::Swapped => Owner { uid: user.uid, gid: user.gid },
+        UserMapping::Rootless | UserMapping::Remapped | UserMapping::Single => request.caller,
     }
 }
 

@@ -20,6 +20,10 @@ pub enum UserMapping {
     Rootless,
     /// Every uid inside is a foreign one outside (`userns-remap`).
     Remapped,
+    /// Not at all; and root's files can be shown as another user's.
+    Swapped,
+    /// One uid inside is the caller outside, and there is no other.
+    Single,
 }
 
 /// Why there is no user to run as.
@@ -77,11 +81,16 @@ pub fn choose(facts: &UserFacts<'_>) -> Result<UserChoice, UserError> {
             (Image::Reference(_), Writes::Some) => Err(UserError::RemappedWrites),
             (Image::Reference(_), Writes::None) => choice(nobody, WhyUser::Unprivileged),
         },
-        UserMapping::Rootful if facts.caller.uid != 0 => choice(facts.caller, WhyUser::Caller),
-        UserMapping::Rootful if facts.workspace.uid != 0 => {
+        UserMapping::Single if facts.caller.uid == 0 => choice(nobody, WhyUser::IdMapped),
+        UserMapping::Swapped if facts.caller.uid == 0 && facts.workspace.uid == 0 => {
+            choice(nobody, WhyUser::IdMapped)
+        }
+        UserMapping::Single => choice(facts.caller, WhyUser::Caller),
+        UserMapping::Rootful | UserMapping::Swapped if facts.caller.uid != 0 => choice(facts.caller, WhyUser::Caller),
+        UserMapping::Rootful | UserMapping::Swapped if facts.workspace.uid != 0 => {
             choice(facts.workspace, WhyUser::WorkspaceOwner)
         }
-        UserMapping::Rootful => match (facts.writes, facts.others) {
+        UserMapping::Rootful | UserMapping::Swapped => match (facts.writes, facts.others) {
             (Writes::Some, _) => choice(root, WhyUser::RootWithoutCapabilities),
             (Writes::None, OthersMay::Enter) => choice(nobody, WhyUser::Nobody),
             (Writes::None, OthersMay::NotEnter) => Err(UserError::ClosedWorkspace),
@@ -131,6 +140,29 @@ mod tests {
             run(ROOT, Rootful, ROOT, Writes::Some),
             Ok((0, 0, WhyUser::RootWithoutCapabilities))
         );
+    }
+
+    /// The embedded engine never runs a command as user 0, inside or outside.
+    #[test]
+    fn root_becomes_an_ordinary_user_where_owners_can_be_mapped() {
+        for (mapping, workspace) in
+            [(UserMapping::Swapped, ROOT), (UserMapping::Single, ROOT), (UserMapping::Single, ANN)]
+        {
+            for writes in [Writes::None, Writes::Some] {
+                let closed = UserFacts {
+                    others: OthersMay::NotEnter,
+                    ..facts(ROOT, mapping, workspace, writes)
+                };
+                let user = choose(&closed).unwrap();
+                assert_eq!((user.uid, user.gid, user.why), (NOBODY, NOBODY, WhyUser::IdMapped));
+            }
+        }
+        for mapping in [UserMapping::Swapped, UserMapping::Single] {
+            let user = choose(&facts(ANN, mapping, ROOT, Writes::Some)).unwrap();
+            assert_eq!((user.uid, user.why), (1000, WhyUser::Caller));
+        }
+        let user = choose(&facts(ROOT, UserMapping::Swapped, ANN, Writes::Some)).unwrap();
+        assert_eq!((user.uid, user.why), (1000, WhyUser::WorkspaceOwner));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::wake::{Unwoken, Woken, greet, rouse};
 use super::watchdog::{Vigil, Watchdog};
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan};
 use crate::engine::{
-    Connected, Engine, EngineError, FileSystem, Labels, Prepared, Purpose, SandboxId, Spec, sweep,
+    Connected, Engine, EngineError, FileSystem, Labels, Life, Prepared, Purpose, SandboxId, Spec, sweep,
 };
 use crate::environment::Environment;
 use crate::ids::{CallId, Owner};
@@ -121,8 +121,11 @@ pub async fn run(
     watchdog: &std::path::Path,
     environment: &Environment,
 ) -> Result<Outcome, RunError> {
-    let watchdog = Watchdog::start(watchdog, engine.address(), &call.id, environment)
-        .map_err(|source| RunError::Local { operation: WATCH, source })?;
+    let watchdog = match engine.life() {
+        Life::Daemon => Watchdog::start(watchdog, engine.address(), &call.id, environment)
+            .map_err(|source| RunError::Local { operation: WATCH, source })?,
+        Life::Ours => Watchdog::none(),
+    };
     let ahead = Ahead::new(watchdog);
     run_watched(engine, call, Supply::Fresh, streams, cancel, ahead).await
 }

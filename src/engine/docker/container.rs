@@ -24,8 +24,8 @@ use crate::engine::label::Labels;
 use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Prepared,
-    SandboxId, Spec, State, UserNamespace,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life,
+    Prepared, SandboxId, Spec, State, UserNamespace,
 };
 use crate::ids::CallId;
 
@@ -44,6 +44,10 @@ impl Engine for Docker {
 
     fn recipe(&self) -> &'static str {
         RECIPE
+    }
+
+    fn life(&self) -> Life {
+        Life::Daemon
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
@@ -213,7 +217,10 @@ impl Docker {
         let naming = match self.facts().await?.user_namespace {
             // A daemon without our rights cannot look into our descriptors.
             UserNamespace::Rootless => Naming::Paths,
-            UserNamespace::Host | UserNamespace::Remapped => near,
+            UserNamespace::Host
+            | UserNamespace::Remapped
+            | UserNamespace::Swapped
+            | UserNamespace::Single => near,
         };
         overlay::open(&spec.plan.overlays, spec.stage, naming)
     }

@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use runner_wire::{LAUNCH, LaunchFailure, Recipe};
 use tokio::io::AsyncReadExt;
-use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
 
 use super::failure::LaunchError;
 use super::{guest_folder, probe};
@@ -171,11 +170,18 @@ async fn last_words(child: &mut Child) -> Option<EngineError> {
     if said.is_empty() {
         return None;
     }
-    let error = match json::read_as::<LaunchFailure>(&said, json::Limits::default()) {
+    let error = match json::read_as::<LaunchFailure>(&said, json::Limits::USUAL) {
         Ok(failure) => probe::explain(failure),
         Err(_) => LaunchError::Unknown(String::from_utf8_lossy(&said).trim().to_owned()),
     };
     Some(error.into())
+}
+
+/// Waits for the end of a launcher; whether it came.
+fn has_ended(launcher: &OwnedFd) -> io::Result<bool> {
+    let wait = Timespec::try_from(END_WAIT).map_err(io::Error::other)?;
+    let mut polls = [PollFd::new(launcher, PollFlags::IN)];
+    Ok(poll(&mut polls, Some(&wait))? > 0)
 }
 
 /// Ends a sandbox, from any task.
@@ -195,13 +201,12 @@ impl Handle {
             // It has ended, and was waited for.
             return Ok(());
         }
-        let gone = AsyncFd::new(self.0.try_clone()?)?;
-        match timeout(END_WAIT, gone.readable()).await {
-            Ok(ended) => ended.map(drop),
-            Err(_) => {
-                let _ = pidfd_send_signal(&*self.0, Signal::KILL);
-                Err(io::ErrorKind::TimedOut.into())
-            }
+        let waiting = Arc::clone(&self.0);
+        let gone = tokio::task::spawn_blocking(move || has_ended(&waiting)).await;
+        if gone.map_err(io::Error::other)?? {
+            return Ok(());
         }
+        let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+        Err(io::ErrorKind::TimedOut.into())
     }
 }

@@ -73,6 +73,55 @@ pub fn let_go_of_the_wire() -> io::Result<()> {
     Ok(())
 }
 
+/// Signals that a launcher waits for: that its child ended, and that the host wants an end.
+pub struct Signals {
+    set: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// From here on they wait until they are asked for.
+    pub fn hold() -> io::Result<Self> {
+        // SAFETY: the sets are initialised by sigemptyset and sigprocmask before they are used.
+        unsafe {
+            let mut signals = Self { set: std::mem::zeroed(), before: std::mem::zeroed() };
+            libc::sigemptyset(&raw mut signals.set);
+            libc::sigaddset(&raw mut signals.set, libc::SIGTERM);
+            libc::sigaddset(&raw mut signals.set, libc::SIGCHLD);
+            let (set, before) = (&raw const signals.set, &raw mut signals.before);
+            check(libc::sigprocmask(libc::SIG_BLOCK, set, before))?;
+            Ok(signals)
+        }
+    }
+
+    /// Undoes [`hold`](Self::hold).
+    pub fn release(&self) -> io::Result<()> {
+        let none = std::ptr::null_mut();
+        // SAFETY: the set was filled by the kernel.
+        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, none) })
+            .map(drop)
+    }
+
+    /// Waits until the first process of a sandbox has ended, and with it every other of its namespace. SIGTERM kills it.
+    pub fn wait_for(&self, first: u32) {
+        let Ok(first) = c_int::try_from(first) else { return };
+        loop {
+            // SAFETY: the set is initialised. The kernel is asked for one child of ours, which is waited for only here, so
+            // its number is not another process's.
+            unsafe {
+                match libc::sigwaitinfo(&raw const self.set, std::ptr::null_mut()) {
+                    libc::SIGTERM => drop(libc::kill(first, libc::SIGKILL)),
+                    _ => {
+                        if libc::waitpid(first, std::ptr::null_mut(), libc::WNOHANG) != 0 {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Leaves the caller's session, process group and terminal.
 pub fn new_session() -> io::Result<()> {
     // SAFETY: no pointers.

@@ -65,13 +65,17 @@ fn launch() -> Result<(), Failed> {
         Right::Capable => None,
     };
     kernel::unshare(&[Namespace::Processes]).trying(LaunchStep::Namespace)?;
+    let signals = kernel::Signals::hold().trying(LaunchStep::Process)?;
     match crate::sys::fork().trying(LaunchStep::Process)? {
         Some(first) => {
             kernel::let_go_of_the_wire().trying(LaunchStep::Process)?;
-            crate::sys::wait_for(first);
+            signals.wait_for(first);
             Ok(())
         }
-        None => become_the_guest(&recipe, id_map.as_ref()),
+        None => {
+            signals.release().trying(LaunchStep::Process)?;
+            become_the_guest(&recipe, id_map.as_ref())
+        }
     }
 }
 

@@ -38,6 +38,8 @@ enum State {
     Asleep(Box<Start>, Vec<(Vec<u8>, Option<OwnedFd>)>),
     /// It could not be started, for this reason.
     Missing(io::ErrorKind),
+    /// The sandbox is a child of this process, and ends with it.
+    NotNeeded,
 }
 
 /// What a watchdog is started with.
@@ -75,6 +77,12 @@ impl Watchdog {
         Ok(watchdog)
     }
 
+    /// None, for an engine whose sandboxes end with this process.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { state: State::NotNeeded, needed: false }
+    }
+
     /// One that is started by [`awake`](Self::awake): before anything is made, or when a sandbox that waited is taken.
     ///
     /// # Errors
@@ -104,7 +112,7 @@ impl Watchdog {
     /// It cannot be started; then what it should watch must end.
     pub fn awake(&mut self, vigil: Vigil) -> io::Result<()> {
         let (start, words) = match &self.state {
-            State::Awake(_) => return Ok(()),
+            State::Awake(_) | State::NotNeeded => return Ok(()),
             State::Missing(why) => return Err((*why).into()),
             State::Asleep(start, words) => (start, words),
         };
@@ -161,7 +169,7 @@ impl Watchdog {
                 let _ = send(socket, &text, with.as_ref().map(AsFd::as_fd));
             }
             State::Asleep(_, words) => words.push((text, with)),
-            State::Missing(_) => {}
+            State::Missing(_) | State::NotNeeded => {}
         }
     }
 }
