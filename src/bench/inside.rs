@@ -9,7 +9,6 @@ use super::quiet::quiet;
 use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Context, Request, Variables, Warmth};
-use crate::engine;
 use crate::policy_files::Choice;
 use crate::tool::compile::{Compiler, Origin, Source};
 
@@ -59,7 +58,7 @@ pub fn decisions(place: &Place, report: &mut Report, context: &Context) -> Resul
         cwd: Some(place.workspace()),
         policy,
         image: None,
-        engine: engine::Choice::default(),
+        engine: None,
         tighten: Vec::new(),
         warmth: Warmth::Cold,
         variables: Variables::Told,

@@ -1,6 +1,7 @@
 //! What a front passes to each of its calls.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::launch::run::this_program;
 use crate::caller::Caller;
@@ -18,12 +19,37 @@ pub struct Context {
     pub early: Early,
     /// The program that is started as a call's watchdog: `runner` itself, whatever process hosts the call.
     pub watchdog: PathBuf,
+    /// What the caller should know about the machine, whatever becomes of the call.
+    pub notices: Notices,
+}
+
+/// Sentences for a front to show once. A clone is the same list.
+#[derive(Debug, Clone, Default)]
+pub struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Notices {
+    /// Adds one.
+    pub fn say(&self, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Takes all of them.
+    #[must_use]
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Context {
     /// For a process that is `runner`, and has begun nothing.
     #[must_use]
     pub fn new(caller: Caller, environment: Environment) -> Self {
-        Self { caller, environment, early: Early::default(), watchdog: this_program() }
+        Self {
+            caller,
+            environment,
+            early: Early::default(),
+            watchdog: this_program(),
+            notices: Notices::default(),
+        }
     }
 }

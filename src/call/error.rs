@@ -6,7 +6,7 @@ use super::stage::StagedError;
 use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
 use crate::codes::Code;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Sourced};
 use crate::engine::{Choice, EngineError};
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -45,6 +45,15 @@ pub enum CallError {
         engines: Vec<String>,
         /// What was chosen.
         choice: Choice,
+    },
+    /// The managed configuration does not let the chosen engine be used.
+    #[error(
+        "the managed configuration sets the engine, and it is not the one that was chosen{}",
+        .set.as_ref().map(|set| format!(": {} ({})", set.value, set.source.file.as_deref().unwrap_or_default())).unwrap_or_default()
+    )]
+    EngineNotSet {
+        /// What it sets.
+        set: Option<Box<Sourced<Choice>>>,
     },
     /// The decision holds nothing that may run.
     #[error("the decision holds nothing that may run; this is a mistake of ours, please report it")]
@@ -101,6 +110,7 @@ impl CallError {
             Self::Started(_, error) => Some(error.as_ref()),
             Self::PathNotText(_)
             | Self::NoEngine { .. }
+            | Self::EngineNotSet { .. }
             | Self::NoPlan
             | Self::Cancelled(_)
             | Self::Local(..) => None,
@@ -113,7 +123,7 @@ impl Failure for CallError {
         match (self.inner(), self) {
             (Some(inner), _) => inner.code(),
             (None, Self::PathNotText(_)) => Code::PathNotText,
-            (None, Self::NoEngine { .. }) => Code::EngineNotAllowed,
+            (None, Self::NoEngine { .. } | Self::EngineNotSet { .. }) => Code::EngineNotAllowed,
             (None, Self::Cancelled(_)) => Code::Cancelled,
             (None, _) => Code::LocalError,
         }
@@ -131,7 +141,7 @@ impl Failure for CallError {
     fn fault(&self) -> Fault {
         match (self.inner(), self) {
             (Some(inner), _) => inner.fault(),
-            (None, Self::NoEngine { .. }) => Fault::Policy,
+            (None, Self::NoEngine { .. } | Self::EngineNotSet { .. }) => Fault::Policy,
             (None, Self::PathNotText(_) | Self::Cancelled(_)) => Fault::Usage,
             (None, Self::NoPlan) => Fault::Runner,
             (None, _) => Fault::Engine,

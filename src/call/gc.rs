@@ -4,7 +4,7 @@ use super::error::CallError;
 use super::stage;
 use crate::audit::Ledger;
 use crate::config::Undo;
-use crate::engine::{self, Choice, sweep};
+use crate::engine::{self, Choice, Engine, sweep};
 use crate::environment::Environment;
 use crate::pool::{Pool, discard};
 use crate::sandbox::{covers, hidden_index};
@@ -35,13 +35,17 @@ pub async fn gc(
     let left_over = Pool::new(ledger.store().folder()).left_over();
     let left_over = left_over
         .map_err(|error| CallError::Local("use the pool", std::io::Error::other(error)))?;
-    let engine = engine::open(choice, &|name| environment.get(name)).await?;
-    let mut removed = sweep(engine.as_ref()).await?;
+    let mut removed = 0;
+    let engines = engine::open_all(choice, &|name| environment.get(name)).await?;
+    for engine in &engines {
+        removed += sweep(engine.as_ref()).await?;
+    }
     for held in left_over {
         removed += discard(held).await?;
     }
     let state = ledger.store().folder();
-    let recovered = stage::sweep(engine.as_ref(), state, undo).await?;
+    let engines: Vec<&dyn Engine> = engines.iter().map(AsRef::as_ref).collect();
+    let recovered = stage::sweep(&engines, state, undo).await?;
     let _ = covers::forget(state);
     hidden_index::forget(state);
     crate::undo::sweep(ledger.store())?;

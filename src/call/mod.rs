@@ -37,7 +37,7 @@ pub mod undo;
 mod warm;
 
 pub use approval::{About, Always, Approver, Asking, Question, Reply, Spent, Unapproved};
-pub use context::Context;
+pub use context::{Context, Notices};
 pub use details::{Details, LastWords, Source, Thrown};
 pub use error::CallError;
 pub use gc::{Swept, gc};

@@ -151,6 +151,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         image_facts: known.image_facts,
         runtime: known.runtime,
         isolation: policy.isolation(),
+        demands: policy.demands().into_iter().map(str::to_owned).collect(),
         limits: setting.limits,
         env: passed_on(policy, environment),
         mapping: known.mapping,

@@ -59,7 +59,7 @@ pub struct Request {
     /// In which image, instead of the policy's.
     pub image: Option<String>,
     /// Which engines may make the sandbox.
-    pub engine: engine::Choice,
+    pub engine: Option<engine::Choice>,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.
@@ -333,7 +333,7 @@ mod tests {
             cwd: None,
             policy: Choice::default(),
             image: None,
-            engine: engine::Choice::default(),
+            engine: None,
             tighten: Vec::new(),
             warmth: Warmth::default(),
             variables,
@@ -356,7 +356,7 @@ mod tests {
                 cwd: None,
                 policy: Choice::default(),
                 image: None,
-                engine: engine::Choice::default(),
+                engine: None,
                 tighten: Vec::new(),
                 warmth: Warmth::default(),
                 variables: Variables::Told,

@@ -12,7 +12,7 @@ use super::clock::{Clock, Deadline};
 use super::error::CallError;
 use super::gate::{Consent, Gate, Pending, pass, started};
 use super::metadata::Metadata;
-use super::open_engine::open_engine;
+use super::open_engine::open_engine_of;
 use super::place::place_of_command;
 use super::plan::{Planned, Setting, make_plan, state};
 use super::record::{End, Starting, Unrecorded};
@@ -152,8 +152,7 @@ pub(super) async fn carry_out(
 /// # Errors
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
-    let engine =
-        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment).await?;
+    let engine = open_engine_of(decided).await?;
     let setting = setting(decided);
     let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
@@ -312,8 +311,7 @@ struct Ready {
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready, CallError> {
     let id = starting.id().clone();
-    let engine =
-        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment);
+    let engine = open_engine_of(decided);
     let engine = run_if_slow(engine, || starting.write()).await?;
     let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref())?;

@@ -1,7 +1,7 @@
 //! Fills the pool by hand, before the first call wants a sandbox.
 
 use super::error::CallError;
-use super::open_engine::open_engine;
+use super::open_engine::open_engine_of;
 use super::plan::make_plan;
 use super::request::Decided;
 use super::run::setting;
@@ -42,8 +42,7 @@ pub async fn warm(
         )));
     }
     let pool = supply::pool(decided.request.warmth, &decided.config);
-    let engine =
-        open_engine(&decided.request.engine, &decided.policy, &decided.context.environment).await?;
+    let engine = open_engine_of(decided).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
     let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;

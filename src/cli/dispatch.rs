@@ -35,7 +35,11 @@ pub fn run(words: &[OsString]) -> ExitCode {
             if promised && descriptor {
                 open_records();
             }
-            dispatch(command, &context, printer)
+            let done = dispatch(command, &context, printer);
+            for notice in context.notices.take() {
+                printer.talk(format_args!("runner: {notice}"));
+            }
+            done
         }),
         Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -149,7 +149,7 @@ impl Args {
             cwd: self.workdir,
             policy,
             image: self.image,
-            engine: self.engine.unwrap_or_default(),
+            engine: self.engine,
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
             variables: Variables::Told,

@@ -184,7 +184,7 @@ fn warm_command(
         cwd: args.workdir,
         policy: choice(args.policy, &context.environment)?,
         image: None,
-        engine: args.engine.unwrap_or_default(),
+        engine: args.engine,
         tighten: Vec::new(),
         warmth: Warmth::Pool,
         variables: Variables::Told,
@@ -208,7 +208,7 @@ fn warm_tool(
         policy: choice(args.policy, &context.environment)?,
         tools: args.tools,
         image: None,
-        engine: args.engine.unwrap_or_default(),
+        engine: args.engine,
         tighten: Vec::new(),
         warmth: Warmth::Pool,
     };

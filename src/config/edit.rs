@@ -81,7 +81,7 @@ fn others(read: &Read, name: &ToolName) -> String {
     let ceilings = values(&read.ceilings);
     let policy = read.policy.as_ref().map(|it| &it.0);
     let workspaces: Vec<_> = read.workspaces.iter().map(|it| (&it.0, &it.1)).collect();
-    let policies = (policy, workspaces);
+    let policies = (policy, workspaces, read.engine.as_ref().map(|it| &it.0));
     format!("{:?}", (values(&read.figures), flags, skip, team, policies, ceilings, tools, servers))
 }
 

@@ -10,6 +10,7 @@ use super::figure::{self, Figure, NONE};
 use super::flag::{self, Flag};
 use super::layer::{Layer, Source};
 use super::server::{ServerName, ServerSettings};
+use crate::engine;
 use crate::ids::ToolName;
 use crate::policy_files::{self, Choice, Configured, Named};
 
@@ -31,6 +32,7 @@ pub struct Config {
     pub(super) team_folder: Option<Sourced<PathBuf>>,
     pub(super) policy: Option<Sourced<String>>,
     pub(super) project_policy: Option<Sourced<String>>,
+    pub(super) engine: Option<Sourced<engine::Choice>>,
     pub(super) workspaces: Vec<(PathBuf, Sourced<String>)>,
     pub(super) ceilings: Vec<(Figure, Sourced<u64>)>,
     pub(super) tools: BTreeMap<ToolName, ToolSettings>,
@@ -134,6 +136,7 @@ impl Default for Config {
             team_folder: None,
             policy: None,
             project_policy: None,
+            engine: None,
             workspaces: Vec::new(),
             ceilings: Vec::new(),
             tools: BTreeMap::new(),
@@ -282,6 +285,24 @@ impl Config {
     #[must_use]
     pub fn project_policy(&self) -> Option<&Sourced<String>> {
         self.project_policy.as_ref()
+    }
+
+    /// What makes sandboxes, if a file says so.
+    #[must_use]
+    pub fn engine(&self) -> Option<&Sourced<engine::Choice>> {
+        self.engine.as_ref()
+    }
+
+    /// The engines of a call: those that its caller wants, else those that are set. Where the managed file names engines,
+    /// there are no others; `None` if the caller wants one of those.
+    #[must_use]
+    pub fn engines(&self, wanted: Option<&engine::Choice>) -> Option<engine::Choice> {
+        let Some(set) = &self.engine else { return Some(wanted.cloned().unwrap_or_default()) };
+        match (wanted, set.source.layer) {
+            (None, _) => Some(set.value.clone()),
+            (Some(wanted), Layer::Managed) => wanted.within(&set.value),
+            (Some(wanted), _) => Some(wanted.clone()),
+        }
     }
 
     /// The default policies of single workspaces.

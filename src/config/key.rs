@@ -17,6 +17,8 @@ pub(super) enum Leaf {
     TeamFolder,
     /// The policy of calls that choose none.
     Policy,
+    /// What makes the sandboxes.
+    Engine,
 }
 
 /// What a word below a section is.
@@ -36,6 +38,8 @@ pub(super) const SCAN_SKIP: &str = "scan.skip";
 pub(super) const TEAM_FOLDER: &str = "team.folder";
 /// The key of the default policy.
 pub(super) const POLICY: &str = "policy";
+/// The key of the engine.
+pub(super) const ENGINE: &str = "engine";
 /// The section of single workspaces, for the managed layer.
 pub(super) const WORKSPACES: &str = "workspaces";
 /// The section of single tools.
@@ -58,8 +62,12 @@ pub(super) const OF_A_TOOL: [(&str, Figure); 4] = [
 pub(super) fn leaves() -> impl Iterator<Item = (&'static str, Leaf)> {
     let figures = figure::TABLE.iter().map(|row| (row.key, Leaf::Figure(row.figure)));
     let flags = flag::TABLE.iter().map(|row| (row.key, Leaf::Flag(row.flag)));
-    let others =
-        [(SCAN_SKIP, Leaf::ScanSkip), (TEAM_FOLDER, Leaf::TeamFolder), (POLICY, Leaf::Policy)];
+    let others = [
+        (SCAN_SKIP, Leaf::ScanSkip),
+        (TEAM_FOLDER, Leaf::TeamFolder),
+        (POLICY, Leaf::Policy),
+        (ENGINE, Leaf::Engine),
+    ];
     figures.chain(flags).chain(others)
 }
 

@@ -8,11 +8,12 @@ use runner_policy::yaml::{self, Entry, Node};
 use super::figure::Figure;
 use super::flag::{Flag, Project};
 use super::key::{
-    self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, POLICY, SCAN_SKIP, TEAM_FOLDER, TOOLS,
-    WORKSPACES,
+    self, AUTO_ACCEPT, CEILING, ENGINE, Found, Leaf, OF_A_TOOL, POLICY, SCAN_SKIP, TEAM_FOLDER,
+    TOOLS, WORKSPACES,
 };
 use super::layer::Layer;
 use super::server::{self, MCP, OfServer, ServerName};
+use crate::engine;
 use crate::ids::ToolName;
 
 /// Longest name of a folder.
@@ -26,6 +27,7 @@ pub struct Read {
     pub(super) scan_skip: Option<(Vec<String>, At)>,
     pub(super) team_folder: Option<(PathBuf, At)>,
     pub(super) policy: Option<(String, At)>,
+    pub(super) engine: Option<(engine::Choice, At)>,
     pub(super) workspaces: Vec<(PathBuf, String, At)>,
     pub(super) ceilings: Vec<(Figure, u64, At)>,
     pub(super) tools: Vec<(ToolName, OfTool)>,
@@ -103,6 +105,7 @@ impl Reader<'_> {
             Leaf::ScanSkip => read.scan_skip = self.scan_skip(entry),
             Leaf::TeamFolder => read.team_folder = self.team_folder(entry),
             Leaf::Policy => read.policy = self.policy(entry),
+            Leaf::Engine => read.engine = self.engine(entry),
         }
     }
 
@@ -178,6 +181,20 @@ impl Reader<'_> {
 
     fn policy(&mut self, entry: &Entry) -> Option<(String, At)> {
         Some((server::policy(&entry.value, &mut self.report)?, entry.at))
+    }
+
+    fn engine(&mut self, entry: &Entry) -> Option<(engine::Choice, At)> {
+        let why = "a project could choose what is weaker on the machine at hand";
+        self.allowed(Layer::User, ENGINE, why, entry)?;
+        let word = self.report.text(&entry.value)?;
+        match word.parse() {
+            Ok(choice) => Some((choice, entry.at)),
+            Err(_) => {
+                let words = engine::Choice::WORDS;
+                self.report.unknown_word("engine", word, entry.value.at, &words);
+                None
+            }
+        }
     }
 
     /// The default policy of single workspaces, each at or below a folder.

@@ -6,6 +6,7 @@ use super::figure::{Figure, Unit};
 use super::key::{self, AUTO_ACCEPT, CEILING, Found, Leaf, OF_A_TOOL, POLICY, TOOLS, WORKSPACES};
 use super::layer::Layer;
 use super::server;
+use crate::engine::Choice;
 
 /// The JSON Schema.
 #[must_use]
@@ -78,6 +79,11 @@ fn other(leaf: Leaf) -> Value {
             "type": "string",
             "pattern": "^/",
             "description": "folder of the team's tools; managed configuration only",
+        }),
+        Leaf::Engine => json!({
+            "enum": Choice::WORDS,
+            "default": Choice::AUTO,
+            "description": "what makes the sandboxes; in the managed configuration: nothing else may; not in a project's file",
         }),
         Leaf::Policy => policy(
             "policy of calls that choose none (default: readonly); in a project's file: a policy that these calls never exceed",

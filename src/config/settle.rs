@@ -83,6 +83,9 @@ impl Config {
             };
             held.get_or_insert_with(|| Sourced { value, source: source(at) });
         }
+        if let Some((value, at)) = said.engine {
+            self.engine.get_or_insert_with(|| Sourced { value, source: source(at) });
+        }
         for (folder, value, at) in said.workspaces {
             self.workspaces.push((folder, Sourced { value, source: source(at) }));
         }

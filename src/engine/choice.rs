@@ -72,6 +72,14 @@ impl Choice {
         self.others.iter().copied()
     }
 
+    /// Those of them that another choice has too; `None` if there are none.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Option<Self> {
+        let names: Vec<&str> =
+            std::iter::once(other.first).chain(other.others()).map(EngineName::as_str).collect();
+        self.among(&names)
+    }
+
     /// Those of them that a policy allows; `None` if it allows none.
     #[must_use]
     pub fn among(&self, allowed: &[&str]) -> Option<Self> {

@@ -29,7 +29,7 @@ pub use choice::{Choice, EngineName, UnknownEngine};
 pub use error::EngineError;
 pub use label::{Labels, Purpose};
 pub use lifeline::{Lifeline, REQUEST_WAIT};
-pub use open::{Variable, at, cache_folder, open};
+pub use open::{Variable, at, cache_folder, open, open_all};
 pub use sweep::{remove_labelled, sweep};
 pub use traits::{
     Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Life, Prepared,

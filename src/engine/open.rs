@@ -33,6 +33,29 @@ pub async fn open(choice: &Choice, variable: Variable<'_>) -> Result<Arc<dyn Eng
     opened
 }
 
+/// Every engine of a choice that is there.
+///
+/// # Errors
+/// None of them is there, or one that is there cannot be used.
+pub async fn open_all(
+    choice: &Choice,
+    variable: Variable<'_>,
+) -> Result<Vec<Arc<dyn Engine>>, EngineError> {
+    let mut opened = Vec::new();
+    let mut missing = None;
+    for name in std::iter::once(choice.first()).chain(choice.others()) {
+        match open_one(name, variable).await {
+            Ok(engine) => opened.push(engine),
+            Err(error) if error.is_out_of_reach() => missing = missing.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    match missing {
+        Some(error) if opened.is_empty() => Err(error),
+        _ => Ok(opened),
+    }
+}
+
 async fn open_one(
     name: EngineName,
     variable: Variable<'_>,

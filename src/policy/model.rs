@@ -60,11 +60,28 @@ pub struct Sandbox {
     pub isolation: Option<Isolation>,
     /// Engines that may run it.
     pub engines: Option<Vec<String>>,
+    /// Protections that must hold in full.
+    pub demand: Vec<String>,
     /// When changes of a command are applied.
     pub writes: Option<Writes>,
     /// Figures that differ from the preset.
     pub limits: Vec<(Limit, u64)>,
 }
+
+/// Protections that a policy can demand in full, where an engine may give them in part: the names of the host program's
+/// own table.
+pub const PROTECTIONS: [&str; 10] = [
+    "cpus",
+    "denied-files",
+    "file-grants",
+    "inodes",
+    "memory",
+    "own-kernel",
+    "pids",
+    "result-channel",
+    "setuid-bits",
+    "system-calls",
+];
 
 /// When what a command changed in the workspace is applied. A later value is the stricter one.
 #[derive(

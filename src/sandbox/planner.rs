@@ -21,7 +21,7 @@ use super::hidden_index::{self, Hiding};
 use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
-use super::protection::{TooLittle, demand, protections};
+use super::protection::{NotInFull, TooLittle, demand, demand_in_full, protections};
 use super::synthetic::{self, HOME, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
@@ -55,6 +55,8 @@ pub struct PlanRequest<'a> {
     pub runtime: Option<Runtime>,
     /// How strongly the sandbox is closed.
     pub isolation: Isolation,
+    /// Protections that the policy demands in full.
+    pub demands: BTreeSet<String>,
     /// Every limit in force.
     pub limits: Limits,
     /// The policy's variables, with their values. They win over ours, but for `HOME`.
@@ -105,6 +107,9 @@ pub enum PlanError {
     /// Less protection than demanded.
     #[error(transparent)]
     TooLittle(#[from] TooLittle),
+    /// Less of a protection than the policy demands.
+    #[error(transparent)]
+    NotInFull(#[from] NotInFull),
     /// The workspace cannot be mounted as granted.
     #[error(transparent)]
     Mounts(#[from] MountError),
@@ -123,7 +128,7 @@ impl Failure for PlanError {
     fn code(&self) -> Code {
         match self {
             Self::User(_) => Code::NoUser,
-            Self::TooLittle(_) => Code::TooLittleProtection,
+            Self::TooLittle(_) | Self::NotInFull(_) => Code::TooLittleProtection,
             Self::Mounts(MountError::Covers(_)) => Code::LocalError,
             Self::Mounts(_) => Code::Mounts,
             Self::Material(_) => Code::LocalError,
@@ -138,7 +143,7 @@ impl Failure for PlanError {
     fn fault(&self) -> Fault {
         match self {
             Self::User(_) | Self::Material(_) => Fault::Engine,
-            Self::TooLittle(_) | Self::Variable(_) => Fault::Policy,
+            Self::TooLittle(_) | Self::NotInFull(_) | Self::Variable(_) => Fault::Policy,
             Self::Mounts(MountError::Covers(_)) => Fault::Engine,
             Self::Mounts(_) => Fault::Command,
         }
@@ -200,6 +205,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
             "folders that are configured not to be looked through are shown as they are; notes name them",
         );
     }
+    demand_in_full(&request.demands, &protections)?;
     Ok(SandboxPlan {
         image: request.image.clone(),
         runtime: request.runtime.clone(),

@@ -62,6 +62,7 @@ impl Case {
             image_facts: ImageFacts::default(),
             runtime: None,
             isolation: Isolation::Strict,
+            demands: std::collections::BTreeSet::new(),
             limits: Limits::preset(Isolation::Strict),
             env: Environment::new(),
             mapping: UserMapping::Rootful,

@@ -4,6 +4,8 @@
 //! refuse a plan that has less than its isolation level names. Non-goals: enforcing. Nothing is
 //! silently unenforced: a result and `--dry-run` print this table for the call at hand.
 
+use std::collections::BTreeSet;
+
 use runner_policy::limits::Isolation;
 
 use crate::engine::plan::{Protection, ProtectionStatus};
@@ -163,6 +165,39 @@ pub fn demand(
     Ok(())
 }
 
+/// A policy demands a protection in full that holds in part here, or not at all.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error(
+    "the policy demands the protection `{protection}` in full, and it does not hold in full here: {why}; use another \
+     engine or runtime, or take it out of `sandbox.demand`"
+)]
+pub struct NotInFull {
+    /// What is demanded.
+    pub protection: String,
+    /// Where it ends.
+    pub why: &'static str,
+}
+
+/// Checks that what a policy demands holds in full.
+///
+/// # Errors
+/// The first protection that does not.
+pub fn demand_in_full(
+    demands: &BTreeSet<String>,
+    protections: &[Protection],
+) -> Result<(), NotInFull> {
+    for name in demands {
+        let found = protections.iter().find(|protection| protection.name == name);
+        let why = match found.map(|protection| protection.status) {
+            Some(ProtectionStatus::Enforced) => continue,
+            Some(ProtectionStatus::BestEffort(why) | ProtectionStatus::Absent(why)) => why,
+            None => "the engine does not name it",
+        };
+        return Err(NotInFull { protection: name.clone(), why });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +241,24 @@ mod tests {
         assert!(refused.to_string().contains("runtime: runsc"));
         assert_eq!(check(Isolation::Paranoid, RuntimeKind::Gvisor), Ok(()));
         assert_eq!(check(Isolation::Paranoid, RuntimeKind::Kata), Ok(()));
+    }
+
+    #[test]
+    fn what_a_policy_can_demand_is_named_here() {
+        for name in runner_policy::model::PROTECTIONS {
+            assert!(TABLE.iter().any(|row| row.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_policy_can_demand_more_than_its_isolation_level() {
+        let demands = |name: &str| BTreeSet::from([name.to_owned()]);
+        let docker = protections(RuntimeKind::SharedKernel);
+        assert_eq!(demand_in_full(&demands("memory"), &docker), Ok(()));
+        let refused = demand_in_full(&demands("own-kernel"), &docker).unwrap_err();
+        assert_eq!(refused.why, "the sandbox uses the host's kernel");
+        let gvisor = protections(RuntimeKind::Gvisor);
+        assert!(demand_in_full(&demands("memory"), &gvisor).is_err());
     }
 
     #[test]

@@ -86,7 +86,9 @@ pub fn choose(facts: &UserFacts<'_>) -> Result<UserChoice, UserError> {
             choice(nobody, WhyUser::IdMapped)
         }
         UserMapping::Single => choice(facts.caller, WhyUser::Caller),
-        UserMapping::Rootful | UserMapping::Swapped if facts.caller.uid != 0 => choice(facts.caller, WhyUser::Caller),
+        UserMapping::Rootful | UserMapping::Swapped if facts.caller.uid != 0 => {
+            choice(facts.caller, WhyUser::Caller)
+        }
         UserMapping::Rootful | UserMapping::Swapped if facts.workspace.uid != 0 => {
             choice(facts.workspace, WhyUser::WorkspaceOwner)
         }

@@ -56,7 +56,7 @@ impl Tenant {
             cwd: Some(self.home.path("project")),
             policy: Choice::Named("own".to_owned()),
             image: None,
-            engine: runner::engine::Choice::default(),
+            engine: None,
             tighten: Vec::new(),
             warmth: Warmth::Pool,
             variables: Variables::Told,
@@ -73,7 +73,7 @@ impl Tenant {
             policy: Choice::Named("own".to_owned()),
             tools: Vec::new(),
             image: None,
-            engine: runner::engine::Choice::default(),
+            engine: None,
             tighten: Vec::new(),
             warmth: Warmth::Pool,
         }
@@ -111,6 +111,7 @@ fn context(home: &Home, token: &str) -> Context {
         environment: Environment::from_iter(variables),
         early: Early::default(),
         watchdog: PathBuf::from(env!("CARGO_BIN_EXE_runner")),
+        notices: runner::call::Notices::default(),
     }
 }
 

@@ -26,7 +26,8 @@ use super::wake::{Unwoken, Woken, greet, rouse};
 use super::watchdog::{Vigil, Watchdog};
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan};
 use crate::engine::{
-    Connected, Engine, EngineError, FileSystem, Labels, Life, Prepared, Purpose, SandboxId, Spec, sweep,
+    Connected, Engine, EngineError, FileSystem, Labels, Life, Prepared, Purpose, SandboxId, Spec,
+    sweep,
 };
 use crate::environment::Environment;
 use crate::ids::{CallId, Owner};

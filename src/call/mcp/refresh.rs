@@ -102,7 +102,7 @@ impl Servers {
         &self,
         it: &Remembered,
         policy: &Choice,
-        engine: &engine::Choice,
+        engine: Option<&engine::Choice>,
         asking: Option<Arc<Asking>>,
         cancel: &mut Cancel,
     ) -> Result<Refresh, CallError> {
@@ -114,7 +114,7 @@ impl Servers {
             places: &self.places,
             config: &self.config,
             image: None,
-            engine: engine.clone(),
+            engine: engine.cloned(),
             tighten: vec![(Limit::Wall, ASKING)],
             warmth: Warmth::Pool,
             context: &self.context,

@@ -62,7 +62,7 @@ pub(in crate::call) struct Site<'a> {
     /// The image, instead of the policy's.
     pub image: Option<String>,
     /// Which engines may make the sandbox.
-    pub engine: engine::Choice,
+    pub engine: Option<engine::Choice>,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether a sandbox that waits may be used.

@@ -21,12 +21,12 @@ pub(crate) fn clear(state: &Path, labels: &[CallId]) {
     let _ = recover(state, Sync::Never, &|label| !labels.contains(label));
 }
 
-/// Ends what is left of all stages; what came of each.
+/// Ends what is left of all stages, but for those of sandboxes that one of these engines has; what came of each.
 ///
 /// # Errors
-/// The engine cannot be asked, or the stages cannot be listed.
+/// An engine cannot be asked, or the stages cannot be listed.
 pub(crate) async fn sweep(
-    engine: &dyn Engine,
+    engines: &[&dyn Engine],
     state: &Path,
     bounds: Undo,
 ) -> Result<Vec<Recovered>, EngineError> {
@@ -36,7 +36,10 @@ pub(crate) async fn sweep(
     if listed.is_empty() {
         return Ok(Vec::new());
     }
-    let sandboxes = engine.list(None).await?;
+    let mut sandboxes = Vec::new();
+    for engine in engines {
+        sandboxes.extend(engine.list(None).await?);
+    }
     let key = Labels::key("call");
     let exists = |label: &CallId| {
         sandboxes.iter().any(|found| found.labels.get(&key).is_some_and(|it| it == label.as_str()))

@@ -38,7 +38,7 @@ pub(super) struct ToolExec {
     /// The image, instead of the policy's.
     pub image: Option<String>,
     /// Which engines may make the sandboxes.
-    pub engine: engine::Choice,
+    pub engine: Option<engine::Choice>,
     /// Who is asked where the policy asks, about which tool and call.
     pub asker: Asker,
     /// Limits of the caller that are tighter than the policy's.

@@ -17,7 +17,6 @@ use crate::call::request::path_text;
 use crate::call::supply::Warmth;
 use crate::call::{About, Always, Asking, CallError, Context, Reply, Spent};
 use crate::config;
-use crate::engine;
 use crate::ids::CallId;
 use crate::policy_files::{Choice, Places, Trust, load};
 use crate::sandbox::cancel::Cancel;
@@ -46,7 +45,7 @@ impl Looker {
             workspace: Arc::new(workspace),
             places,
             image: None,
-            engine: engine::Choice::default(),
+            engine: None,
             config,
             warmth: Warmth::Pool,
             context: context.clone(),

@@ -41,7 +41,7 @@ pub struct ToolRequest {
     /// In which image, instead of the policy's.
     pub image: Option<String>,
     /// Which engines may make the sandboxes.
-    pub engine: engine::Choice,
+    pub engine: Option<engine::Choice>,
     /// Limits that are tighter than the policy's.
     pub tighten: Vec<(Limit, u64)>,
     /// Whether sandboxes that wait may be used.

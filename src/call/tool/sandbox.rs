@@ -61,7 +61,7 @@ pub(super) struct Scene {
     /// The image, instead of the policy's.
     pub image: Option<String>,
     /// Which engines may make the sandboxes.
-    pub engine: engine::Choice,
+    pub engine: Option<engine::Choice>,
     /// The figures in force.
     pub limits: Limits,
     /// The configuration.
@@ -143,7 +143,8 @@ struct AtHand {
 
 /// Finds the engine and plans the sandbox, and wakes one that waits meanwhile.
 async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
-    let engine = open_engine(&scene.engine, &scene.policy, &scene.context.environment).await?;
+    let engine =
+        open_engine(scene.engine.as_ref(), &scene.config, &scene.policy, &scene.context).await?;
     let setting = setting(scene);
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref())?;

@@ -27,7 +27,8 @@ pub async fn warm(
         Program::Server { from, .. } => return Ok(Warmed::Command(from.command())),
     }
     let scene = &tool.scene;
-    let engine = open_engine(&scene.engine, &scene.policy, &scene.context.environment).await?;
+    let engine =
+        open_engine(scene.engine.as_ref(), &scene.config, &scene.policy, &scene.context).await?;
     let engine = engine.as_ref();
     let Ready { plan, prestart, .. } = ready(scene, engine).await?;
     let pool = supply::pool(scene.warmth, &scene.config);

@@ -84,6 +84,9 @@ fn rows(config: &Config) -> Vec<Row> {
     if let Some(policy) = config.project_policy() {
         rows.push(row("policy (of the project)", policy.value.clone().into(), &policy.source));
     }
+    if let Some(engine) = config.engine() {
+        rows.push(row("engine", engine.value.to_string().into(), &engine.source));
+    }
     for (folder, policy) in config.workspaces() {
         let key = format!("workspaces.{}.policy", folder.display());
         rows.push(row(&key, policy.value.clone().into(), &policy.source));

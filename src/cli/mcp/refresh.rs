@@ -63,7 +63,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let known = servers.known();
     let wanted = wanted(&args.names, &known)?;
     let choice = choice(args.policy, &context.environment)?;
-    let engine = args.engine.unwrap_or_default();
+    let engine = args.engine;
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
         approver: approver(yes, Arc::new(Desk::new()), &context.caller),
@@ -78,8 +78,9 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let mut rows = Vec::new();
     cancellable(async |cancel| {
         for it in wanted {
-            let outcome =
-                servers.refresh(it, &choice, &engine, Some(Arc::clone(&asking)), cancel).await?;
+            let outcome = servers
+                .refresh(it, &choice, engine.as_ref(), Some(Arc::clone(&asking)), cancel)
+                .await?;
             let (row, ended) = match &outcome {
                 Refresh::Done(done) => (done_row(it, done), Ending::ok()),
                 Refresh::Refused(result) => (

@@ -29,6 +29,8 @@ pub struct Summary {
     image: String,
     isolation: String,
     engines: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    demand: Vec<String>,
     writes: Writes,
     limits: serde_json::Value,
     files: Vec<Line>,
@@ -73,6 +75,7 @@ impl Summary {
                 let there = |name: &&str| crate::engine::EngineName::named(name).is_some();
                 policy.engines().into_iter().filter(there).map(str::to_owned).collect()
             },
+            demand: policy.demands().into_iter().map(str::to_owned).collect(),
             limits: serde_json::to_value(policy.limits(&[])).unwrap_or_default(),
             files: files(policy),
             commands: each(policy, |layer| {
@@ -230,6 +233,9 @@ impl fmt::Display for Summary {
         field("image", &self.image)?;
         field("isolation", &self.isolation)?;
         field("engines", &self.engines.join(", "))?;
+        if !self.demand.is_empty() {
+            field("demand", &self.demand.join(", "))?;
+        }
         field("writes", self.writes.word())?;
         if let Some(limits) = self.limits.as_object() {
             let shown: Vec<_> = limits

@@ -178,7 +178,7 @@ impl Args {
             policy,
             tools: self.tools,
             image: self.image,
-            engine: self.engine.unwrap_or_default(),
+            engine: self.engine,
             tighten,
             warmth: if self.cold { Warmth::Cold } else { Warmth::Pool },
         })

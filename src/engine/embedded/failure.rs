@@ -122,7 +122,9 @@ impl LaunchError {
 fn reason(failure: &LaunchFailure) -> String {
     match failure.errno {
         Some(number) => std::io::Error::from_raw_os_error(number).to_string(),
-        None if failure.step == LaunchStep::Replaced => "another file or folder is there".to_owned(),
+        None if failure.step == LaunchStep::Replaced => {
+            "another file or folder is there".to_owned()
+        }
         None => "this is a mistake of ours, please report it".to_owned(),
     }
 }

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::thread::{CapabilitySet, capabilities};
 use runner_wire::{LaunchFailure, LaunchStep, Right};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::failure::LaunchError;
 use super::{guest_folder, process, recipe};
@@ -34,8 +34,7 @@ pub(super) fn right() -> Right {
 
 /// Who a sandbox without a plan runs as.
 pub(super) fn user(right: Right) -> (u32, u32) {
-    let (uid, gid) =
-        (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     match right {
         Right::User if uid != 0 => (uid, gid),
         Right::User | Right::Capable => (NOBODY, NOBODY),
@@ -72,9 +71,8 @@ pub(super) fn prove(cache: &Path) -> Result<(), EngineError> {
         return Ok(());
     }
     let guest = guest_folder::place(cache)?;
-    tokio::runtime::Handle::current().block_on(async {
-        process::launch(&guest, &recipe::smallest(&guest))?.end().await
-    })?;
+    tokio::runtime::Handle::current()
+        .block_on(async { process::launch(&guest, &recipe::smallest(&guest))?.end().await })?;
     if let Some(known) = known {
         forget_others(cache, &known);
         // It is tried again if it cannot be kept.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
+use runner_wire::{LAUNCH, LaunchFailure, Recipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use runner_wire::{LAUNCH, LaunchFailure, Recipe};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;

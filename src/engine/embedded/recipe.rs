@@ -9,9 +9,7 @@ use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, Recipe, Right, Source};
 use super::failure::LaunchError;
 use super::probe;
 use crate::engine::error::EngineError;
-use crate::engine::plan::{
-    Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser,
-};
+use crate::engine::plan::{Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser};
 use crate::engine::seccomp;
 use crate::ids::Identity;
 
@@ -117,11 +115,8 @@ fn mounts(plan: &SandboxPlan, stage: Option<&Path>) -> Result<Vec<LaunchMount>, 
                 Some(Source { path: bytes(&folder), identity: None })
             }
         };
-        let mount = LaunchMount::Overlay {
-            layers: layers.to_vec(),
-            stage,
-            target: bytes(&overlay.target),
-        };
+        let mount =
+            LaunchMount::Overlay { layers: layers.to_vec(), stage, target: bytes(&overlay.target) };
         all.push((&overlay.target, mount));
     }
     let binds = plan.mounts.iter().map(|it| (&it.source, &it.target, it.identity));

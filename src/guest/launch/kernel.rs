@@ -6,7 +6,7 @@ use std::ffi::{CString, OsStr, c_int, c_long};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 fn check(result: c_int) -> io::Result<c_int> {

@@ -36,11 +36,7 @@ const PLACES: [&str; 4] = ["/sys", "/mnt", "/run", "/tmp"];
 const ROOT_OPTIONS: &str = "size=4m,nr_inodes=16384,mode=755";
 
 /// Builds the root and moves into it.
-pub fn build(
-    recipe: &Recipe,
-    sources: &Sources,
-    id_map: Option<&OwnedFd>,
-) -> Result<(), Failed> {
+pub fn build(recipe: &Recipe, sources: &Sources, id_map: Option<&OwnedFd>) -> Result<(), Failed> {
     let root = Root::make()?;
     for (name, mode) in FOLDERS {
         root.folder(Path::new(name), mode).trying_at(LaunchStep::Root, &Bytes::from(name))?;
@@ -147,9 +143,8 @@ impl Root {
                 self.overlay(layers, stage.as_ref(), target, id_map)
             }
             (LaunchMount::Tmpfs { target, size, inodes, uid, gid, mode, exec }, _) => {
-                let options = format!(
-                    "size={size},nr_inodes={inodes},uid={uid},gid={gid},mode={mode:o}"
-                );
+                let options =
+                    format!("size={size},nr_inodes={inodes},uid={uid},gid={gid},mode={mode:o}");
                 let no_exec = if *exec { 0 } else { libc::MS_NOEXEC };
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | no_exec;
                 below_root(target)
@@ -236,9 +231,8 @@ impl Root {
         };
         let lower: Vec<String> = layers.iter().map(&mut name).collect::<Result<_, _>>()?;
         let upper = stage.map(&mut name).transpose()?;
-        let upper = upper.map_or(String::new(), |stage| {
-            format!(",upperdir={stage}/upper,workdir={stage}/work")
-        });
+        let upper = upper
+            .map_or(String::new(), |stage| format!(",upperdir={stage}/upper,workdir={stage}/work"));
         // Without `userxattr` an ordinary caller could not read what the kernel writes into a stage, and a command could
         // forge it.
         let options = format!("lowerdir={}{upper},userxattr", lower.join(":"));

@@ -1,5 +1,6 @@
 //! A composed policy: its layers, what it stays within, and the values that they give together.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -258,6 +259,15 @@ impl Effective {
             engines.retain(|name| allowed.contains(name));
         }
         engines
+    }
+
+    /// Protections that must hold in full: what any of them demands.
+    #[must_use]
+    pub fn demands(&self) -> BTreeSet<&str> {
+        let own = self.layers.iter().flat_map(|layer| &layer.sandbox.demand);
+        let mut all: BTreeSet<&str> = own.map(String::as_str).collect();
+        all.extend(self.within.iter().flat_map(Effective::demands));
+        all
     }
 
     /// Figures of a sandbox: preset, then policies, then the rule; the tightest of all that it stays within.

@@ -9,7 +9,8 @@ use crate::finding::{At, Report};
 use crate::grammar;
 use crate::limits::{Isolation, Limit, TABLE};
 use crate::model::{
-    Companion, Env, Expectation, Expected, Files, Package, Policy, Sandbox, Verdict, Writes,
+    Companion, Env, Expectation, Expected, Files, PROTECTIONS, Package, Policy, Sandbox, Verdict,
+    Writes,
 };
 use crate::paths::{List, Meaning, check_pattern};
 use crate::yaml::{Entry, Node};
@@ -34,7 +35,8 @@ const KEYS: &[&str] = &[
     "env",
     "tests",
 ];
-const SANDBOX: &[&str] = &["image", "runtime", "isolation", "engines", "writes", "limits"];
+const SANDBOX: &[&str] =
+    &["image", "runtime", "isolation", "engines", "demand", "writes", "limits"];
 
 /// Settings of other systems that would open a sandbox. They cannot be expressed here.
 const FORBIDDEN: &[&str] = &[
@@ -295,6 +297,15 @@ fn sandbox(node: &Node, report: &mut Report<'_>) -> Sandbox {
                 }
                 sandbox.engines =
                     Some(names.into_iter().map(|(name, _)| name.to_owned()).collect());
+            }
+            "demand" => {
+                for (name, at) in report.texts(value).unwrap_or_default() {
+                    if PROTECTIONS.contains(&name) {
+                        sandbox.demand.push(name.to_owned());
+                    } else {
+                        report.unknown_word("protection", name, at, &PROTECTIONS);
+                    }
+                }
             }
             "writes" => {
                 let text = report.text(value);

@@ -170,6 +170,7 @@ impl Case {
             image_facts: ImageFacts::default(),
             runtime: rules.runtime.and_then(Runtime::new),
             isolation: Isolation::Basic,
+            demands: std::collections::BTreeSet::new(),
             limits,
             env: rules
                 .env
