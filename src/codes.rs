@@ -377,6 +377,7 @@ table! {
         EngineNotAllowed "engine_not_allowed" No "The policy does not let any engine that is here run it." "Choose another policy."
         EngineRefused "engine_refused" No "The engine refused." "Read its words in the message."
         ImageNeedsDocker "image_needs_docker" No "The embedded engine runs `image: host` alone." "Use Docker, or leave the image out."
+        RuntimeNeedsDocker "runtime_needs_docker" No "The embedded engine has no runtimes." "Use Docker, or take `runtime:` out of the policy."
         KernelTooOld "kernel_too_old" No "The kernel lacks what the embedded engine needs." "Use Docker, or a newer kernel."
         LaunchFailed "launch_failed" No "The kernel refused a step in the making of a sandbox." "`runner doctor` tells what this machine allows."
         UsernsApparmor "userns_apparmor" No "AppArmor forbids user namespaces." "Install the profile that the hint shows."

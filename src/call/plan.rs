@@ -15,12 +15,13 @@ use crate::config::{Config, Layer};
 use crate::engine::plan::ImageFacts;
 use crate::engine::plan::{Image, Runtime, SandboxPlan};
 use crate::engine::runtime_kind::RuntimeKind;
-use crate::engine::{Engine, UserNamespace};
+use crate::engine::{Engine, Life, UserNamespace};
 use crate::environment::Environment;
 use crate::latency::Helper;
 use crate::policy_files::Places;
 use crate::sandbox::materials::Missing;
 use crate::sandbox::planner::{PlanRequest, View, plan};
+use crate::sandbox::protection::Machine;
 use crate::sandbox::user::UserMapping;
 use crate::stage::apply::Sync;
 use crate::stage::recover::finish_all;
@@ -104,10 +105,16 @@ pub(super) async fn make_plan(
         UserNamespace::Swapped => UserMapping::Swapped,
         UserNamespace::Single => UserMapping::Single,
     };
+    let kind = match engine.life() {
+        Life::Daemon => RuntimeKind::of(runtime.as_ref()),
+        Life::Ours => RuntimeKind::Direct,
+    };
+    let machine = Machine { holders: facts.holders, landlock: facts.landlock };
+    let known = Known { image, image_facts, runtime, mapping, kind, machine };
     let setting = setting.clone();
     let look = move || {
         let begun = Instant::now();
-        let plan = look(&setting, Known { image, image_facts, runtime, mapping }, missing)?;
+        let plan = look(&setting, known, missing)?;
         Ok(Planned { plan, took: begun.elapsed() })
     };
     let planned = match helper {
@@ -128,6 +135,8 @@ struct Known {
     image_facts: ImageFacts,
     runtime: Option<Runtime>,
     mapping: UserMapping,
+    kind: RuntimeKind,
+    machine: Machine,
 }
 
 /// Looks at the workspace and at this machine, and plans.
@@ -155,6 +164,8 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         limits: setting.limits,
         env: passed_on(policy, environment),
         mapping: known.mapping,
+        kind: known.kind,
+        machine: known.machine,
         caller: Owner {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),

@@ -179,14 +179,19 @@ impl Failure for EngineError {
             Self::BadEndpoint { .. } | Self::Settings(_) => Fault::Usage,
             Self::ImageMissing { .. }
             | Self::RuntimeMissing { .. }
-            | Self::Launch(LaunchError::ForeignImage { .. }) => Fault::Policy,
+            | Self::Launch(LaunchError::ForeignImage { .. } | LaunchError::ForeignRuntime { .. }) => {
+                Fault::Policy
+            }
             _ => Fault::Engine,
         }
     }
 
     fn retry(&self) -> Retry {
         match self {
-            Self::Lost { .. } | Self::Slow { .. } | Self::MountGone { .. } => Retry::CanHelp,
+            Self::Lost { .. }
+            | Self::Slow { .. }
+            | Self::MountGone { .. }
+            | Self::Launch(LaunchError::GroupsChanged) => Retry::CanHelp,
             _ => Retry::CannotHelp,
         }
     }

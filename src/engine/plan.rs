@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use runner_policy::limits::{Isolation, Limits};
 use serde::{Deserialize, Serialize};
 
+use super::holders::Holders;
 use crate::ids::Identity;
 
 /// What a container is made from.
@@ -51,6 +52,8 @@ pub struct SandboxPlan {
     /// Every limit in force.
     #[serde(with = "super::container_limits")]
     pub limits: Limits,
+    /// What holds those limits that are about all processes together.
+    pub holders: Holders,
     /// What protects this call, what enforces it, and whether it holds.
     #[serde(skip)]
     pub protections: Vec<Protection>,

@@ -7,6 +7,8 @@ use super::plan::Runtime;
 pub enum RuntimeKind {
     /// The host's kernel, behind namespaces and a system call filter (runc, crun).
     SharedKernel,
+    /// The same without any runtime: the embedded engine asks the kernel itself.
+    Direct,
     /// gVisor: a kernel of its own in a process.
     Gvisor,
     /// Kata: a kernel of its own in a virtual machine.
@@ -36,7 +38,7 @@ impl RuntimeKind {
     #[must_use]
     pub fn has_own_kernel(self) -> bool {
         match self {
-            Self::SharedKernel => false,
+            Self::SharedKernel | Self::Direct => false,
             Self::Gvisor | Self::Kata => true,
         }
     }
@@ -45,7 +47,7 @@ impl RuntimeKind {
     #[must_use]
     pub fn identity_proof(self) -> IdentityProof {
         match self {
-            Self::SharedKernel => IdentityProof::Inside,
+            Self::SharedKernel | Self::Direct => IdentityProof::Inside,
             Self::Gvisor | Self::Kata => IdentityProof::OnHost,
         }
     }
@@ -55,6 +57,7 @@ impl RuntimeKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::SharedKernel => "shared kernel (runc)",
+            Self::Direct => "the embedded engine (shared kernel)",
             Self::Gvisor => "gVisor (runsc)",
             Self::Kata => "Kata",
         }

@@ -23,6 +23,7 @@ use tokio::io::AsyncWrite;
 
 use super::address::Address;
 use super::error::EngineError;
+use super::holders::Holders;
 use super::label::Labels;
 use super::lifeline::Lifeline;
 use super::plan::{Image, ImageFacts, SandboxPlan};
@@ -131,8 +132,10 @@ pub struct Facts {
     pub cgroup: u8,
     /// Whether it applies system call filters.
     pub seccomp: bool,
-    /// Limits that its machine cannot enforce; empty is good.
-    pub unenforced: Vec<String>,
+    /// What holds the limits that are about a sandbox as a whole.
+    pub holders: Holders,
+    /// Whether Landlock closes its sandboxes once more.
+    pub landlock: bool,
 }
 
 /// How user ids inside relate to those outside.

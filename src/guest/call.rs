@@ -26,9 +26,6 @@ const BURY: Duration = Duration::from_secs(5);
 /// Time between two looks, if no signal tells.
 const BURY_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often the guest looks whether a limit was met that nobody is told about.
-const TICK: Duration = Duration::from_millis(250);
-
 /// How long the last output of a call that ended by itself may take to leave.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -82,7 +79,7 @@ impl<'a> Call<'a> {
             child_signal,
             work,
             output_max: limits.output_max,
-            watch: watch::Watch::new(limits.open_files, begun),
+            watch: watch::Watch::new(&limits, begun),
             counters,
             cpu_before,
             begun,
@@ -176,7 +173,7 @@ impl<'a> Call<'a> {
             (None, None) => self.deadline,
         };
         let left = deadline.saturating_duration_since(Instant::now());
-        if self.ended.is_some() { left } else { left.min(TICK) }
+        if self.ended.is_some() { left } else { left.min(self.watch.pause()) }
     }
 
     fn take_frames(&mut self) -> Result<(), LinkError> {
@@ -350,6 +347,7 @@ impl<'a> Call<'a> {
         let (hits, cpu_us) = self.work.job.account();
         let mut hits = hits.to_vec();
         let mut usage = self.counters.usage(cpu_us, self.cpu_before);
+        usage.peak_memory = usage.peak_memory.or_else(|| self.watch.peak_memory());
         usage.wall_us = self.ended.map_or(0, |(wall, _)| micros(wall));
         usage.written =
             StreamTotals { stdout: self.work.outputs[0].total, stderr: self.work.outputs[1].total };
@@ -364,6 +362,7 @@ impl<'a> Call<'a> {
             Some(Cause::Output) => hits.push(LimitHit::Output),
             Some(Cause::Pids) => hits.push(LimitHit::Pids),
             Some(Cause::OpenFiles) => hits.push(LimitHit::OpenFiles),
+            Some(Cause::Memory) => hits.push(LimitHit::Memory),
             Some(Cause::Cancel) | None => {}
         }
         hits.sort_unstable();

@@ -19,6 +19,7 @@ mod glob;
 mod job;
 mod launch;
 mod link;
+mod memory;
 mod oom;
 mod program;
 mod report;

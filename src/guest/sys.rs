@@ -494,3 +494,17 @@ pub fn attribute(path: &Path, name: &str, most: usize) -> Option<Vec<u8>> {
     value.truncate(usize::try_from(length).ok()?);
     Some(value)
 }
+
+/// Bytes that the files of a folder's file system take up; none if it cannot be asked.
+pub fn used_space(folder: &Path) -> u64 {
+    let Ok(folder) = CString::new(folder.as_os_str().as_encoded_bytes()) else { return 0 };
+    // SAFETY: an all-zero statfs is valid; the path is a C string, and both live through the call.
+    let found = unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        (libc::statfs(folder.as_ptr(), &raw mut found) == 0).then_some(found)
+    };
+    found.map_or(0, |found| {
+        let blocks = found.f_blocks.saturating_sub(found.f_bfree);
+        blocks.saturating_mul(u64::try_from(found.f_bsize).unwrap_or(0))
+    })
+}

@@ -1,10 +1,12 @@
 //! Limits that only a look can find: the kernel refuses, and tells nobody but the one refused.
 //!
 //! The first refused process ends the call: what wants more processes than it may have does not get
-//! further by trying on. Open files are looked at less often and not for every process: it costs.
+//! further by trying on. Open files are looked at less often and not for every process: it costs. Where no control group
+//! holds memory or the number of processes, the guest counts them.
 
 use crate::cgroup::Counters;
-use runner_wire::Cause;
+use crate::memory::{self, Memory};
+use runner_wire::{Cause, StartLimits};
 use std::time::{Duration, Instant};
 
 /// Time between two looks at the count of refused processes.
@@ -19,25 +21,43 @@ const PROCESSES_MAX: usize = 256;
 /// When to look again.
 pub struct Watch {
     open_files: usize,
+    memory: Option<Memory>,
+    pids: Option<u64>,
     pids_at: Instant,
     files_at: Instant,
 }
 
 impl Watch {
     /// Begins to watch a call.
-    pub fn new(open_files: u64, now: Instant) -> Self {
+    pub fn new(limits: &StartLimits, now: Instant) -> Self {
         Self {
-            open_files: usize::try_from(open_files).unwrap_or(usize::MAX),
+            open_files: usize::try_from(limits.open_files).unwrap_or(usize::MAX),
+            memory: limits.watched_memory.map(|limit| Memory::new(limit, now)),
+            pids: limits.watched_pids,
             pids_at: now + PIDS_EVERY,
             files_at: now + FILES_EVERY,
         }
     }
 
+    /// How long the loop may sleep, for this watch.
+    pub fn pause(&self) -> Duration {
+        if self.memory.is_some() { memory::EVERY } else { PIDS_EVERY }
+    }
+
+    /// The most memory that was seen, where the guest watches it.
+    pub fn peak_memory(&self) -> Option<u64> {
+        self.memory.as_ref().map(Memory::peak)
+    }
+
     /// Looks, if it is time; why the call has to end.
     pub fn look(&mut self, now: Instant, counters: &Counters) -> Option<Cause> {
+        if self.memory.as_mut().is_some_and(|memory| memory.is_over(now)) {
+            return Some(Cause::Memory);
+        }
         if now >= self.pids_at {
             self.pids_at = now + PIDS_EVERY;
-            if counters.pids_refused().is_some_and(|refused| refused > 0) {
+            let refused = counters.pids_refused().is_some_and(|refused| refused > 0);
+            if refused || self.pids.is_some_and(|most| tasks() >= most) {
                 return Some(Cause::Pids);
             }
         }
@@ -77,4 +97,16 @@ impl Watch {
         size.and_then(|size| size.trim().parse::<usize>().ok())
             .is_some_and(|size| size >= self.open_files)
     }
+}
+
+/// How many processes and threads there are in this sandbox, with the guest.
+fn tasks() -> u64 {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let threads = |entry: std::fs::DirEntry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+        let count = status.lines().find_map(|line| line.strip_prefix("Threads:"))?;
+        count.trim().parse::<u64>().ok()
+    };
+    entries.filter_map(threads).sum()
 }

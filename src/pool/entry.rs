@@ -53,7 +53,7 @@ impl Class {
     pub const fn cost(self, runtime: RuntimeKind) -> u64 {
         let command = matches!(self, Self::Read | Self::Write);
         let mebibytes = match runtime {
-            RuntimeKind::SharedKernel => {
+            RuntimeKind::SharedKernel | RuntimeKind::Direct => {
                 if command {
                     5
                 } else {

@@ -9,6 +9,7 @@ use runner_policy::limits::{Limit, Limits};
 use runner_wire::{Bytes, Port, Start, StartLimits, Stdin, Work};
 
 use crate::engine::plan::SandboxPlan;
+use crate::engine::{Holder, Holders};
 
 /// The order to do this work in the sandbox of this plan.
 #[must_use]
@@ -23,16 +24,20 @@ pub fn order(plan: &SandboxPlan, work: Work, umask: u32, stdin: Stdin, port: Por
         umask,
         stdin,
         port,
-        limits: start_limits(&plan.limits),
+        limits: start_limits(&plan.limits, plan.holders),
     }
 }
 
-fn start_limits(limits: &Limits) -> StartLimits {
+fn start_limits(limits: &Limits, holders: Holders) -> StartLimits {
+    // A kernel's limit of processes for a user tells nobody that it refused one: the guest counts as well.
+    let counted = matches!(holders.pids, Holder::UserLimit | Holder::Guest);
     StartLimits {
         wall_ms: limits.get(Limit::Wall),
         cpu_ms: limits.get(Limit::CpuTime),
         open_files: limits.get(Limit::OpenFiles),
         file_size: limits.get(Limit::FileSize),
         output_max: limits.get(Limit::OutputMax),
+        watched_memory: (holders.memory == Holder::Guest).then(|| limits.get(Limit::Memory)),
+        watched_pids: counted.then(|| limits.get(Limit::Pids)),
     }
 }

@@ -126,6 +126,7 @@ pub fn verdict(exit: &Exit, cancelled: Option<CancelCause>) -> Verdict {
             Cause::Output => Verdict::Limit(Limit::OutputMax),
             Cause::Pids => Verdict::Limit(Limit::Pids),
             Cause::OpenFiles => Verdict::Limit(Limit::OpenFiles),
+            Cause::Memory => Verdict::Oom,
         };
     }
     if hit(LimitHit::Pids) {
@@ -304,6 +305,7 @@ mod tests {
             (exit(killed(), &all[1..]), Verdict::Limit(Limit::CpuTime)),
             (exit(killed(), &all[2..]), Verdict::Limit(Limit::FileSize)),
             (exit(stopped(Cause::OpenFiles), &all), Verdict::Limit(Limit::OpenFiles)),
+            (exit(stopped(Cause::Memory), &all), Verdict::Oom),
             (exit(Ending::Exited { status: 0 }, &[LimitHit::Pids]), Verdict::Limit(Limit::Pids)),
             (exit(Ending::Exited { status: 1 }, &[LimitHit::Pids]), Verdict::Limit(Limit::Pids)),
             (exit(Ending::Exited { status: 137 }, &[]), Verdict::Failed { status: 137 }),

@@ -21,7 +21,7 @@ use super::hidden_index::{self, Hiding};
 use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
-use super::protection::{NotInFull, TooLittle, demand, demand_in_full, protections};
+use super::protection::{Machine, NotInFull, TooLittle, demand, demand_in_full, protections};
 use super::synthetic::{self, HOME, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
@@ -63,6 +63,10 @@ pub struct PlanRequest<'a> {
     pub env: Environment,
     /// How the daemon maps users.
     pub mapping: UserMapping,
+    /// What stands between a sandbox of the engine and the host's kernel.
+    pub kind: RuntimeKind,
+    /// What the engine's machine holds.
+    pub machine: Machine,
     /// The caller's ids.
     pub caller: Owner,
     /// The caller's home directory.
@@ -164,8 +168,8 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         image: &request.image,
         writes: request.grants.writes,
     })?;
-    let kind = RuntimeKind::of(request.runtime.as_ref());
-    let mut protections = protections(kind);
+    let kind = request.kind;
+    let mut protections = protections(kind, request.machine);
     demand(request.isolation, kind, &protections)?;
 
     let materials = Materials::new(&request.state.join(MATERIALS), request.missing);
@@ -226,6 +230,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         tmpfs: tmpfs(request, &user),
         env,
         limits: request.limits,
+        holders: request.machine.holders,
         protections,
         notes,
         user,

@@ -66,6 +66,8 @@ impl Case {
             limits: Limits::preset(Isolation::Strict),
             env: Environment::new(),
             mapping: UserMapping::Rootful,
+            kind: RuntimeKind::SharedKernel,
+            machine: Machine::WHOLE,
             caller: Owner { uid: 1000, gid: 1000 },
             home: Some(home),
             variable: &variable,

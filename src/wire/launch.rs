@@ -14,6 +14,9 @@ pub const LAUNCH: &str = "launch";
 /// No recipe is longer.
 pub const RECIPE_MAX: usize = 8 << 20;
 
+/// The file of a control group that its launcher holds a lock on while it lives.
+pub const GROUP_LOCK: &str = "cgroup.procs";
+
 /// The folder inside that has the guest and the runtime of tools.
 pub const GUEST_FOLDER: &str = "/.runner-guest";
 
@@ -29,22 +32,60 @@ pub struct Recipe {
     pub gid: u32,
     /// Whether files of the host's user 0 are shown in overlays as files of the user inside.
     pub id_map: bool,
-    /// Files into which the sandbox writes `0` to join its control groups.
-    pub join: Vec<Bytes>,
-    /// Folders of control groups: on the host, and where they are shown inside, read-only.
-    pub groups: Vec<(Bytes, Bytes)>,
+    /// Control groups that the sandbox lives in. The launcher makes them, and removes them at the end.
+    pub groups: Vec<Group>,
+    /// How many processors the sandbox may use, if no control group says it.
+    pub processors: Option<u32>,
     /// The folder with the guest, shown at [`GUEST_FOLDER`].
     pub guest: Source,
     /// Everything else that is mounted, a parent before what lies below it.
     pub mounts: Vec<LaunchMount>,
     /// Limits of every process: the number of the resource, the soft and the hard figure.
     pub rlimits: Vec<(u32, u64, u64)>,
+    /// Whether Landlock closes the root once more.
+    pub landlock: bool,
     /// The system call filter: instructions as the kernel takes them.
     pub filter: Bytes,
     /// How readily the kernel ends the sandbox when memory runs out.
     pub oom_score: i32,
     /// The guest's arguments.
     pub arguments: Vec<String>,
+}
+
+/// One control group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its folder, absolute. The folder above it is there.
+    pub folder: Bytes,
+    /// How a process gets into it.
+    pub join: Join,
+    /// What is written into which of its files, in order.
+    pub files: Vec<GroupFile>,
+    /// Where the folder is shown inside, read-only.
+    pub target: Bytes,
+}
+
+/// How a process gets into a control group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Join {
+    /// It is moved: version 1.
+    Move,
+    /// It is made there: version 2, where moving costs more.
+    Birth,
+}
+
+/// A file of a control group, and what is written into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupFile {
+    /// Its name.
+    pub name: String,
+    /// What is written.
+    pub value: String,
+    /// Whether a kernel may lack the file.
+    pub optional: bool,
 }
 
 /// By which right namespaces are made.
@@ -132,8 +173,10 @@ pub enum LaunchStep {
     Namespace,
     /// Making the first process.
     Process,
-    /// Joining a control group.
+    /// Making a control group, setting its limits, or joining it.
     Group,
+    /// Choosing processors.
+    Processors,
     /// Bringing the loopback device up.
     Loopback,
     /// Making the root file system.
@@ -162,6 +205,8 @@ pub enum LaunchStep {
     User,
     /// Dropping capabilities.
     Capabilities,
+    /// Closing the root with Landlock.
+    Landlock,
     /// Forbidding new privileges, or installing the system call filter.
     Filter,
     /// Starting the guest.

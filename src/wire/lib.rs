@@ -38,7 +38,8 @@ pub use codec::{Decoder, Encoder, Key, Side, WireError};
 pub use credit::{Receiver, Sender, WINDOW};
 pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX};
 pub use launch::{
-    GUEST_FOLDER, LAUNCH, LaunchFailure, LaunchMount, LaunchStep, RECIPE_MAX, Recipe, Right, Source,
+    GROUP_LOCK, GUEST_FOLDER, Group, GroupFile, Join, LAUNCH, LaunchFailure, LaunchMount,
+    LaunchStep, RECIPE_MAX, Recipe, Right, Source,
 };
 pub use line::{
     AndOr, Assignment, Builtin, Class, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,

@@ -180,6 +180,8 @@ pub enum Cause {
     Pids,
     /// One of its processes has as many files open as it may have.
     OpenFiles,
+    /// Its processes together have more memory than they may have.
+    Memory,
     /// The host asked.
     Cancel,
 }
@@ -188,9 +190,10 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitHit {
-    /// A process was killed for want of memory. Source: the memory controller's event counter.
+    /// A process was killed for want of memory. Source: the memory controller's event counter, or the guest's look at
+    /// `/proc` where no control group holds the limit.
     Memory,
-    /// A process or thread was refused. Source: the pids controller's event counter.
+    /// A process or thread was refused. Source: the pids controller's event counter, or the guest's count.
     Pids,
     /// A process had as many files open as it may have. Source: the guest's look at `/proc`.
     OpenFiles,

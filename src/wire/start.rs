@@ -82,6 +82,12 @@ pub struct StartLimits {
     pub file_size: u64,
     /// Bytes of both output streams at which the call ends.
     pub output_max: u64,
+    /// Memory of all processes together, if no control group holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_memory: Option<u64>,
+    /// Processes and threads, if neither a control group nor a limit of the user holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_pids: Option<u64>,
 }
 
 impl Start {
@@ -121,6 +127,8 @@ mod tests {
                 open_files: 3,
                 file_size: 4,
                 output_max: 5,
+                watched_memory: None,
+                watched_pids: None,
             },
         }
     }

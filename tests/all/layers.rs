@@ -49,7 +49,7 @@ const NAMED: [(&str, &str); 2] = [
 ];
 
 /// The crates beside the host program, in folders of `src`.
-const CRATES: [&str; 6] = ["compiler", "finding", "glob", "guest", "policy", "wire"];
+const CRATES: [&str; 7] = ["compiler", "filter", "finding", "glob", "guest", "policy", "wire"];
 
 #[test]
 fn every_import_points_down() {

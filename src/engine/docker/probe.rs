@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use super::Docker;
 use super::cache::Age;
 use crate::engine::error::EngineError;
+use crate::engine::holders::{Holder, Holders};
 use crate::engine::traits::{Facts, FileSystem, UserNamespace};
 
 /// What is remembered of a daemon's answer about itself.
@@ -70,12 +71,15 @@ impl Docker {
         } else {
             UserNamespace::Host
         };
-        let controllers = [
-            ("memory", info.memory_limit),
-            ("memory without swap", info.swap_limit),
-            ("pids", info.pids_limit),
-            ("cpus", info.cpu_cfs_quota),
-        ];
+        // A daemon that cannot hold a limit drops it with a warning, or refuses the container.
+        let held = |says: Option<bool>| match says {
+            Some(false) => Holder::Nothing,
+            Some(true) | None => Holder::Group,
+        };
+        let memory = match (held(info.memory_limit), info.swap_limit) {
+            (Holder::Group, Some(false)) => Holder::GroupThatSwaps,
+            (holder, _) => holder,
+        };
         let mut runtimes: Vec<String> = info.runtimes.unwrap_or_default().into_keys().collect();
         runtimes.sort();
         Facts {
@@ -93,11 +97,12 @@ impl Docker {
                 _ => 1,
             },
             seccomp: has("seccomp"),
-            unenforced: controllers
-                .into_iter()
-                .filter(|(_, holds)| *holds == Some(false))
-                .map(|(name, _)| name.to_owned())
-                .collect(),
+            holders: Holders {
+                memory,
+                cpus: held(info.cpu_cfs_quota),
+                pids: held(info.pids_limit),
+            },
+            landlock: false,
         }
     }
 

@@ -289,7 +289,7 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
 fn pids_limit(plan: &SandboxPlan) -> i64 {
     let pids = figure(&plan.limits, Limit::Pids);
     match RuntimeKind::of(plan.runtime.as_ref()) {
-        RuntimeKind::SharedKernel => pids,
+        RuntimeKind::SharedKernel | RuntimeKind::Direct => pids,
         RuntimeKind::Gvisor | RuntimeKind::Kata => {
             pids.saturating_mul(2).saturating_add(OWN_KERNEL_THREADS)
         }

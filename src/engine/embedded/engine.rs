@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::failure::LaunchError;
+use super::groups;
 use super::guest_folder;
 use super::probe;
 use super::process::{self, Launched};
@@ -66,6 +67,7 @@ impl Embedded {
         let parts = Parts {
             arguments: spec.arguments.to_vec(),
             stage: spec.stage.map(std::path::Path::to_owned),
+            name: spec.labels.call.to_string(),
         };
         let launched = tokio::task::spawn_blocking(move || -> Result<Launched, EngineError> {
             let guest = guest_folder::place(&cache)?;
@@ -166,7 +168,8 @@ impl Engine for Embedded {
     }
 
     fn remove_remains<'a>(&'a self, _: LeftOver<'a>) -> BoxFuture<'a, Result<usize, EngineError>> {
-        Box::pin(async { Ok(0) })
+        // Whether a launcher lives is told by its lock, and not by a label.
+        Box::pin(async { Ok(groups::remove_left_over(&groups::find())) })
     }
 
     fn list<'a>(

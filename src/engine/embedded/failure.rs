@@ -39,6 +39,15 @@ pub enum LaunchError {
         /// The image.
         reference: String,
     },
+    /// A runtime, which it has none of.
+    #[error("the embedded engine has no runtimes, and the policy names {runtime}")]
+    ForeignRuntime {
+        /// The runtime.
+        runtime: String,
+    },
+    /// The control groups that the plan counts on cannot be made any more.
+    #[error("what this machine's control groups can limit has changed since the call was planned")]
+    GroupsChanged,
     /// No sandbox of this engine waits.
     #[error("sandboxes of the embedded engine do not wait for calls")]
     NothingWaits,
@@ -62,7 +71,8 @@ impl LaunchError {
             Self::InContainer => Code::UsernsInContainer,
             Self::OldKernel { .. } => Code::KernelTooOld,
             Self::ForeignImage { .. } => Code::ImageNeedsDocker,
-            Self::NothingWaits | Self::Unknown(_) => Code::LaunchFailed,
+            Self::ForeignRuntime { .. } => Code::RuntimeNeedsDocker,
+            Self::GroupsChanged | Self::NothingWaits | Self::Unknown(_) => Code::LaunchFailed,
         }
     }
 
@@ -88,6 +98,10 @@ impl LaunchError {
             Self::ForeignImage { .. } => {
                 "use Docker (--engine docker), or leave out --image and `image:`".to_owned()
             }
+            Self::ForeignRuntime { .. } => {
+                "use Docker (--engine docker), or take `runtime:` out of the policy".to_owned()
+            }
+            Self::GroupsChanged => "try again".to_owned(),
             Self::Step(failure) => match failure.step {
                 LaunchStep::Overlay => {
                     "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
@@ -138,6 +152,7 @@ fn words(step: LaunchStep) -> &'static str {
         LaunchStep::Namespace => "make a namespace",
         LaunchStep::Process => "start the first process of a sandbox",
         LaunchStep::Group => "use the control group",
+        LaunchStep::Processors => "choose processors",
         LaunchStep::Loopback => "bring the loopback device up",
         LaunchStep::Root => "make the root file system at",
         LaunchStep::Open => "open",
@@ -152,6 +167,7 @@ fn words(step: LaunchStep) -> &'static str {
         LaunchStep::Limit => "set a limit",
         LaunchStep::User => "become the user of the sandbox",
         LaunchStep::Capabilities => "drop capabilities",
+        LaunchStep::Landlock => "close the root file system with Landlock",
         LaunchStep::Filter => "install the system call filter",
         LaunchStep::Exec => "start the guest",
     }

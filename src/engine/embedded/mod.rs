@@ -10,10 +10,12 @@
 //!
 //! Duty: from a plan to a recipe ([`recipe`]), and the life of the launcher ([`process`]). Non-goals: carrying the
 //! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than this process: its guest ends
-//! when the wire closes, and the kernel kills it with its launcher. So there is nothing to sweep, and nothing waits.
+//! when the wire closes, and the kernel kills it with its launcher. So no sandbox waits, and what a sweep finds are
+//! control groups of launchers that were killed ([`groups`]).
 
 mod engine;
 mod failure;
+mod groups;
 mod guest_folder;
 mod probe;
 mod process;

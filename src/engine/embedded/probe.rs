@@ -10,10 +10,11 @@ use runner_wire::{LaunchFailure, LaunchStep, Right};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::failure::LaunchError;
-use super::{guest_folder, process, recipe};
+use super::{groups, guest_folder, process, recipe};
 use crate::engine::error::EngineError;
 use crate::engine::guest;
 use crate::engine::traits::{Facts, UserNamespace};
+use crate::sys::landlock_version;
 
 /// The user that owns nothing.
 const NOBODY: u32 = 65_534;
@@ -55,7 +56,8 @@ pub(super) fn facts() -> Facts {
         runtimes: Vec::new(),
         cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },
         seccomp: true,
-        unenforced: Vec::new(),
+        holders: groups::holders(&groups::find(), right() == Right::User),
+        landlock: landlock_version().is_some(),
     }
 }
 
@@ -71,8 +73,12 @@ pub(super) fn prove(cache: &Path) -> Result<(), EngineError> {
         return Ok(());
     }
     let guest = guest_folder::place(cache)?;
+    let places = groups::find();
+    // What launchers left that were killed; a reboot has taken away the rest.
+    groups::remove_left_over(&places);
+    let recipe = recipe::smallest(&guest, &places);
     tokio::runtime::Handle::current()
-        .block_on(async { process::launch(&guest, &recipe::smallest(&guest))?.end().await })?;
+        .block_on(async { process::launch(&guest, &recipe)?.end().await })?;
     if let Some(known) = known {
         forget_others(cache, &known);
         // It is tried again if it cannot be kept.

@@ -3,15 +3,18 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use runner_policy::limits::Limit;
+use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, Recipe, Right, Source};
 
 use super::failure::LaunchError;
+use super::groups::{self, Places};
 use super::probe;
 use crate::engine::error::EngineError;
+use crate::engine::holders::Holder;
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser};
 use crate::engine::seccomp;
 use crate::ids::Identity;
+use crate::sys::landlock_version;
 
 /// How readily the kernel ends a sandbox when memory runs out: before anything of the host's (`src/guest/oom.rs`).
 const FIRST_TO_GO: i32 = 600;
@@ -26,6 +29,8 @@ pub(super) struct Parts {
     pub arguments: Vec<String>,
     /// The folder of the stage, for a plan that has one.
     pub stage: Option<PathBuf>,
+    /// What tells this sandbox from all others.
+    pub name: String,
 }
 
 /// The recipe of a plan's sandbox.
@@ -37,37 +42,54 @@ pub(super) fn of_plan(
     if let Image::Reference(reference) = &plan.image {
         return Err(LaunchError::ForeignImage { reference: reference.clone() }.into());
     }
+    if let Some(runtime) = &plan.runtime {
+        return Err(LaunchError::ForeignRuntime { runtime: runtime.to_string() }.into());
+    }
     let right = probe::right();
+    let places = groups::find();
+    if groups::holders(&places, right == Right::User) != plan.holders {
+        return Err(LaunchError::GroupsChanged.into());
+    }
     Ok(Recipe {
         right,
         uid: plan.user.uid,
         gid: plan.user.gid,
         id_map: right == Right::Capable && plan.user.why == WhyUser::IdMapped,
-        join: Vec::new(),
-        groups: Vec::new(),
+        groups: groups::groups(&places, &plan.limits, &parts.name),
+        processors: processors(plan),
         guest: Source { path: bytes(guest), identity: None },
         mounts: mounts(plan, parts.stage.as_deref())?,
         rlimits: rlimits(plan, right),
+        landlock: landlock_version().is_some(),
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         arguments: parts.arguments.clone(),
     })
 }
 
-/// A recipe of the least sandbox: it shows whether this machine lets the caller make any.
-pub(super) fn smallest(guest: &Path) -> Recipe {
+/// How many processors a sandbox starts on, if no control group limits them.
+fn processors(plan: &SandboxPlan) -> Option<u32> {
+    let most = plan.limits.get(Limit::Cpus).div_ceil(1_000);
+    (plan.holders.cpus == Holder::Processors).then(|| u32::try_from(most).unwrap_or(u32::MAX))
+}
+
+/// A recipe of the least sandbox, with control groups in these places: it shows whether this machine lets the caller make
+/// any.
+pub(super) fn smallest(guest: &Path, places: &Places) -> Recipe {
     let right = probe::right();
     let (uid, gid) = probe::user(right);
+    let name = format!("probe-{}", std::process::id());
     Recipe {
         right,
         uid,
         gid,
         id_map: false,
-        join: Vec::new(),
-        groups: Vec::new(),
+        groups: groups::groups(places, &Limits::preset(Isolation::Basic), &name),
+        processors: None,
         guest: Source { path: bytes(guest), identity: None },
         mounts: Vec::new(),
         rlimits: Vec::new(),
+        landlock: landlock_version().is_some(),
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         // A guest that waits a millisecond for a host's first word, and ends.

@@ -122,6 +122,65 @@ impl Signals {
     }
 }
 
+/// `CLONE_INTO_CGROUP` of the kernel, which is wider than the type that libc gives it.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Makes a copy of this process; its number, or none in the copy. It is born in this control group of version 2, if one is
+/// given. Only for a process with one thread.
+pub fn fork_into(group: Option<BorrowedFd<'_>>) -> io::Result<Option<u32>> {
+    let Some(group) = group else { return crate::sys::fork() };
+    // SAFETY: an all-zero `clone_args` is valid.
+    let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
+    how.flags = CLONE_INTO_CGROUP;
+    how.exit_signal = u64::try_from(libc::SIGCHLD).unwrap_or(0);
+    how.cgroup = u64::try_from(group.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: `how` lives through the call, which is told its size; without CLONE_VM the copy has memory of its own, and
+    // this program never starts a thread, so no lock is held by one that the copy lacks.
+    let pid = unsafe {
+        check_long(libc::syscall(libc::SYS_clone3, &raw const how, size_of::<libc::clone_args>()))?
+    };
+    Ok((pid != 0).then(|| pid.unsigned_abs()))
+}
+
+/// Waits for the only lock of a folder; it goes with the handle.
+pub fn lock(folder: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) }).map(drop)
+}
+
+/// Whether what is open is what stands at a path.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(open), Ok(named)) => number(open) == number(named),
+        _ => false,
+    }
+}
+
+/// Keeps this process, and all that it starts, on this many processors of those that it may use. Which they are depends on
+/// the number of this process, so that sandboxes spread.
+pub fn stay_on(count: u32) -> io::Result<()> {
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: an all-zero set is valid; both calls get a set of the size that they are told, and the macros stay within it.
+    unsafe {
+        let mut may: libc::cpu_set_t = std::mem::zeroed();
+        check(libc::sched_getaffinity(0, size, &raw mut may))?;
+        let all = 0..usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
+        let all: Vec<usize> = all.filter(|number| libc::CPU_ISSET(*number, &may)).collect();
+        let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+        if count >= all.len() {
+            return Ok(());
+        }
+        let first = usize::try_from(libc::getppid()).unwrap_or(0);
+        let mut chosen: libc::cpu_set_t = std::mem::zeroed();
+        for step in 0..count {
+            libc::CPU_SET(all[(first + step) % all.len()], &mut chosen);
+        }
+        check(libc::sched_setaffinity(0, size, &raw const chosen)).map(drop)
+    }
+}
+
 /// Leaves the caller's session, process group and terminal.
 pub fn new_session() -> io::Result<()> {
     // SAFETY: no pointers.

@@ -4,11 +4,13 @@
 //! runner            launcher                      first process (PID 1 inside)
 //!   | spawn, recipe -> |
 //!   |                  | user namespace, maps
-//!   |                  | PID namespace, fork ------> |
-//!   |                  | closes the wire             | groups, namespaces, root, mounts
+//!   |                  | makes control groups
+//!   |                  | PID namespace, fork ------> | joins the groups
+//!   |                  | closes the wire             | namespaces, root, mounts
 //!   |                  | waits                       | user, capabilities, filter
 //!   | <------------------- wire -------------------- | becomes the guest
 //!   |                  | <------ ends -------------- |
+//!   |                  | removes the groups
 //! ```
 //!
 //! Duty: carry a recipe out, step by step, and tell which step failed and why. Nothing is softened: a step
@@ -21,7 +23,9 @@
 
 mod devices;
 mod failure;
+mod groups;
 mod kernel;
+mod landlock;
 mod open;
 mod privileges;
 mod procfs;
@@ -29,6 +33,7 @@ mod root;
 mod users;
 
 use failure::{Failed, Trying};
+use groups::Groups;
 use kernel::Namespace;
 use runner_wire::{LaunchStep, RECIPE_MAX, Recipe, Right};
 use std::fs::File;
@@ -66,13 +71,17 @@ fn launch() -> Result<(), Failed> {
     };
     kernel::unshare(&[Namespace::Processes]).trying(LaunchStep::Namespace)?;
     let signals = kernel::Signals::hold().trying(LaunchStep::Process)?;
-    match crate::sys::fork().trying(LaunchStep::Process)? {
+    let groups = Groups::make(&recipe.groups)?;
+    match kernel::fork_into(groups.birthplace()).trying(LaunchStep::Process)? {
         Some(first) => {
             kernel::let_go_of_the_wire().trying(LaunchStep::Process)?;
             signals.wait_for(first);
             Ok(())
         }
         None => {
+            let joined = groups.join();
+            groups.leave_to_the_launcher();
+            joined?;
             signals.release().trying(LaunchStep::Process)?;
             become_the_guest(&recipe, id_map.as_ref())
         }
@@ -99,8 +108,8 @@ fn become_the_guest(recipe: &Recipe, id_map: Option<&OwnedFd>) -> Result<(), Fai
     // Neither the caller's terminal nor its process group reaches the sandbox.
     kernel::new_session().trying(LaunchStep::Process)?;
     crate::oom::set_own(recipe.oom_score);
-    for file in &recipe.join {
-        std::fs::write(file.as_os(), "0").trying_at(LaunchStep::Group, file)?;
+    if let Some(count) = recipe.processors {
+        kernel::stay_on(count).trying(LaunchStep::Processors)?;
     }
     kernel::unshare(&[Namespace::Mounts]).trying(LaunchStep::Namespace)?;
     let sources = open::Sources::open(recipe)?;

@@ -56,8 +56,9 @@ impl Sources {
                 LaunchMount::Tmpfs { .. } => MountSources::Tmpfs,
             })
         });
-        let groups = recipe.groups.iter().map(|(path, _)| {
-            handle(path).map(|(handle, _)| handle).trying_at(LaunchStep::Open, path)
+        let groups = recipe.groups.iter().map(|group| {
+            let path = &group.folder;
+            handle(path).map(|(handle, _)| handle).trying_at(LaunchStep::Group, path)
         });
         Ok(Self {
             guest: planned(&recipe.guest)?,

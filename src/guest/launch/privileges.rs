@@ -1,13 +1,13 @@
 //! Gives up everything that the sandbox must not have, in the one order that works.
 
 use super::failure::{Failed, Trying};
-use super::kernel;
+use super::{kernel, landlock};
 use runner_wire::{LaunchStep, Recipe, Right};
 
 /// Bits that new files of the guest never get; it sets those of the command itself.
 const UMASK: u32 = 0o022;
 
-/// Limits, user, capabilities, filter.
+/// Limits, user, capabilities, Landlock, filter.
 pub fn give_up(recipe: &Recipe) -> Result<(), Failed> {
     for (resource, soft, hard) in &recipe.rlimits {
         kernel::limit(*resource, *soft, *hard).trying(LaunchStep::Limit)?;
@@ -24,5 +24,8 @@ pub fn give_up(recipe: &Recipe) -> Result<(), Failed> {
     // If the launcher is killed, so is the sandbox. A change of the user would clear it, so it comes after that.
     kernel::end_with_the_launcher().trying(LaunchStep::Process)?;
     kernel::forbid_new_privileges().trying(LaunchStep::Filter)?;
+    if recipe.landlock {
+        landlock::close(recipe)?;
+    }
     kernel::install_filter(&recipe.filter.0).trying(LaunchStep::Filter)
 }

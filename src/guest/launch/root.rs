@@ -43,7 +43,8 @@ pub fn build(recipe: &Recipe, sources: &Sources, id_map: Option<&OwnedFd>) -> Re
     }
     devices::make(&root, &sources.devices)?;
     procfs::make(&root, sources)?;
-    for ((_, target), source) in recipe.groups.iter().zip(&sources.groups) {
+    for (group, source) in recipe.groups.iter().zip(&sources.groups) {
+        let target = &group.target;
         root.bind(source, target, Mounted::ReadOnly).trying_at(LaunchStep::Group, target)?;
     }
     let guest = Bytes::from(GUEST_FOLDER);

@@ -177,8 +177,11 @@ fn host() -> Vec<HostMessage> {
         open_files: 1024,
         file_size: 1 << 28,
         output_max: 1 << 26,
+        watched_memory: None,
+        watched_pids: None,
     };
-    let start = |work, stdin| {
+    let watched = StartLimits { watched_memory: Some(1 << 28), watched_pids: Some(128), ..limits };
+    let start_within = |work, stdin, limits| {
         HostMessage::Start(Start {
             work,
             env: vec![(Bytes::from("PATH"), Bytes::from("/usr/bin"))],
@@ -189,6 +192,7 @@ fn host() -> Vec<HostMessage> {
             limits,
         })
     };
+    let start = |work, stdin| start_within(work, stdin, limits);
     let mut messages = vec![
         HostMessage::Hello(Hello {
             version: VERSION,
@@ -207,6 +211,7 @@ fn host() -> Vec<HostMessage> {
         start(Work::Line(line), Stdin::Pipe),
         start(Work::Script(script.clone()), Stdin::Pipe),
         start(Work::Waiting, Stdin::Null),
+        start_within(Work::Waiting, Stdin::Null, watched),
         HostMessage::Data(Channel::STDIN, b"input".to_vec()),
         HostMessage::Close(Channel::STDIN),
         HostMessage::Credit(Channel::STDERR, 65_536),
@@ -285,6 +290,7 @@ fn guest() -> Vec<GuestMessage> {
         (Ending::Stopped { cause: Cause::Output }, vec![]),
         (Ending::Stopped { cause: Cause::Pids }, vec![]),
         (Ending::Stopped { cause: Cause::OpenFiles }, vec![]),
+        (Ending::Stopped { cause: Cause::Memory }, vec![]),
         (Ending::Stopped { cause: Cause::Cancel }, vec![]),
         (Ending::NotFound { program: Bytes::from("nosuch") }, vec![]),
         (Ending::NotExecutable { program: Bytes::from("./a"), errno: 13 }, vec![]),

@@ -12,9 +12,11 @@ use runner::call::launch::outcome::{Outcome, Stillness};
 use runner::config::Undo;
 use runner::engine::plan::ImageFacts;
 use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
+use runner::engine::runtime_kind::RuntimeKind;
 use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
+use runner::sandbox::protection::Machine;
 use runner::sandbox::user::UserMapping;
 use runner::stage::apply::{Context, Sync, apply};
 use runner::stage::folder::Stage;
@@ -178,6 +180,8 @@ impl Case {
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect::<Environment>(),
             mapping: UserMapping::Rootful,
+            kind: RuntimeKind::of(rules.runtime.and_then(Runtime::new).as_ref()),
+            machine: Machine::WHOLE,
             caller: Owner {
                 uid: rustix::process::geteuid().as_raw(),
                 gid: rustix::process::getegid().as_raw(),

@@ -1,0 +1,105 @@
+//! The control groups of a sandbox: made before its first process, removed after its last.
+//!
+//! The launcher does both, so that they go also when runner is killed. It holds a lock in each folder while it
+//! lives: a folder without a lock is left over, and the next sweep of runner removes it.
+
+use super::failure::{Failed, Trying};
+use super::kernel;
+use runner_wire::{Bytes, GROUP_LOCK, Group, Join, LaunchStep};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+/// How often a folder is made anew that a sweep removed before it was locked.
+const TRIES: usize = 3;
+
+/// Groups that were made. They are removed when this goes; none of their processes may be alive then.
+#[derive(Default)]
+pub struct Groups(Vec<Made>);
+
+struct Made {
+    folder: Bytes,
+    join: Join,
+    /// The folder itself.
+    handle: File,
+    _lock: File,
+}
+
+impl Groups {
+    /// Makes every group and sets its limits.
+    pub fn make(groups: &[Group]) -> Result<Self, Failed> {
+        let mut made = Self::default();
+        for group in groups {
+            let one = make_one(group).trying_at(LaunchStep::Group, &group.folder)?;
+            made.0.push(one);
+            for file in &group.files {
+                let path = Path::new(group.folder.as_os()).join(&file.name);
+                match std::fs::write(&path, &file.value) {
+                    Err(error) if file.optional && error.kind() == io::ErrorKind::NotFound => {}
+                    written => {
+                        written.trying_at(LaunchStep::Group, &Bytes::from(path.as_os_str()))?;
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// The group in which the first process is made, if it is made in one.
+    pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
+        self.0.iter().find(|made| made.join == Join::Birth).map(|made| made.handle.as_fd())
+    }
+
+    /// Moves this process into every group that it was not made in.
+    pub fn join(&self) -> Result<(), Failed> {
+        for made in self.0.iter().filter(|made| made.join == Join::Move) {
+            let file = Path::new(made.folder.as_os()).join(GROUP_LOCK);
+            std::fs::write(&file, "0").trying_at(LaunchStep::Group, &made.folder)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves them to the process that made them.
+    pub fn leave_to_the_launcher(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for made in self.0.drain(..) {
+            // What cannot be removed is by the next sweep.
+            let _ = std::fs::remove_dir(made.folder.as_os());
+        }
+    }
+}
+
+/// Makes the folder and locks it. A sweep may remove it in the moment between.
+fn make_one(group: &Group) -> io::Result<Made> {
+    let folder = group.folder.as_os();
+    for _ in 0..TRIES {
+        std::fs::create_dir(folder)?;
+        let lock = Path::new(folder).join(GROUP_LOCK);
+        let locked = File::open(&lock).and_then(|file| {
+            kernel::lock(file.as_fd())?;
+            let handle = File::open(folder)?;
+            kernel::is_at(&file, &lock).then_some((handle, file)).ok_or_else(gone)
+        });
+        match locked {
+            Ok((handle, _lock)) => {
+                return Ok(Made { folder: group.folder.clone(), join: group.join, handle, _lock });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let _ = std::fs::remove_dir(folder);
+                return Err(error);
+            }
+        }
+    }
+    Err(gone())
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
