@@ -193,6 +193,7 @@ fn paranoid_refuses_a_shared_kernel() {
         .plan(|request| {
             request.isolation = Isolation::Paranoid;
             request.runtime = Runtime::new("runsc");
+            request.kind = RuntimeKind::Gvisor;
         })
         .unwrap();
     assert!(plan.protections.iter().any(|protection| protection.name == "own-kernel"

@@ -91,6 +91,16 @@ pub struct Machine {
 impl Machine {
     /// One on which everything holds.
     pub const WHOLE: Self = Self { holders: Holders::GROUPS, landlock: true };
+
+    /// One on which an ordinary user has no control groups.
+    pub const WITHOUT_GROUPS: Self = Self {
+        holders: Holders {
+            memory: Holder::Guest,
+            cpus: Holder::Processors,
+            pids: Holder::UserLimit,
+        },
+        landlock: true,
+    };
 }
 
 /// The protections of a call under a runtime on a machine, in the order of the table.
@@ -101,6 +111,18 @@ pub fn protections(kind: RuntimeKind, machine: Machine) -> Vec<Protection> {
         Protection { name: row.name, enforced_by, status }
     };
     TABLE.iter().map(protection).collect()
+}
+
+/// From which isolation level on a protection must hold.
+#[must_use]
+pub fn demanded_from(protection: &str) -> Option<&'static str> {
+    let row = TABLE.iter().find(|row| row.name == protection)?;
+    Some(match row.demanded_by {
+        Basic => "basic",
+        Strict => "strict",
+        Paranoid => "paranoid",
+        Nobody => "no level",
+    })
 }
 
 /// What holds the limit of memory, other than a control group.
@@ -356,9 +378,7 @@ mod tests {
 
     #[test]
     fn what_no_control_group_holds_is_said_and_can_be_refused() {
-        let holders =
-            Holders { memory: Holder::Guest, cpus: Holder::Processors, pids: Holder::UserLimit };
-        let machine = Machine { holders, landlock: false };
+        let machine = Machine { landlock: false, ..Machine::WITHOUT_GROUPS };
         let all = protections(RuntimeKind::Direct, machine);
         let status = |name: &str| all.iter().find(|it| it.name == name).unwrap().status;
         assert!(matches!(status("memory"), ProtectionStatus::BestEffort(_)));

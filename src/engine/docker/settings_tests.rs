@@ -2,6 +2,7 @@
 //! `RUNNER_BLESS=1` writes the golden files anew.
 
 use super::*;
+use crate::engine::Holders;
 use crate::engine::plan::{
     FileMode, Image, Layer, Mask, MaskKind, Mount, MountRole, OverlayRole, OverlayWrites, Runtime,
     SyntheticFile, SyntheticRole, UserChoice, WhyUser,
@@ -70,6 +71,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
         }],
         env: [("SECRET".into(), "canary".into())].into(),
         limits,
+        holders: Holders::GROUPS,
         protections: Vec::new(),
         repositories: Default::default(),
         links: Default::default(),
