@@ -15,7 +15,7 @@ use crate::config::{Config, Layer};
 use crate::engine::plan::ImageFacts;
 use crate::engine::plan::{Image, Runtime, SandboxPlan};
 use crate::engine::runtime_kind::RuntimeKind;
-use crate::engine::{Engine, Life, UserNamespace};
+use crate::engine::{Engine, Life};
 use crate::environment::Environment;
 use crate::latency::Helper;
 use crate::policy_files::Places;
@@ -98,13 +98,7 @@ pub(super) async fn make_plan(
             (Image::Reference(prepared.image), prepared.facts)
         }
     };
-    let mapping = match facts.user_namespace {
-        UserNamespace::Host => UserMapping::Rootful,
-        UserNamespace::Rootless => UserMapping::Rootless,
-        UserNamespace::Remapped => UserMapping::Remapped,
-        UserNamespace::Swapped => UserMapping::Swapped,
-        UserNamespace::Single => UserMapping::Single,
-    };
+    let mapping = UserMapping::from(facts.user_namespace);
     let kind = match engine.life() {
         Life::Daemon => RuntimeKind::of(runtime.as_ref()),
         Life::Ours => RuntimeKind::Direct,

@@ -4,6 +4,7 @@
 //! nobody is root who need not be. Non-goals: finding out how the daemon maps users (the engine
 //! says). Every choice carries its reason, which a result can show.
 
+use crate::engine::UserNamespace;
 use crate::engine::plan::{Image, UserChoice, WhyUser};
 use crate::workspace::grants::Writes;
 use crate::workspace::{OthersMay, Owner};
@@ -24,6 +25,18 @@ pub enum UserMapping {
     Swapped,
     /// One uid inside is the caller outside, and there is no other.
     Single,
+}
+
+impl From<UserNamespace> for UserMapping {
+    fn from(namespace: UserNamespace) -> Self {
+        match namespace {
+            UserNamespace::Host => Self::Rootful,
+            UserNamespace::Rootless => Self::Rootless,
+            UserNamespace::Remapped => Self::Remapped,
+            UserNamespace::Swapped => Self::Swapped,
+            UserNamespace::Single => Self::Single,
+        }
+    }
 }
 
 /// Why there is no user to run as.

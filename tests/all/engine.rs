@@ -1,4 +1,4 @@
-//! The slice from a plan to an outcome, with a real engine: `DOCKER_HOST` names it.
+//! The slice from a plan to an outcome, with a real engine: `DOCKER_HOST` names a daemon.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -12,21 +12,54 @@ use runner::engine::plan::{
     Image, Mount, MountRole, Overlay, OverlayRole, OverlayWrites, SandboxPlan, Tmpfs, TmpfsExec,
     UserChoice, WhyUser,
 };
-use runner::engine::{Choice, Engine};
+use runner::engine::{Engine, EngineName, Life};
 use runner::ids::CallId;
 use runner::ids::Identity;
 use runner::sandbox::cancel::Cancel;
 use runner::sandbox::covers::{Covering, layer};
 use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
+use runner::sandbox::protection::Machine;
+use runner::sandbox::user::UserMapping;
 use runner::workspace::Owner;
 use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, Work};
 
-/// The engine that the environment names.
+use crate::support::engine_under_test;
+
+/// The engine that is tested.
 pub async fn engine() -> Arc<dyn Engine> {
     let variable = |name: &str| std::env::var_os(name);
-    runner::engine::open(&Choice::default(), &variable).await.expect("an engine")
+    runner::engine::open(&engine_under_test().into(), &variable).await.expect("an engine")
+}
+
+/// What a plan says of the engine that is tested, as a call would find it.
+#[derive(Clone, Copy)]
+pub struct Ground {
+    pub mapping: UserMapping,
+    pub life: Life,
+    pub machine: Machine,
+}
+
+/// What a plan says of the engine that is tested.
+pub fn ground() -> Ground {
+    if engine_under_test() == EngineName::Docker {
+        // Without asking: plans are also made where there is no engine.
+        return Ground {
+            mapping: UserMapping::Rootful,
+            life: Life::Daemon,
+            machine: Machine::WHOLE,
+        };
+    }
+    block_on(async {
+        let engine = engine().await;
+        let facts = engine.probe().await.expect("it says what it is");
+        Ground {
+            mapping: UserMapping::from(facts.user_namespace),
+            life: engine.life(),
+            machine: Machine { holders: facts.holders, landlock: facts.landlock },
+        }
+    })
 }
 
 /// An ordinary user, whoever runs the tests.
@@ -98,6 +131,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
         }],
         env: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         limits,
+        holders: ground().machine.holders,
         protections: vec![],
         repositories: Default::default(),
         links: Default::default(),

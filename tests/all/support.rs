@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+use runner::engine::EngineName;
 
 /// The program under test, in an environment of our own: no colour variables, no user configuration.
 pub fn runner() -> Command {
@@ -67,9 +69,14 @@ impl Home {
         home
     }
 
-    /// Writes the user's configuration.
+    /// Writes the user's configuration, with the engine that is tested.
     pub fn config(&self, text: &str) {
-        fs::write(self.path("config/runner/config.yml"), text).expect("a file");
+        let engine = match engine_under_test() {
+            EngineName::Docker => "",
+            EngineName::Embedded => "engine: embedded\n",
+        };
+        fs::write(self.path("config/runner/config.yml"), format!("{text}{engine}"))
+            .expect("a file");
     }
 
     /// A path in it.
@@ -100,6 +107,9 @@ impl Home {
         command.current_dir(self.path("project"));
         command.env("HOME", self.path("")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_STATE_HOME", self.path("state"));
+        if engine_under_test() == EngineName::Embedded {
+            command.env("DOCKER_HOST", "unix:///nowhere/docker.sock");
+        }
     }
 
     /// Runs git in the workspace, with nobody's configuration.
@@ -192,11 +202,28 @@ impl Drop for Home {
     }
 }
 
+/// Which engine an attack chose, in a process that has one test.
+static CHOSEN: OnceLock<EngineName> = OnceLock::new();
+
+/// The engine that makes the sandboxes of this test: `RUNNER_TEST_ENGINE` names it, unless the test chose one.
+pub fn engine_under_test() -> EngineName {
+    *CHOSEN.get_or_init(|| {
+        let named = std::env::var("RUNNER_TEST_ENGINE").ok();
+        named.and_then(|name| EngineName::named(&name)).unwrap_or(EngineName::Docker)
+    })
+}
+
+/// Makes this engine that of the whole test.
+pub fn choose_engine(name: EngineName) {
+    assert_eq!(*CHOSEN.get_or_init(|| name), name, "a test has one engine");
+}
+
 /// Says that a test needs an engine, and fails where there is none. The profile `without-engine` in
 /// `.config/nextest.toml` leaves such tests out.
 pub fn needs_engine() {
     let engine = std::env::var("RUNNER_TEST_ENGINE");
-    assert_ne!(engine.as_deref(), Ok("none"), "this test needs a Docker engine");
+    let there = engine.as_deref() != Ok("none") || engine_under_test() == EngineName::Embedded;
+    assert!(there, "this test needs a Docker engine");
 }
 
 /// Says that a test needs root.

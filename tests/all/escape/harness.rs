@@ -10,14 +10,13 @@ use std::time::Duration;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use runner::call::launch::outcome::{Outcome, Stillness};
 use runner::config::Undo;
+use runner::engine::Life;
 use runner::engine::plan::ImageFacts;
 use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
 use runner::engine::runtime_kind::RuntimeKind;
 use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
 use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
-use runner::sandbox::protection::Machine;
-use runner::sandbox::user::UserMapping;
 use runner::stage::apply::{Context, Sync, apply};
 use runner::stage::folder::Stage;
 use runner::stage::judge::{Rules as Judging, System, judge};
@@ -28,7 +27,7 @@ use runner_policy::limits::{Isolation, Limit, Limits};
 
 pub use super::promises::Runtime as On;
 pub(super) use super::promises::attack;
-use crate::engine::{argv, call, state};
+use crate::engine::{argv, call, ground, state};
 
 /// An ordinary user, to whom workspaces belong when the tests run as root.
 const ORDINARY: u32 = 1000;
@@ -81,7 +80,7 @@ impl On {
     /// The runtime's name, for a plan.
     pub fn name(self) -> Option<&'static str> {
         match self {
-            Self::Runc => None,
+            Self::Runc | Self::Embedded => None,
             Self::Gvisor => Some("runsc"),
         }
     }
@@ -164,6 +163,7 @@ impl Case {
         limits.set(Limit::Wall, 120_000);
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let variable = |name: &str| std::env::var_os(name);
+        let ground = ground();
         plan(&PlanRequest {
             workspace: &workspace,
             view: View::Workspace,
@@ -179,9 +179,12 @@ impl Case {
                 .iter()
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
                 .collect::<Environment>(),
-            mapping: UserMapping::Rootful,
-            kind: RuntimeKind::of(rules.runtime.and_then(Runtime::new).as_ref()),
-            machine: Machine::WHOLE,
+            mapping: ground.mapping,
+            kind: match ground.life {
+                Life::Daemon => RuntimeKind::of(rules.runtime.and_then(Runtime::new).as_ref()),
+                Life::Ours => RuntimeKind::Direct,
+            },
+            machine: ground.machine,
             caller: Owner {
                 uid: rustix::process::geteuid().as_raw(),
                 gid: rustix::process::getegid().as_raw(),

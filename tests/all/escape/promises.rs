@@ -1,14 +1,18 @@
 //! What each runtime promises, row by row, and why not the rest. The one place that says so.
 
-use crate::support::needs_engine;
+use runner::engine::EngineName;
 
-/// What runs the containers.
+use crate::support::{choose_engine, needs_engine};
+
+/// What runs the sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
     /// The engine's default: the host's kernel behind namespaces.
     Runc,
     /// gVisor: a kernel of its own.
     Gvisor,
+    /// The embedded engine: the host's kernel, without a daemon.
+    Embedded,
 }
 
 /// Whether a runtime promises a part of a row.
@@ -32,83 +36,88 @@ pub struct Claim {
     pub runc: Promise,
     /// With gVisor.
     pub gvisor: Promise,
+    /// With the embedded engine.
+    pub embedded: Promise,
 }
 
-const fn both(row: u8, part: &'static str) -> Claim {
-    Claim { row, part, runc: Holds, gvisor: Holds }
+const fn all(row: u8, part: &'static str) -> Claim {
+    Claim { row, part, runc: Holds, gvisor: Holds, embedded: Holds }
 }
 
-const fn runc_alone(row: u8, part: &'static str, why: &'static str) -> Claim {
-    Claim { row, part, runc: Holds, gvisor: Not(why) }
+const fn not_gvisor(row: u8, part: &'static str, why: &'static str) -> Claim {
+    Claim { gvisor: Not(why), ..all(row, part) }
 }
 
 /// Every part of every row.
 pub const CLAIMS: &[Claim] = &[
-    both(1, "links"),
-    runc_alone(
+    all(1, "links"),
+    not_gvisor(
         1,
         "swapped and swapped back",
         "it shows device and inode numbers of its own, so mounts are compared on the host, before the command is sent",
     ),
-    both(3, "lines"),
-    both(3, "arguments"),
-    both(3, "shells"),
-    both(4, "mounts"),
-    both(5, "daemon"),
-    runc_alone(
+    all(3, "lines"),
+    all(3, "arguments"),
+    all(3, "shells"),
+    all(4, "mounts"),
+    Claim {
+        embedded: Not("there is no daemon that could confirm anything; the part `kernel` looks from inside"),
+        ..all(5, "daemon")
+    },
+    not_gvisor(
         5,
         "kernel",
         "its own kernel answers: there is no host seccomp state to read in /proc",
     ),
-    both(7, "environment"),
-    both(10, "settings"),
-    both(11, "programs"),
-    both(11, "folders"),
-    both(12, "wrappers"),
-    both(15, "canaries"),
-    both(16, "streams"),
-    runc_alone(
+    all(7, "environment"),
+    all(10, "settings"),
+    all(11, "programs"),
+    all(11, "folders"),
+    all(12, "wrappers"),
+    all(15, "canaries"),
+    all(16, "streams"),
+    not_gvisor(
         16,
         "the guest's descriptors",
         "a process of the same user can open the pipes of an undumpable one; what it writes is refused by its MAC",
     ),
-    runc_alone(
+    not_gvisor(
         16,
         "the guest's life",
         "a process of the same user can end the guest's, and with it the call, as an error",
     ),
-    both(16, "frames without the MAC"),
-    both(18, "timeout"),
-    both(19, "descriptors"),
-    runc_alone(
+    all(16, "frames without the MAC"),
+    all(18, "timeout"),
+    all(19, "descriptors"),
+    not_gvisor(
         19,
         "processes",
         "its own threads are counted with the command's, so the bomb meets the wall clock or the memory limit first",
     ),
-    both(19, "others stay fast"),
-    both(20, "heap"),
-    runc_alone(
+    all(19, "others stay fast"),
+    all(20, "heap"),
+    not_gvisor(
         20,
         "told apart by child",
         "exceeding memory ends its whole kernel, so that no child is left to have been killed",
     ),
-    both(21, "bytes"),
-    runc_alone(21, "inodes", "it ignores nr_inodes; memory bounds them"),
-    both(21, "workspace"),
-    both(22, "flood"),
-    both(24, "probes"),
-    both(24, "setuid files"),
-    runc_alone(
+    all(21, "bytes"),
+    not_gvisor(21, "inodes", "it ignores nr_inodes; memory bounds them"),
+    all(21, "workspace"),
+    all(22, "flood"),
+    all(24, "probes"),
+    all(24, "setuid files"),
+    not_gvisor(
         24,
         "setuid bits",
         "our seccomp profile is ignored; bits that are set stay in a stage that is mounted nosuid",
     ),
-    both(26, "peers"),
-    both(31, "tools"),
-    both(35, "terminal"),
-    both(41, "moved"),
-    both(42, "later"),
-    both(43, "covers"),
+    all(26, "peers"),
+    all(31, "tools"),
+    all(35, "terminal"),
+    all(41, "moved"),
+    all(42, "later"),
+    all(43, "covers"),
 ];
 
 /// Runs an attack where it is promised to fail, and says aloud why not elsewhere.
@@ -120,11 +129,16 @@ pub fn try_on(runtime: Runtime, row: u8, part: &str, attack: fn(Runtime)) {
     let promise = match runtime {
         Runtime::Runc => claim.runc,
         Runtime::Gvisor => claim.gvisor,
+        Runtime::Embedded => claim.embedded,
     };
     if let Not(why) = promise {
         println!("row {row}, {part}: not promised by {runtime:?}: {why}");
         return;
     }
+    choose_engine(match runtime {
+        Runtime::Runc | Runtime::Gvisor => EngineName::Docker,
+        Runtime::Embedded => EngineName::Embedded,
+    });
     needs_engine();
     attack(runtime);
 }
@@ -143,6 +157,11 @@ macro_rules! attack {
             #[test]
             fn on_gvisor() {
                 try_on(Runtime::Gvisor, $row, $part, super::$attack);
+            }
+
+            #[test]
+            fn on_embedded() {
+                try_on(Runtime::Embedded, $row, $part, super::$attack);
             }
         }
     };
