@@ -11,6 +11,7 @@ use runner_policy::limits::{Isolation, Limits};
 use tokio::sync::oneshot;
 
 use super::error::CallError;
+use super::stage::clear_dead;
 use crate::config::{Config, Layer};
 use crate::engine::plan::ImageFacts;
 use crate::engine::plan::{Image, Runtime, SandboxPlan};
@@ -99,12 +100,13 @@ pub(super) async fn make_plan(
         }
     };
     let mapping = UserMapping::from(facts.user_namespace);
-    let kind = match engine.life() {
+    let life = engine.life();
+    let kind = match life {
         Life::Daemon => RuntimeKind::of(runtime.as_ref()),
         Life::Ours => RuntimeKind::Direct,
     };
     let machine = Machine { holders: facts.holders, landlock: facts.landlock };
-    let known = Known { image, image_facts, runtime, mapping, kind, machine };
+    let known = Known { image, image_facts, runtime, mapping, kind, machine, life };
     let setting = setting.clone();
     let look = move || {
         let begun = Instant::now();
@@ -131,6 +133,7 @@ struct Known {
     mapping: UserMapping,
     kind: RuntimeKind,
     machine: Machine,
+    life: Life,
 }
 
 /// Looks at the workspace and at this machine, and plans.
@@ -143,7 +146,10 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
     let state = state(&setting.places)?;
     if setting.writes == Writes::Some {
         // What a death interrupted is ended before anything else is written there.
-        let _ = finish_all(state, Sync::Never);
+        match known.life {
+            Life::Daemon => drop(finish_all(state, Sync::Never)),
+            Life::Ours => clear_dead(state),
+        }
     }
     let memory = state.join("walks");
     let request = PlanRequest {

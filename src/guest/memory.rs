@@ -4,7 +4,11 @@
 //! The kernel can tell each process's share, which takes longer: it is asked when the sum has grown by a quarter, and
 //! where the sum is above the limit also when it has grown by half of what was left, and after a while. Files in memory
 //! count too. Between two looks a call can have more than its limit; the table of protections says so.
+//!
+//! Memory that processes share stays when they let go of its pages, and only its size can be seen: such mappings count
+//! in full. Memory that no process maps is forbidden to the command (`sys::forbid_memory_of_nobody`).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,6 +26,9 @@ const PAGE: u64 = 4096;
 /// What is read of a file of one process.
 const FILE_MAX: u64 = 4096;
 
+/// How mappings are named that hold memory of their own and that several processes can share.
+const SHARED: [&str; 3] = ["/dev/zero (deleted)", "/memfd:", "/SYSV"];
+
 /// The memory of all processes together.
 pub struct Memory {
     limit: u64,
@@ -32,6 +39,10 @@ pub struct Memory {
     ask_above: u64,
     /// When shares are asked for anyway, if the sum is above the limit.
     ask_at: Instant,
+    /// The size of what processes share, when it was last looked at.
+    shared: u64,
+    /// When it is looked at again.
+    shared_at: Instant,
     peak: u64,
 }
 
@@ -45,6 +56,8 @@ impl Memory {
             folders: folders_in_memory(&table),
             ask_above: 0,
             ask_at: now,
+            shared: 0,
+            shared_at: now,
             peak: 0,
         }
     }
@@ -57,12 +70,21 @@ impl Memory {
         self.at = now + EVERY;
         let files: u64 = self.folders.iter().map(|folder| crate::sys::used_space(folder)).sum();
         let processes = processes();
-        let sum = files + processes.iter().map(|process| resident(process)).sum::<u64>();
+        if now >= self.shared_at {
+            self.shared = shared(&processes);
+            self.shared_at = now + ASK_EVERY;
+        }
+        let sum =
+            files + self.shared + processes.iter().map(|process| resident(process)).sum::<u64>();
         let overdue = sum > self.limit && now >= self.ask_at;
         if sum <= self.ask_above && !overdue {
             return false;
         }
-        let shares = files + processes.iter().map(|process| share(process)).sum::<u64>();
+        let (own, in_common) = processes
+            .iter()
+            .map(|process| share(process))
+            .fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1));
+        let shares = files + own + in_common.max(self.shared);
         self.peak = self.peak.max(shares);
         let left = self.limit.saturating_sub(shares) / 2;
         self.ask_above = sum + left.min(sum / 4);
@@ -94,22 +116,60 @@ fn read(path: &Path) -> Option<String> {
 
 /// What a process has in memory, in bytes. One that is gone has nothing.
 fn resident(process: &Path) -> u64 {
-    let pages = read(&process.join("statm"))
-        .and_then(|text| text.split(' ').nth(1)?.trim().parse::<u64>().ok());
-    pages.map_or(0, |pages| pages * PAGE)
+    match pages_of(process) {
+        // Its first thread may have ended and left the memory to the others.
+        Some(0) => fs::read_dir(process.join("task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find_map(|thread| pages_of(&thread.path()).filter(|pages| *pages > 0))
+            .map_or(0, |pages| pages * PAGE),
+        pages => pages.map_or(0, |pages| pages * PAGE),
+    }
 }
 
-/// Its share of what is in memory for it and not for a file on disk, in bytes. Of a process that lets nobody look, all that
-/// it has counts.
-fn share(process: &Path) -> u64 {
+fn pages_of(task: &Path) -> Option<u64> {
+    read(&task.join("statm"))?.split(' ').nth(1)?.trim().parse().ok()
+}
+
+/// Its share of what is in memory for it and not for a file on disk, in bytes: its own, and of what it has in common with
+/// others. Of a process that lets nobody look, all that it has counts.
+fn share(process: &Path) -> (u64, u64) {
     let Some(table) = read(&process.join("smaps_rollup")).filter(|text| !text.is_empty()) else {
-        return resident(process);
+        return (resident(process), 0);
     };
     match (field(&table, "Pss_Anon:"), field(&table, "Pss_Shmem:")) {
-        (Some(own), Some(shared)) => own + shared,
+        (Some(own), Some(shared)) => (own, shared),
         // A kernel before 5.6 tells the sum alone.
-        _ => field(&table, "Pss:").unwrap_or_else(|| resident(process)),
+        _ => (field(&table, "Pss:").unwrap_or_else(|| resident(process)), 0),
     }
+}
+
+/// The size of all memory that processes share, each once.
+fn shared(processes: &[PathBuf]) -> u64 {
+    let mut sizes = BTreeMap::new();
+    for process in processes {
+        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+        for (inode, size) in maps.lines().filter_map(shared_mapping) {
+            let known: &mut u64 = sizes.entry(inode).or_default();
+            *known = size.max(*known);
+        }
+    }
+    sizes.values().sum()
+}
+
+/// The inode and size of what a line `FROM-TO MODE OFFSET DEVICE INODE NAME` maps, if it is memory that is shared.
+fn shared_mapping(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (from, to) = fields.next()?.split_once('-')?;
+    let mode = fields.next()?;
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let inode = fields.nth(1)?.parse().ok()?;
+    let name = line.find('/').and_then(|at| line.get(at..))?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let end = offset.checked_add(number(to)?.checked_sub(number(from)?)?)?;
+    let counts = mode.ends_with('s') && SHARED.iter().any(|known| name.starts_with(known));
+    counts.then_some((inode, end))
 }
 
 /// The value of a line `NAME  FIGURE kB`, in bytes.
@@ -147,6 +207,18 @@ mod tests {
         assert_eq!(field(table, "Pss_Anon:"), Some(300 << 10));
         assert_eq!(field(table, "Pss:"), Some(500 << 10));
         assert_eq!(field(table, "Swap:"), None);
+    }
+
+    #[test]
+    fn what_processes_share_counts_by_its_size() {
+        let own = "7f00-7f10 rw-p 00000000 00:00 0 [heap]";
+        let anonymous = "7f3e21a00000-7f3e21a10000 rw-s 00000000 00:01 2051 /dev/zero (deleted)";
+        let second_part = "7f3e21a00000-7f3e21a10000 r--s 00010000 00:01 7 /memfd:x (deleted)";
+        let of_disk = "7f3e21a00000-7f3e21a10000 rw-s 00000000 08:01 9 /tmp/x";
+        assert_eq!(shared_mapping(own), None);
+        assert_eq!(shared_mapping(anonymous), Some((2051, 0x10000)));
+        assert_eq!(shared_mapping(second_part), Some((7, 0x20000)));
+        assert_eq!(shared_mapping(of_disk), None);
     }
 
     #[test]

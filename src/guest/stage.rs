@@ -398,8 +398,14 @@ pub fn execute(
     found
 }
 
+/// No core dump, on no kernel: 0 would still start a program of the host's that `core_pattern` names, 1 does not.
+const NO_CORE: u64 = 1;
+
 fn apply_limits(limits: &StartLimits) -> io::Result<()> {
-    sys::limit(Resource::Core, 0)?;
+    if limits.watched_memory.is_some() {
+        sys::forbid_memory_of_nobody()?;
+    }
+    sys::limit(Resource::Core, NO_CORE)?;
     sys::limit(Resource::Cpu, limits.cpu_ms.div_ceil(1000))?;
     sys::limit(Resource::FileSize, limits.file_size)?;
     sys::limit(Resource::OpenFiles, limits.open_files)

@@ -295,6 +295,33 @@ pub fn set_umask(mask: u32) {
     unsafe { libc::umask(mask as libc::mode_t & 0o777) };
 }
 
+/// From here on this process and what it starts gets no memory that belongs to no process: files in memory and segments of
+/// System V, which nobody who looks at processes sees. Such a call fails as on a kernel that does not have it.
+pub fn forbid_memory_of_nobody() -> io::Result<()> {
+    const NUMBER_AT: u32 = 0;
+    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
+    let code = |code: u32| u16::try_from(code).unwrap_or_default();
+    let step = |word: u32, jt, jf, k| libc::sock_filter { code: code(word), jt, jf, k };
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    // Calls by another architecture's numbers are for the filter that is in force already.
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, NUMBER_AT),
+        step(equal, 2, 0, number(libc::SYS_memfd_create)),
+        step(equal, 1, 0, number(libc::SYS_shmget)),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, missing),
+    ];
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program and its instructions live through the call.
+    let made =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    check(made).map(drop)
+}
+
 /// A limit that the kernel holds for each process.
 #[derive(Clone, Copy)]
 pub enum Resource {

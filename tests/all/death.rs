@@ -10,7 +10,7 @@ use runner::sandbox::cancel::Cancel;
 use runner::sandbox::outcome::Verdict;
 use tokio::io::AsyncReadExt as _;
 
-use crate::engine::{argv, block_on, call, engine, order, plan, workspace};
+use crate::engine::{argv, block_on, call, engine, order, plan, sandbox_of, workspace};
 
 /// Names the call of a helper process.
 const ID: &str = "RUNNER_TEST_CALL";
@@ -45,10 +45,7 @@ fn start_helper(id: &CallId) -> std::process::Child {
 }
 
 fn left(id: &CallId) -> usize {
-    block_on(async {
-        let engine = engine().await;
-        engine.list(Some(id)).await.unwrap().len()
-    })
+    sandbox_of(id).len()
 }
 
 /// Waits until nothing of a call is left; how long that took.

@@ -62,6 +62,22 @@ pub fn ground() -> Ground {
     })
 }
 
+/// Names of what is left of a call's sandbox. An embedded engine knows its own process's alone; what others see are control
+/// groups.
+pub fn sandbox_of(call: &CallId) -> Vec<String> {
+    match engine_under_test() {
+        EngineName::Docker => block_on(async {
+            let found = engine().await.list(Some(call)).await.expect("a list");
+            found.into_iter().map(|sandbox| sandbox.id.as_str().to_owned()).collect()
+        }),
+        EngineName::Embedded => {
+            let of_call = |folder: &PathBuf| folder.ends_with(format!("runner-sandbox-{call}"));
+            let one = crate::embedded::traces::groups().into_iter().find(of_call);
+            one.map(|_| call.as_str().to_owned()).into_iter().collect()
+        }
+    }
+}
+
 /// An ordinary user, whoever runs the tests.
 const UID: u32 = 65534;
 

@@ -269,10 +269,17 @@ impl Planned {
             arguments: &[],
             stage: stage.as_ref().map(Stage::folder),
         };
-        let Connected { id, attached } = self.engine.launch(spec, &mut self.watchdog).await?;
+        let launched = self.engine.launch(spec, &mut self.watchdog).await;
+        let Connected { id, attached } = match launched {
+            Ok(connected) => connected,
+            Err(error) => {
+                discard(stage);
+                return Err(error.into());
+            }
+        };
         let wire = match greet(attached, self.expectation.targets()).await {
             Ok(wire) => wire,
-            Err(error) => return Err(abandon(self.engine.as_ref(), &id, error).await),
+            Err(error) => return Err(abandon(self.engine.as_ref(), &id, stage, error).await),
         };
         let phases = Phases {
             prepare: prepared_at - self.begun,
@@ -322,7 +329,7 @@ impl Launched {
             }
             Err(error) => {
                 drop(wire);
-                Err(abandon(engine.as_ref(), &id, error).await)
+                Err(abandon(engine.as_ref(), &id, stage, error).await)
             }
         }
     }
@@ -395,7 +402,7 @@ impl Proved {
         if let Some(Err(error)) = stage.as_mut().map(|stage| begin(stage, &call.id)) {
             let source = std::io::Error::other(error);
             let error = RunError::Local { operation: "claim a stage", source };
-            return Err(abandon(engine.as_ref(), &id, error).await);
+            return Err(abandon(engine.as_ref(), &id, stage, error).await);
         }
         let sent = match wire.queue(&start) {
             Ok(()) => {
@@ -423,7 +430,7 @@ impl Proved {
         };
         let pumped = match pumped {
             Ok(pumped) => pumped,
-            Err(error) => return Err(abandon(engine.as_ref(), &id, error).await),
+            Err(error) => return Err(abandon(engine.as_ref(), &id, stage, error).await),
         };
         phases.run = pumped.ended - sent_at;
         phases.end = pumped.ended.elapsed();
@@ -488,10 +495,24 @@ impl Outcome {
     }
 }
 
-/// Removes a sandbox that failed; the failure is what counts.
-async fn abandon(engine: &dyn Engine, id: &SandboxId, error: RunError) -> RunError {
-    let _ = timeout(REMOVE_WAIT, engine.remove(id)).await;
+/// Removes a sandbox that failed, with its stage; the failure is what counts.
+async fn abandon(
+    engine: &dyn Engine,
+    id: &SandboxId,
+    stage: Option<Stage>,
+    error: RunError,
+) -> RunError {
+    if let Ok(Ok(())) = timeout(REMOVE_WAIT, engine.remove(id)).await {
+        discard(stage);
+    }
     error
+}
+
+/// Removes a stage of which nothing is applied. What cannot be removed now is by the next sweep.
+fn discard(stage: Option<Stage>) {
+    if let Some(stage) = stage {
+        let _ = stage.discard();
+    }
 }
 
 /// Claims a stage for a call, and remembers what the host's git has in its index.

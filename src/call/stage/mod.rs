@@ -34,4 +34,4 @@ pub use changes::{AppliedCounts, Changes, HeldChange};
 pub use error::StagedError;
 pub use review::{ByHand, Kept, Looked, apply, discard, kept, look};
 pub(super) use settle::{Seen, Settling, settle};
-pub(crate) use sweep::{clear, sweep};
+pub(crate) use sweep::{clear, clear_dead, sweep};

@@ -21,6 +21,13 @@ pub(crate) fn clear(state: &Path, labels: &[CallId]) {
     let _ = recover(state, Sync::Never, &|label| !labels.contains(label));
 }
 
+/// Ends what processes left that were killed, where sandboxes live no longer than the process that made them: no watchdog
+/// does it there. What cannot be ended now is by the next call.
+pub(crate) fn clear_dead(state: &Path) {
+    let pool = Pool::new(state);
+    let _ = recover(state, Sync::Never, &|label| pool.waits(label.as_str()));
+}
+
 /// Ends what is left of all stages, but for those of sandboxes that one of these engines has; what came of each.
 ///
 /// # Errors

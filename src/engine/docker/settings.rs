@@ -276,7 +276,8 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
     let files = figure(limits, Limit::OpenFiles);
     let size = figure(limits, Limit::FileSize);
     vec![
-        row("core", 0, 0),
+        // At 0 a crash would still start a program of the host's, if `core_pattern` names one.
+        row("core", 1, 1),
         // SIGXCPU at the limit; a program that ignores it is killed a second later.
         row("cpu", seconds, seconds.saturating_add(1)),
         row("fsize", size, size),

@@ -71,7 +71,7 @@ impl Embedded {
         };
         let launched = tokio::task::spawn_blocking(move || -> Result<Launched, EngineError> {
             let guest = guest_folder::place(&cache)?;
-            let recipe = recipe::of_plan(&plan, &parts, &guest)?;
+            let recipe = recipe::of_plan(&plan, &parts, guest.source())?;
             process::launch(&guest, &recipe)
         });
         let launched =

@@ -33,6 +33,12 @@ pub(super) fn right() -> Right {
     if is_root && may { Right::Capable } else { Right::User }
 }
 
+/// Whether the kernel counts the processes of a sandbox by itself: for each user namespace, but not for user 0 of the host,
+/// who is root even without any capability.
+pub(super) fn counts_processes(right: Right) -> bool {
+    right == Right::User && !rustix::process::geteuid().is_root()
+}
+
 /// Who a sandbox without a plan runs as.
 pub(super) fn user(right: Right) -> (u32, u32) {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -56,7 +62,7 @@ pub(super) fn facts() -> Facts {
         runtimes: Vec::new(),
         cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },
         seccomp: true,
-        holders: groups::holders(&groups::find(), right() == Right::User),
+        holders: groups::holders(&groups::find(), counts_processes(right())),
         landlock: landlock_version().is_some(),
     }
 }
@@ -76,7 +82,7 @@ pub(super) fn prove(cache: &Path) -> Result<(), EngineError> {
     let places = groups::find();
     // What launchers left that were killed; a reboot has taken away the rest.
     groups::remove_left_over(&places);
-    let recipe = recipe::smallest(&guest, &places);
+    let recipe = recipe::smallest(guest.source(), &places);
     tokio::runtime::Handle::current()
         .block_on(async { process::launch(&guest, &recipe)?.end().await })?;
     if let Some(known) = known {

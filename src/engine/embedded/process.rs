@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pair;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,8 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::process::{Child, Command};
 
 use super::failure::LaunchError;
-use super::{guest_folder, probe};
+use super::guest_folder::Guest;
+use super::probe;
 use crate::engine::error::EngineError;
 use crate::engine::traits::{Attached, Chunk};
 use crate::json;
@@ -45,12 +45,13 @@ fn local(operation: &'static str) -> impl Fn(io::Error) -> EngineError {
 }
 
 /// Starts a launcher and tells it what to make. It returns while the sandbox is being made.
-pub(super) fn launch(guest: &Path, recipe: &Recipe) -> Result<Launched, EngineError> {
+pub(super) fn launch(guest: &Guest, recipe: &Recipe) -> Result<Launched, EngineError> {
     let failed = local("start the launcher of a sandbox");
     let (wire, theirs) = Pair::pair().map_err(&failed)?;
     let output = theirs.try_clone().map_err(&failed)?;
-    let mut command = Command::new(guest_folder::program(guest));
+    let mut command = Command::new(guest.program());
     command
+        .arg0(guest.name())
         .arg(LAUNCH)
         .env_clear()
         .current_dir("/")

@@ -22,6 +22,15 @@ const FIRST_TO_GO: i32 = 600;
 /// What is shown as the system call filter of a plan that is described.
 const FILTER: &str = "images/seccomp.json";
 
+/// Memory that a process may keep from being swapped out: the kernel's own default.
+const LOCKED: u64 = 8 << 20;
+
+/// Bytes in POSIX message queues: the kernel's own default.
+const QUEUED: u64 = 819_200;
+
+/// Signals that may wait for a process.
+const SIGNALS: u64 = 4096;
+
 /// What a recipe needs besides the plan.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -37,7 +46,7 @@ pub(super) struct Parts {
 pub(super) fn of_plan(
     plan: &SandboxPlan,
     parts: &Parts,
-    guest: &Path,
+    guest: Source,
 ) -> Result<Recipe, EngineError> {
     if let Image::Reference(reference) = &plan.image {
         return Err(LaunchError::ForeignImage { reference: reference.clone() }.into());
@@ -47,7 +56,7 @@ pub(super) fn of_plan(
     }
     let right = probe::right();
     let places = groups::find();
-    if groups::holders(&places, right == Right::User) != plan.holders {
+    if groups::holders(&places, probe::counts_processes(right)) != plan.holders {
         return Err(LaunchError::GroupsChanged.into());
     }
     Ok(Recipe {
@@ -57,7 +66,7 @@ pub(super) fn of_plan(
         id_map: right == Right::Capable && plan.user.why == WhyUser::IdMapped,
         groups: groups::groups(&places, &plan.limits, &parts.name),
         processors: processors(plan),
-        guest: Source { path: bytes(guest), identity: None },
+        guest,
         mounts: mounts(plan, parts.stage.as_deref())?,
         rlimits: rlimits(plan, right),
         landlock: landlock_version().is_some(),
@@ -75,7 +84,7 @@ fn processors(plan: &SandboxPlan) -> Option<u32> {
 
 /// A recipe of the least sandbox, with control groups in these places: it shows whether this machine lets the caller make
 /// any.
-pub(super) fn smallest(guest: &Path, places: &Places) -> Recipe {
+pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
     let right = probe::right();
     let (uid, gid) = probe::user(right);
     let name = format!("probe-{}", std::process::id());
@@ -86,7 +95,7 @@ pub(super) fn smallest(guest: &Path, places: &Places) -> Recipe {
         id_map: false,
         groups: groups::groups(places, &Limits::preset(Isolation::Basic), &name),
         processors: None,
-        guest: Source { path: bytes(guest), identity: None },
+        guest,
         mounts: Vec::new(),
         rlimits: Vec::new(),
         landlock: landlock_version().is_some(),
@@ -100,7 +109,8 @@ pub(super) fn smallest(guest: &Path, places: &Places) -> Recipe {
 /// The recipe for people.
 pub(super) fn describe(plan: &SandboxPlan) -> Result<serde_json::Value, EngineError> {
     let parts = Parts { stage: Some(PathBuf::from("STAGE")), ..Parts::default() };
-    let mut recipe = of_plan(plan, &parts, Path::new(GUEST_FOLDER))?;
+    let guest = Source { path: Bytes::from(GUEST_FOLDER), identity: None };
+    let mut recipe = of_plan(plan, &parts, guest)?;
     recipe.filter = Bytes::from(FILTER);
     serde_json::to_value(recipe).map_err(|error| EngineError::Local {
         operation: "write the recipe of a sandbox",
@@ -173,11 +183,18 @@ fn rlimits(plan: &SandboxPlan, right: Right) -> Vec<(u32, u64, u64)> {
     let figure = |limit| plan.limits.get(limit);
     let seconds = figure(Limit::CpuTime).div_ceil(1_000);
     let mut all = vec![
-        (libc::RLIMIT_CORE, 0, 0),
+        // At 0 a crash would still start a program of the host's, if `core_pattern` names one.
+        (libc::RLIMIT_CORE, 1, 1),
         // SIGXCPU at the limit; a program that ignores it is killed a second later.
         (libc::RLIMIT_CPU, seconds, seconds.saturating_add(1)),
         (libc::RLIMIT_FSIZE, figure(Limit::FileSize), figure(Limit::FileSize)),
         (libc::RLIMIT_NOFILE, figure(Limit::OpenFiles), figure(Limit::OpenFiles)),
+        // What the caller may have beyond others is not for a sandbox.
+        (libc::RLIMIT_RTPRIO, 0, 0),
+        (libc::RLIMIT_NICE, 0, 0),
+        (libc::RLIMIT_MEMLOCK, LOCKED, LOCKED),
+        (libc::RLIMIT_MSGQUEUE, QUEUED, QUEUED),
+        (libc::RLIMIT_SIGPENDING, SIGNALS, SIGNALS),
     ];
     if right == Right::User {
         // Counted for each user namespace; the launcher is one of the processes in it.

@@ -7,12 +7,20 @@ use super::failure::{Failed, Trying};
 use super::kernel;
 use runner_wire::{Bytes, GROUP_LOCK, Group, Join, LaunchStep};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// How often a folder is made anew that a sweep removed before it was locked.
 const TRIES: usize = 3;
+
+/// How often a lock is tried that is not free. A sweep holds it for a moment; every user of the host could hold it for ever.
+const LOCK_TRIES: u32 = 50;
+
+/// Time between two of these.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Groups that were made. They are removed when this goes; none of their processes may be alive then.
 #[derive(Default)]
@@ -35,7 +43,7 @@ impl Groups {
             made.0.push(one);
             for file in &group.files {
                 let path = Path::new(group.folder.as_os()).join(&file.name);
-                match std::fs::write(&path, &file.value) {
+                match set(&path, &file.value) {
                     Err(error) if file.optional && error.kind() == io::ErrorKind::NotFound => {}
                     written => {
                         written.trying_at(LaunchStep::Group, &Bytes::from(path.as_os_str()))?;
@@ -55,7 +63,7 @@ impl Groups {
     pub fn join(&self) -> Result<(), Failed> {
         for made in self.0.iter().filter(|made| made.join == Join::Move) {
             let file = Path::new(made.folder.as_os()).join(GROUP_LOCK);
-            std::fs::write(&file, "0").trying_at(LaunchStep::Group, &made.folder)?;
+            set(&file, "0").trying_at(LaunchStep::Group, &made.folder)?;
         }
         Ok(())
     }
@@ -75,14 +83,20 @@ impl Drop for Groups {
     }
 }
 
+/// Writes a value into a file that the kernel made: one that is not there is not made.
+fn set(file: &Path, value: &str) -> io::Result<()> {
+    File::options().write(true).open(file)?.write_all(value.as_bytes())
+}
+
 /// Makes the folder and locks it. A sweep may remove it in the moment between.
 fn make_one(group: &Group) -> io::Result<Made> {
     let folder = group.folder.as_os();
     for _ in 0..TRIES {
-        std::fs::create_dir(folder)?;
+        // Other users of the host may look into it, and no more, whatever the umask is.
+        std::fs::DirBuilder::new().mode(0o755).create(folder)?;
         let lock = Path::new(folder).join(GROUP_LOCK);
         let locked = File::open(&lock).and_then(|file| {
-            kernel::lock(file.as_fd())?;
+            lock_soon(&file)?;
             let handle = File::open(folder)?;
             kernel::is_at(&file, &lock).then_some((handle, file)).ok_or_else(gone)
         });
@@ -98,6 +112,18 @@ fn make_one(group: &Group) -> io::Result<Made> {
         }
     }
     Err(gone())
+}
+
+fn lock_soon(file: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match kernel::lock(file.as_fd()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            locked => return locked,
+        }
+    }
+    kernel::lock(file.as_fd())
 }
 
 fn gone() -> io::Error {

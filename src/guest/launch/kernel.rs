@@ -142,10 +142,10 @@ pub fn fork_into(group: Option<BorrowedFd<'_>>) -> io::Result<Option<u32>> {
     Ok((pid != 0).then(|| pid.unsigned_abs()))
 }
 
-/// Waits for the only lock of a folder; it goes with the handle.
-pub fn lock(folder: BorrowedFd<'_>) -> io::Result<()> {
+/// Takes the only lock of a file, if it is free; it goes with the handle.
+pub fn lock(file: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.
-    check(unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) }).map(drop)
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
 }
 
 /// Whether what is open is what stands at a path.

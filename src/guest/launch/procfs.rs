@@ -4,7 +4,7 @@ use super::failure::{Failed, Trying};
 use super::kernel::{self, Below, Mounted};
 use super::open::Sources;
 use super::root::Root;
-use runner_wire::{Bytes, LaunchStep};
+use runner_wire::{Bytes, LaunchStep, Right};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -22,20 +22,40 @@ const HIDDEN: [&str; 10] = [
     "timer_stats",
 ];
 
+/// What tells root of the machine's memory: for a root of the host that has no right to be another user.
+const HIDDEN_FROM_ROOT: [&str; 8] = [
+    "allocinfo",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "pagetypeinfo",
+    "slabinfo",
+    "vmallocinfo",
+    "vmcore",
+];
+
 /// What changes the machine. As user 0 without capabilities a process could still write some of it.
 const READ_ONLY: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
 /// Makes it.
-pub fn make(root: &Root, sources: &Sources) -> Result<(), Failed> {
+pub fn make(root: &Root, sources: &Sources, right: Right) -> Result<(), Failed> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     root.mount_new("proc", "proc", flags, "").trying(LaunchStep::Proc)?;
     for name in READ_ONLY {
         close(root, name).trying_at(LaunchStep::Proc, &Bytes::from(name))?;
     }
-    for name in HIDDEN {
+    let is_root = right == Right::User && host_user_is_root().trying(LaunchStep::Proc)?;
+    let of_root = HIDDEN_FROM_ROOT.into_iter().filter(|_| is_root);
+    for name in HIDDEN.into_iter().chain(of_root) {
         hide(root, name, sources).trying_at(LaunchStep::Proc, &Bytes::from(name))?;
     }
     Ok(())
+}
+
+/// Whether the one user that this process's namespace maps is root outside.
+fn host_user_is_root() -> std::io::Result<bool> {
+    let map = std::fs::read_to_string("/proc/self/uid_map")?;
+    Ok(map.split_whitespace().nth(1) == Some("0"))
 }
 
 fn close(root: &Root, name: &str) -> std::io::Result<()> {

@@ -42,7 +42,7 @@ pub fn build(recipe: &Recipe, sources: &Sources, id_map: Option<&OwnedFd>) -> Re
         root.folder(Path::new(name), mode).trying_at(LaunchStep::Root, &Bytes::from(name))?;
     }
     devices::make(&root, &sources.devices)?;
-    procfs::make(&root, sources)?;
+    procfs::make(&root, sources, recipe.right)?;
     for (group, source) in recipe.groups.iter().zip(&sources.groups) {
         let target = &group.target;
         root.bind(source, target, Mounted::ReadOnly).trying_at(LaunchStep::Group, target)?;

@@ -51,7 +51,8 @@ macro_rules! rows {
 
 /// Names that the host runs or is led by, at any depth.
 pub const TABLE: &[Row] = rows! {
-    Never "runner, as its configuration": ".runner";
+    Never "runner, as its configuration or state":
+        ".runner" ".config/runner" ".local/state/runner" ".cache/runner";
     Never "a shell when it starts or ends":
         ".bashrc" ".bash_profile" ".bash_login" ".bash_logout" ".bash_aliases" ".profile" ".zshrc"
         ".zshenv" ".zprofile" ".zlogin" ".zlogout" ".kshrc" ".mkshrc" ".cshrc" ".tcshrc" ".login"

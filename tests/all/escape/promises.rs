@@ -61,7 +61,9 @@ pub const CLAIMS: &[Claim] = &[
     all(3, "shells"),
     all(4, "mounts"),
     Claim {
-        embedded: Not("there is no daemon that could confirm anything; the part `kernel` looks from inside"),
+        embedded: Not(
+            "there is no daemon that could confirm anything; the part `kernel` looks from inside",
+        ),
         ..all(5, "daemon")
     },
     not_gvisor(

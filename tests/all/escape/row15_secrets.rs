@@ -225,7 +225,8 @@ fn no_error_holds_a_secret(on: On) {
         }
     }
     ran(&seat, &["exec", "--policy", broken.to_str().unwrap(), "--", "true"]);
-    let mut nobody = runner(&seat, &["exec", "--policy", "all", "--", "true"]);
+    let mut nobody =
+        runner(&seat, &["exec", "--engine", "docker", "--policy", "all", "--", "true"]);
     nobody.env("DOCKER_HOST", "unix:///nosuch/docker.sock");
     let output = nobody.output().unwrap();
     clean("no engine", &output.stderr);
@@ -246,7 +247,7 @@ fn no_error_holds_a_secret(on: On) {
 }
 attack!(15, "canaries", no_error_holds_a_secret);
 
-fn the_daemon_is_told_no_secret(on: On) {
+fn the_engine_is_told_no_secret(on: On) {
     let seat = caller(on);
     let mut child =
         runner(&seat, &["exec", "--policy", "all", "--", "sh", "-c", "echo up; sleep 60"])
@@ -258,6 +259,19 @@ fn the_daemon_is_told_no_secret(on: On) {
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     let calls = seat.home.run(["ps", "--json"]).json();
     let call = calls["calls"][0]["call"].as_str().unwrap().to_owned();
+    match on {
+        On::Embedded => the_launcher_is_told_none(),
+        On::Runc | On::Gvisor => the_daemon_shows_none(&call),
+    }
+    no_files_of_ours_hold_one(&seat);
+    assert_eq!(seat.home.run(["cancel", &call]).code, Some(0));
+    child.wait().unwrap();
+    no_files_of_ours_hold_one(&seat);
+}
+attack!(15, "canaries", the_engine_is_told_no_secret);
+
+/// What a daemon shows of a call's container.
+fn the_daemon_shows_none(call: &str) {
     let docker = |args: &[&str]| {
         let told = Command::new("docker").args(args).output().unwrap();
         assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
@@ -270,12 +284,24 @@ fn the_daemon_is_told_no_secret(on: On) {
     assert_eq!(id.len(), 64, "one container of this call: {found:?}");
     let told = docker(&["inspect", id]);
     clean("docker inspect", &told);
-    assert!(holds(&told, &call), "the control: it is the container of this call");
+    assert!(holds(&told, call), "the control: it is the container of this call");
     clean("docker ps", &docker(&["ps", "-a", "--no-trunc", "--format", "{{json .}}"]));
     clean("docker top", &docker(&["top", id]));
-    no_files_of_ours_hold_one(&seat);
-    assert_eq!(seat.home.run(["cancel", &call]).code, Some(0));
-    child.wait().unwrap();
-    no_files_of_ours_hold_one(&seat);
 }
-attack!(15, "canaries", the_daemon_is_told_no_secret);
+
+/// What any process of this user sees of launchers and guests. (The command itself has what the policy gives it.)
+fn the_launcher_is_told_none() {
+    let mut seen = 0;
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let program = words.split(|byte| *byte == 0).next().unwrap_or_default();
+        if !program.ends_with(b"/guest") {
+            continue;
+        }
+        seen += 1;
+        clean("words of a launcher or guest", &words);
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        clean("environment of a launcher or guest", &environment);
+    }
+    assert!(seen >= 2, "the control: a launcher and a guest were looked at");
+}

@@ -11,7 +11,7 @@ use runner_wire::LimitHit;
 
 use super::harness::{On, attack};
 use crate::death::gone;
-use crate::engine::{argv, block_on, call, call_as, call_until, engine, plan, workspace};
+use crate::engine::{argv, block_on, call, call_as, call_until, plan, sandbox_of, workspace};
 
 const THREADS: &str =
     "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()";
@@ -104,11 +104,10 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
         let (id, script) = (id.clone(), script.clone());
         move || block_on(call_until(&id, plan, argv(&["bash", "-c", &script]), &mut cancel))
     });
-    let container = loop {
+    let sandbox = loop {
         assert!(!bomb.is_finished(), "{:?}", bomb.join());
-        let found = block_on(async { engine().await.list(Some(&id)).await.unwrap() });
-        match found.first() {
-            Some(sandbox) => break sandbox.id.as_str().to_owned(),
+        match sandbox_of(&id).first() {
+            Some(sandbox) => break sandbox.clone(),
             None => std::thread::sleep(std::time::Duration::from_millis(20)),
         }
     };
@@ -120,7 +119,7 @@ fn a_call_beside_a_bomb_works_and_nothing_is_left(on: On) {
     gone(&id);
     let cgroups = Path::new("/sys/fs/cgroup");
     let begun = Instant::now();
-    while groups(cgroups, &container, 4) + processes(&marker) > 0 {
+    while groups(cgroups, &sandbox, 4) + processes(&marker) > 0 {
         assert!(begun.elapsed().as_secs() < 60, "control groups or processes are left");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

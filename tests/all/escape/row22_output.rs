@@ -75,6 +75,10 @@ fn neither_our_memory_nor_a_log_grows(on: On) {
         most = most.max(peak(child.id()).unwrap_or(0));
         if total > 32 << 20 && !looked {
             looked = true;
+            if on == On::Embedded {
+                // Nothing but runner itself reads what a guest writes.
+                continue;
+            }
             let calls = seat.home.run(["ps", "--json"]).json();
             let call = calls["calls"][0]["call"].as_str().unwrap().to_owned();
             let label = format!("label=runner.call={call}");

@@ -8,7 +8,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::Ran;
+use runner::engine::EngineName;
+
+use crate::support::{Ran, engine_under_test};
 
 /// An ordinary user whom no file of this machine belongs to.
 pub const ORDINARY: u32 = 42_042;
@@ -29,7 +31,18 @@ impl Caller {
             Self { folder: folder.expect("a folder"), uid: None, home: None, socket: None };
         // Each call makes its own sandbox and leaves nothing behind; tests of the pool say otherwise.
         fs::create_dir_all(caller.path("config/runner")).expect("a folder");
-        fs::write(caller.path("config/runner/config.yml"), "pool: { size: 0 }\n").expect("a file");
+        let engine = engine_under_test();
+        let text = format!("pool: {{ size: 0 }}\nengine: {engine}\n");
+        fs::write(caller.path("config/runner/config.yml"), text).expect("a file");
+        caller
+    }
+
+    /// The same with a home of their own, which nothing else uses.
+    pub fn with_home(base: &str) -> Self {
+        let mut caller = Self::ourselves(base);
+        let home = caller.path("home");
+        fs::create_dir(&home).expect("a folder");
+        caller.home = Some(home);
         caller
     }
 
@@ -44,7 +57,9 @@ impl Caller {
         chown(&home, Some(ORDINARY), Some(ORDINARY)).expect("a new owner");
         // Every user may connect to it, as if to a socket of their group.
         let socket = caller.path("docker.sock");
-        relay(&socket, &engine_socket()).expect("a relay");
+        if engine_under_test() == EngineName::Docker {
+            relay(&socket, &engine_socket()).expect("a relay");
+        }
         let program = caller.path("runner");
         fs::copy(env!("CARGO_BIN_EXE_runner"), program).expect("a copy of the program");
         caller.uid = Some(ORDINARY);
@@ -64,6 +79,14 @@ impl Caller {
         self.home
             .clone()
             .unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()))
+    }
+
+    /// The folder of their records and stages.
+    pub fn state(&self) -> PathBuf {
+        match self.uid {
+            None => self.path("state"),
+            Some(_) => self.home().join("state"),
+        }
     }
 
     /// Whom the caller's files belong to.
@@ -112,14 +135,10 @@ impl Caller {
                 command
             }
         };
-        let state = match self.uid {
-            None => self.path("state"),
-            Some(_) => self.home().join("state"),
-        };
         command
             .current_dir(folder)
             .env("HOME", self.home())
-            .env("XDG_STATE_HOME", state)
+            .env("XDG_STATE_HOME", self.state())
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_RUNTIME_DIR")

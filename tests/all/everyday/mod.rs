@@ -1,6 +1,6 @@
 //! Everyday work: what people and agents do all day works in a sandbox as it does outside.
 
-mod caller;
+pub mod caller;
 mod git;
 mod lines;
 mod projects;

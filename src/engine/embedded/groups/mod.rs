@@ -20,7 +20,7 @@ pub(super) use plan::{groups, holders};
 use std::path::PathBuf;
 
 /// How the names of groups of sandboxes begin.
-const PREFIX: &str = "runner-";
+const PREFIX: &str = "runner-sandbox-";
 
 /// Where groups of sandboxes can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]

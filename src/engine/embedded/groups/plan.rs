@@ -140,7 +140,7 @@ mod tests {
             shown,
             ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpuacct"]
         );
-        assert_eq!(found[0].folder.as_os(), "/g/memory/runner-c1");
+        assert_eq!(found[0].folder.as_os(), "/g/memory/runner-sandbox-c1");
         assert_eq!(written(&found[2]), ["cpu.cfs_period_us=100000", "cpu.cfs_quota_us=150000"]);
         assert_eq!(holders(&places, false), Holders::GROUPS);
     }

@@ -1,0 +1,4 @@
+//! The embedded engine: what the kernel may refuse, and what may die, while it makes a sandbox.
+
+mod faults;
+pub mod traces;
