@@ -41,7 +41,7 @@ pub(super) async fn open_engine(
     if choice.others().next().is_some() {
         let name = engine.address().engine();
         if is_another(&context.environment, name) {
-            context.notices.say(found(name));
+            context.notices.say(name.found_now().to_owned());
         }
     }
     Ok(engine)
@@ -53,21 +53,13 @@ pub(super) async fn open_engine_of(decided: &Decided) -> Result<Arc<dyn Engine>,
     open_engine(request.engine.as_ref(), config, policy, context).await
 }
 
-fn found(name: EngineName) -> String {
-    match name {
-        EngineName::Docker => "sandboxes are made by Docker from now on: it answers".to_owned(),
-        EngineName::Embedded => "sandboxes are made by the embedded engine from now on: no Docker \
-             engine answers this user (`engine: docker` in the configuration makes that an error)"
-            .to_owned(),
-    }
-}
-
-/// Whether another engine was found the last time, and remembers this one. Without any word of it, that was Docker.
+/// Whether another engine was found the last time, and remembers this one. Without any word of it, that was the
+/// one that is tried first.
 fn is_another(environment: &Environment, name: EngineName) -> bool {
     let Some(cache) = engine::cache_folder(&|name| environment.get(name)) else { return false };
     let file = cache.join(LAST);
     let last = std::fs::read_to_string(&file).unwrap_or_default();
-    let last = EngineName::named(&last).unwrap_or(EngineName::Docker);
+    let last = EngineName::named(&last).unwrap_or(Choice::default().first());
     if last == name {
         return false;
     }

@@ -28,6 +28,18 @@ impl EngineName {
         }
     }
 
+    /// What a caller is told who lets several engines be tried, when this one is found and another was before.
+    #[must_use]
+    pub const fn found_now(self) -> &'static str {
+        match self {
+            Self::Docker => "sandboxes are made by Docker from now on: it answers",
+            Self::Embedded => {
+                "sandboxes are made by the embedded engine from now on: no Docker engine answers this user \
+                 (`engine: docker` in the configuration makes that an error)"
+            }
+        }
+    }
+
     /// The engine of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -43,9 +43,10 @@ const BESIDE: [(&str, &str); 19] = [
 const IMPLEMENTATIONS: [&str; 2] = ["Docker", "docker::"];
 
 /// Files outside of `engine` that use such a name, and why.
-const NAMED: [(&str, &str); 2] = [
+const NAMED: [(&str, &str); 3] = [
     ("bench/ours.rs", "`docker run` is measured beside a call"),
     ("bench/peers.rs", "`docker run` is measured beside a call"),
+    ("codes.rs", "what the embedded engine lacks is told with the engine that has it"),
 ];
 
 /// The crates beside the host program, in folders of `src`.

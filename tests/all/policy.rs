@@ -91,7 +91,7 @@ fn net_rules_are_said_to_be_for_tools() {
 #[test]
 fn only_engines_that_exist_are_shown() {
     let shown = run(["policy", "show", "readonly", "--json"]).json();
-    assert_eq!(shown["engines"], serde_json::json!(["docker"]), "{shown}");
+    assert_eq!(shown["engines"], serde_json::json!(["docker", "embedded"]), "{shown}");
 }
 
 #[test]
