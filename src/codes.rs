@@ -336,6 +336,7 @@ table! {
         LedgerSeal "ledger_seal" No "The key or the head that seals the ledger cannot be used." "Put it back from a copy, or begin a new ledger in another state folder."
         LedgerTampered "ledger_tampered" No "The ledger is not what was recorded." "Read what `audit verify` names first; keep a copy of the state folder."
         BenchCommand "bench_command" No "A command that `runner bench` measures did not go well." "Run it by hand to see more."
+        ProtectionFails "protection_fails" No "`runner doctor` found a protection that does not hold, or that could not be proved." "Read what it says of the row; run nothing that you do not trust until it is mended."
         UndoNothing "undo_nothing" No "The call changed nothing, or what it changed is not kept any more." "`runner undo --list` shows what can be undone."
         UndoConflict "undo_conflict" No "Not everything is as the call left it, or was kept; nothing was restored." "Restore by hand what you want; the message names each path."
         UndoWorkspace "undo_workspace" No "The workspace of that call cannot be used any more." "Put the folder back where it was."

@@ -33,7 +33,7 @@
 //!   their name when they are complete.
 //! - [`sandbox`]: from decision to container: mounts, covers, limits, user; its streams, and how it ended.
 //! - [`stage`]: what a writing call changed: walked, judged, applied, held back.
-//! - [`engine`]: what makes sandboxes: one trait, and an implementation a folder (`docker`). No other part names one.
+//! - [`engine`]: what makes sandboxes: one trait, and an implementation a folder (`docker`, `embedded`). No other part names one.
 //! - [`pool`]: sandboxes that wait: claimed by a call, made anew behind its back.
 //! - `runner_wire` (`src/wire`) and the guest (`src/guest`): the protocol over the container's own
 //!   streams, and the only program that we start in it.
@@ -46,6 +46,7 @@
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
 //! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
+//! - [`doctor`]: proves by trying that each protection holds on this machine.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
 //! - [`git_index`]: git's index: read strictly; covered entries hidden in a copy, and revealed in what comes back.
 //! - [`json`]: strict JSON: bounded, and no key twice.
@@ -91,6 +92,7 @@
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |
 //! | `/var/tmp/runner-bench-…` | where `runner bench` measures; gone afterwards |
+//! | `/var/tmp/runner-doctor-…` | where `runner doctor` tries; gone afterwards |
 //! | the workspace | surveyed; the lowest layer of an overlay; changes are applied after a call |
 //! | `$HOME/.gitconfig`, `$XDG_CONFIG_HOME/git/config` | read, to know what they make git run |
 //! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
@@ -107,6 +109,7 @@ pub mod caller;
 pub mod cli;
 pub mod codes;
 pub mod config;
+pub mod doctor;
 pub mod engine;
 pub mod environment;
 pub mod error;

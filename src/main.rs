@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use runner::call::launch::watchdog;
+use runner::doctor::inside;
 use runner::workspace::survey;
 use runner::{cli, sys};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match sys::harden() {
-        Ok(()) => match watchdog::main(&words) {
+        Ok(()) => match watchdog::main(&words).or_else(|| inside::main(&words)) {
             Some(code) => return code,
             None => cli::run(&words),
         },

@@ -80,7 +80,7 @@ pub struct ToolRef {
 /// The body of `start` and `refused`: what was asked and what was decided.
 #[derive(Debug, Clone, Serialize)]
 pub struct Started {
-    /// `exec`, `tool` or `undo`.
+    /// `exec`, `tool`, `undo`, `stage` or `doctor`.
     pub kind: &'static str,
     /// The call that asked for this one, where a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,6 +238,17 @@ impl Started {
             command: format!("stage apply {call}"),
             message: "a person applies what was held back of that call's changes".to_owned(),
             ..Self::of_undo(call, workspace, caller)
+        }
+    }
+
+    /// Of a run of the doctor. It runs this program alone, so no policy is asked.
+    #[must_use]
+    pub fn of_doctor(caller: &Caller) -> Self {
+        Self {
+            kind: "doctor",
+            command: "doctor".to_owned(),
+            message: "runner tries its own protections, with a program of its own".to_owned(),
+            ..Self::of_undo("", "", caller)
         }
     }
 

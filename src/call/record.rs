@@ -194,6 +194,11 @@ impl Record {
         self.opened.store()
     }
 
+    /// The ledger that it is kept in.
+    pub fn ledger(&self) -> &Ledger {
+        &self.opened.ledger
+    }
+
     /// Something happened on the way.
     pub fn events(&self, events: &[Event<'_>]) -> Result<(), CallError> {
         Ok(self.opened.ledger.append_all(self.id(), events)?)

@@ -134,6 +134,21 @@ impl Request {
         let workspace = Workspace::find(self.cwd.as_deref(), &context.environment)?;
         let places = Places::of(&context.environment, Some(workspace.root()));
         let config = Arc::new(config::load(&places)?);
+        self.decide_at(workspace, places, config, context)
+    }
+
+    /// Decides the call in a workspace that is already found, with policies and records in these places. Only a host that
+    /// runs nothing but its own program may leave the managed layer out of them.
+    ///
+    /// # Errors
+    /// There is no policy that can decide.
+    pub fn decide_at(
+        self,
+        workspace: Workspace,
+        places: Places,
+        config: Arc<Config>,
+        context: &Context,
+    ) -> Result<Decided, CallError> {
         let choice = config.choice(&self.policy, workspace.root());
         let Loaded { policy, configured, .. } = load(&choice, &places, Trust::Required)?;
         let decided =

@@ -11,7 +11,9 @@ use crate::exit;
 use super::later::Later;
 use super::printer::Format;
 use super::style;
-use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, stage, tool, undo};
+use super::{
+    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, stage, tool, undo,
+};
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
 #[derive(Debug, Parser)]
@@ -100,6 +102,8 @@ pub enum Command {
     Pool(Later<pool::Command>),
     /// Measure what a call costs here, beside docker, bwrap and node
     Bench(Later<bench::Args>),
+    /// Prove by trying that every protection holds on this machine
+    Doctor(Later<doctor::Args>),
     /// Look at changes of commands that were held back, apply or discard them
     #[command(subcommand)]
     Stage(Later<stage::Command>),

@@ -18,7 +18,9 @@ use super::later::Later;
 use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
-use super::{approvals, audit, bench, calls, config, exec, mcp, policy, pool, stage, tool, undo};
+use super::{
+    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, stage, tool, undo,
+};
 
 /// Does what the command line says and reports how it went.
 #[must_use]
@@ -91,6 +93,7 @@ fn dispatch(command: Command, context: &Context, printer: &mut Printer) -> Resul
         Command::Deny(Later(args)) => approvals::deny(&args, context, printer),
         Command::Pool(Later(command)) => pool::run(command, context, printer),
         Command::Bench(Later(args)) => bench::run(&args, context, printer),
+        Command::Doctor(Later(args)) => doctor::run(&args, context, printer),
         Command::Stage(Later(command)) => stage::run(command, context, printer),
         Command::Undo(Later(args)) => undo::run(&args, context, printer),
         Command::Ps => calls::ps(context, printer),

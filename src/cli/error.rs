@@ -14,6 +14,7 @@ use crate::call::stage::StagedError;
 use crate::call::undo::UndoError;
 use crate::codes::Code;
 use crate::config::ConfigError;
+use crate::doctor::DoctorError;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Ending;
 use crate::policy_files::PolicyError;
@@ -64,6 +65,9 @@ pub enum Error {
     /// Nothing could be measured.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// The doctor came to no report.
+    #[error(transparent)]
+    Doctor(#[from] DoctorError),
     /// A call was not undone.
     #[error(transparent)]
     Undo(Box<UndoError>),
@@ -92,6 +96,7 @@ impl Error {
             Self::Tool(error) => error.as_ref(),
             Self::Scaffold(error) => error,
             Self::Bench(error) => error,
+            Self::Doctor(error) => error,
             Self::Undo(error) => error.as_ref(),
             Self::Staged(error) => error,
             Self::Bug(error) => error,

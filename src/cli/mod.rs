@@ -15,6 +15,7 @@ mod calls;
 mod config;
 mod diff_view;
 mod dispatch;
+mod doctor;
 mod engine;
 mod error;
 mod event_loop;

@@ -34,6 +34,6 @@ pub use lifeline::{Lifeline, REQUEST_WAIT};
 pub use open::{Variable, at, cache_folder, open, open_all};
 pub use sweep::{remove_labelled, sweep};
 pub use traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Life, Prepared,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Life, Part, Prepared,
     SandboxId, Spec, State, UserNamespace,
 };

@@ -58,6 +58,9 @@ pub trait Engine: Send + Sync {
     /// The same, asked again: before something is refused because it was not there once.
     fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
 
+    /// The programs that it is made of, with their versions; none for one that is part of this program.
+    fn parts(&self) -> BoxFuture<'_, Result<Vec<Part>, EngineError>>;
+
     /// Whether it mounts from the file system that this process sees; proved, never guessed.
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>>;
 
@@ -136,6 +139,15 @@ pub struct Facts {
     pub holders: Holders,
     /// Whether Landlock closes its sandboxes once more.
     pub landlock: bool,
+}
+
+/// A program that an engine is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Its name: `containerd`, `runc`, …
+    pub name: String,
+    /// Its version, as it says it.
+    pub version: String,
 }
 
 /// How user ids inside relate to those outside.

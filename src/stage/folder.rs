@@ -412,6 +412,25 @@ fn discard_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes all stages of a state folder that is given up, whose processes are gone. Work folders that only root can empty
+/// become spare ones of another state folder.
+pub fn give_up(state: &Path, heir: &Path) {
+    let below = |folder: &Path| {
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+    };
+    let stages = state.join(STAGES);
+    for stage in below(&stages).filter(|path| !path.ends_with(SPARE)) {
+        // What stays is removed as far as possible with the state folder.
+        let _ = discard_folder(&stage);
+    }
+    for work in below(&stages.join(SPARE)) {
+        let (spare, chance) = (heir.join(STAGES).join(SPARE), crate::workspace::temp::temp_name());
+        if let (Ok(()), Ok(chance)) = (private(&spare, true), chance) {
+            let _ = fs::rename(&work, spare.join(chance));
+        }
+    }
+}
+
 /// Moves a spare work folder to `work`; whether there was one.
 fn take_spare(state: &Path, work: &Path) -> bool {
     let Ok(entries) = fs::read_dir(state.join(STAGES).join(SPARE)) else { return false };

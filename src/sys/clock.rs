@@ -19,7 +19,15 @@ pub fn clocks() -> Option<(i64, i64)> {
     Some((wall.tv_sec, nanoseconds(&wall)?.checked_sub(nanoseconds(&running)?)?))
 }
 
-#[expect(unsafe_code, reason = "the clock that counts sleep too is not in the standard library")]
+/// Processor time that this process has used, all its threads together.
+#[must_use]
+pub fn processor_time() -> Option<Duration> {
+    let time = read(libc::CLOCK_PROCESS_CPUTIME_ID)?;
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+}
+
+#[expect(unsafe_code, reason = "these clocks are not in the standard library")]
 fn read(clock: libc::clockid_t) -> Option<libc::timespec> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the answer, and is not read unless the call says that it filled it.

@@ -5,6 +5,7 @@
 mod clock;
 mod fd;
 mod file_handle;
+pub mod forbidden;
 mod harden;
 mod landlock;
 pub mod lease;
@@ -14,7 +15,7 @@ mod random;
 mod sentinel;
 mod signal;
 
-pub use clock::{clocks, now};
+pub use clock::{clocks, now, processor_time};
 pub use fd::{StatusFdError, claim_status_fd};
 pub use file_handle::{FileHandle, file_handle};
 pub use harden::{HardenError, harden};

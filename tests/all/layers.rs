@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`, `glob`) are held by the compiler.
 const LAYERS: [&[&str]; 6] = [
-    &["bench", "cli"],
+    &["bench", "cli", "doctor"],
     &["call"],
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
@@ -17,11 +17,12 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 19] = [
+const BESIDE: [(&str, &str); 20] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
     ("cli", "bench"),
+    ("cli", "doctor"),
     ("error", "codes"),
     ("error", "exit"),
     ("exit", "codes"),

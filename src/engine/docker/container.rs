@@ -24,7 +24,7 @@ use crate::engine::label::Labels;
 use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life, Part,
     Prepared, SandboxId, Spec, State, UserNamespace,
 };
 use crate::ids::CallId;
@@ -56,6 +56,10 @@ impl Engine for Docker {
 
     fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
         Box::pin(in_time("ask the Docker engine what it is", self.facts_anew()))
+    }
+
+    fn parts(&self) -> BoxFuture<'_, Result<Vec<Part>, EngineError>> {
+        Box::pin(in_time("ask the Docker engine for its versions", self.components()))
     }
 
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {

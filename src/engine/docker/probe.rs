@@ -15,7 +15,7 @@ use super::Docker;
 use super::cache::Age;
 use crate::engine::error::EngineError;
 use crate::engine::holders::{Holder, Holders};
-use crate::engine::traits::{Facts, FileSystem, UserNamespace};
+use crate::engine::traits::{Facts, FileSystem, Part, UserNamespace};
 
 /// What is remembered of a daemon's answer about itself.
 const FACTS: &str = "facts";
@@ -55,6 +55,15 @@ impl Docker {
             memory.put(FACTS, &facts);
         }
         Ok(facts)
+    }
+
+    /// The programs that the daemon names as its own.
+    pub(super) async fn components(&self) -> Result<Vec<Part>, EngineError> {
+        const WHAT: &str = "ask the Docker engine for its versions";
+        let found = self.client.version().await;
+        let found = found.map_err(|error| EngineError::from_client(WHAT, error))?;
+        let named = found.components.unwrap_or_default().into_iter();
+        Ok(named.map(|it| Part { name: it.name, version: it.version }).collect())
     }
 
     fn read(&self, info: SystemInfo) -> Facts {

@@ -16,8 +16,8 @@ use crate::engine::error::EngineError;
 use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, ImageFacts, SandboxPlan};
 use crate::engine::traits::{
-    BoxFuture, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life, Prepared, SandboxId,
-    Spec, State,
+    BoxFuture, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life, Part, Prepared,
+    SandboxId, Spec, State,
 };
 use crate::engine::{guest, open};
 use crate::ids::CallId;
@@ -113,6 +113,10 @@ impl Engine for Embedded {
 
     fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
         self.probe()
+    }
+
+    fn parts(&self) -> BoxFuture<'_, Result<Vec<Part>, EngineError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn sees_our_files(&self) -> BoxFuture<'_, Result<FileSystem, EngineError>> {
