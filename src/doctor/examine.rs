@@ -43,8 +43,14 @@ const LOOKED_AT: [&str; 14] = [
 /// How much more than its limit a trial wants.
 const TIMES: u64 = 4;
 
+/// The protection of the file systems that a call writes to.
+const SPACE: &str = "workspace-space";
+
 /// What is tried at the limit of processes and threads.
 const MANY: &str = "have four times as many threads as its limit";
+
+/// More free space than any disk has.
+const ENDLESS: u64 = 1 << 60;
 
 /// How long processors are used, in milliseconds.
 const BUSY: u64 = 1_000;
@@ -115,6 +121,7 @@ async fn look(
     let asked = Asked {
         port: listener.local_addr().map_err(Error::Place)?.port(),
         socket,
+        process: std::process::id(),
         outside: trial.place.outside().display().to_string(),
         canary: trial.place.canary().to_owned(),
         namespaces: namespaces(),
@@ -247,13 +254,21 @@ async fn strain(
         not_ended(result, &ends, "cpu-time", evidence),
     );
 
-    tell(&format!("{name}: time and output"));
+    tell(&format!("{name}: time, free space and output"));
     let result = ended(trial.kept(&["hang"], &[(Limit::Wall, 1_500)], cancel).await)?;
     tried.control("wall", "run", Ok(()));
     tried.attack(
         "wall",
         "run on after SIGTERM when its time is over",
         not_ended(result, &[Status::Timeout], "wall", evidence),
+    );
+    let no_room = [(Limit::FreeSpace, ENDLESS), (Limit::Wall, 15_000)];
+    let result = ended(trial.kept(&["hang"], &no_room, cancel).await)?;
+    tried.control(SPACE, "run", Ok(()));
+    tried.attack(
+        SPACE,
+        "run on where less space is free than its limit",
+        not_ended(result, &[Status::Limit], SPACE, evidence),
     );
     let much = (place::OUTPUT * TIMES).to_string();
     let result = ended(trial.kept(&["output", &much], &[], cancel).await)?;

@@ -6,13 +6,12 @@ use super::report::{Outcome, Row};
 use super::seen::{Part, Try};
 
 /// Protections that no try tells apart, and why.
-const UNTRIED: [(&str, &str); 3] = [
+const UNTRIED: [(&str, &str); 2] = [
     ("own-kernel", "the kernel of a sandbox is not attacked here"),
     (
         "landlock",
         "whatever it refuses, another protection refuses first; a sandbox without it does not start",
     ),
-    ("workspace-space", "the disk of this machine is not filled"),
 ];
 
 /// What is promised of every engine, and is no protection that an isolation level demands.
@@ -101,10 +100,10 @@ fn change(name: &str, result: Outcome) -> Option<String> {
         Outcome::Unproved => "look at the reason, and run `runner doctor` again",
         Outcome::Partly if matches!(name, "memory" | "cpus" | "pids") => {
             "for a limit that holds in full, run where you have control groups of your own (a login by systemd on \
-             cgroup v2, or root), or use Docker; a policy can demand it (`sandbox.demand`)"
+             cgroup v2, or root), or choose another engine; a policy can demand it (`sandbox.demand`)"
         }
         Outcome::Absent if name == "own-kernel" => {
-            "for a kernel of its own, set `runtime: runsc` in the policy's sandbox, with gVisor and Docker"
+            "for a kernel of its own, install gVisor and set `runtime: runsc` in the policy's sandbox"
         }
         Outcome::Absent if name == "inodes" => "nothing: memory bounds them",
         _ => return None,
@@ -157,6 +156,6 @@ mod tests {
             (memory.result, memory.found.as_deref()),
             (Outcome::Unproved, Some("the engine is gone"))
         );
-        assert_eq!(all.iter().filter(|row| row.result == Outcome::NotTried).count(), 2);
+        assert_eq!(all.iter().filter(|row| row.result == Outcome::NotTried).count(), 1);
     }
 }

@@ -12,6 +12,8 @@ pub struct Asked {
     pub port: u16,
     /// The abstract name of a unix socket on which a process of the host listens.
     pub socket: String,
+    /// A process of the host.
+    pub process: u32,
     /// A file of the host outside of the workspace.
     pub outside: String,
     /// A word that is in every file that the probe may not read.

@@ -20,6 +20,7 @@ mod crowd;
 mod deaf_engine;
 mod death;
 mod docs;
+mod doctor;
 mod embedded;
 mod engine;
 mod errors;

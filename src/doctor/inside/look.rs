@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::doctor::place::{ALLOWED, DENIED, DENIED_FOLDER, FORBIDDEN, KEY, PLAIN};
 use crate::doctor::seen::{Asked, Seen};
@@ -19,6 +20,9 @@ use crate::sys::forbidden::{
 
 /// How long a connection may take that must not come about.
 const CONNECT: Duration = Duration::from_secs(1);
+
+/// Process numbers that a new sandbox may have given out itself.
+const OWN_PROCESSES: u32 = 64;
 
 /// Scratch space of every sandbox.
 const SCRATCH: &str = "/tmp";
@@ -139,6 +143,13 @@ fn namespaces(seen: &mut Seen, asked: &Asked) {
     );
     let many = shown.and_then(|count| when(count > 16, "there are those of the sandbox alone"));
     seen.attack(NAME, "see processes of the host", many);
+    // A small number may be that of a process of the sandbox itself.
+    if asked.process > OWN_PROCESSES
+        && let Some(process) = Pid::from_raw(asked.process.cast_signed())
+    {
+        let reached = test_kill_process(process).map_err(io::Error::from);
+        seen.attack(NAME, "send a signal to a process of the host", reached);
+    }
 }
 
 fn grants(seen: &mut Seen, asked: &Asked) {

@@ -1,4 +1,5 @@
 //! The embedded engine: what the kernel may refuse, and what may die, while it makes a sandbox.
 
+mod bare;
 mod faults;
 pub mod traces;
