@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Home, Ran, needs_engine};
+use crate::support::{Home, Ran, engine_under_test, needs_engine};
 
 /// A caller with a policy that lets Python run.
 fn caller() -> Home {
@@ -88,7 +88,7 @@ fn a_call_has_a_start_and_an_end() {
     assert!(start["digest"].as_str().is_some_and(|digest| digest.len() == 64));
     let end = &events[1]["body"];
     assert_eq!((&end["status"], &end["exit"]), (&"failed".into(), &1.into()));
-    assert_eq!(end["detail"]["engine"], "docker");
+    assert_eq!(end["detail"]["engine"], engine_under_test().as_str());
     assert!(events[0]["seq"].as_i64() < events[1]["seq"].as_i64());
 }
 

@@ -128,7 +128,7 @@ impl Engine for Embedded {
             match image {
                 Image::Host => Ok(Prepared {
                     image: HOST.to_owned(),
-                    digest: guest::DIGEST.to_owned(),
+                    digest: format!("blake3:{}", guest::DIGEST),
                     facts: ImageFacts::default(),
                 }),
                 Image::Reference(reference) => {

@@ -5,6 +5,7 @@ use super::kernel::{self, Mounted};
 use super::open::{Handle, MountSources, Sources};
 use super::{devices, procfs};
 use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, LaunchStep, Recipe, Right};
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -61,6 +62,8 @@ pub fn build(recipe: &Recipe, sources: &Sources, id_map: Option<&OwnedFd>) -> Re
 pub struct Root {
     place: &'static str,
     handle: File,
+    /// How many layers were attached: each gets a place of its own, also those of a second overlay.
+    layers: Cell<usize>,
 }
 
 impl Root {
@@ -72,7 +75,7 @@ impl Root {
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         kernel::mount("tmpfs", Path::new(place), flags, ROOT_OPTIONS)
             .and_then(|()| kernel::open_path(Path::new(place)))
-            .map(|handle| Self { place, handle })
+            .map(|handle| Self { place, handle, layers: Cell::new(0) })
             .trying_at(LaunchStep::Root, &Bytes::from(place))
     }
 
@@ -250,7 +253,9 @@ impl Root {
     fn map_owners(&self, layer: &Handle, users: BorrowedFd<'_>) -> io::Result<File> {
         let copy = kernel::copy_mount(layer.file.as_fd(), kernel::Below::Left)?;
         kernel::map_owners(copy.as_fd(), users)?;
-        let name = format!(".layers/{}", copy.as_raw_fd());
+        let number = self.layers.get();
+        self.layers.set(number + 1);
+        let name = format!(".layers/{number}");
         let place = self.folder(Path::new(&name), 0o700)?;
         kernel::attach(copy.as_fd(), place.as_fd())?;
         // The copy itself is what is attached there now.

@@ -2,4 +2,5 @@
 
 mod bare;
 mod faults;
+mod killed;
 pub mod traces;

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::Caller;
-use crate::support::{Ran, needs_engine};
+use runner::engine::EngineName;
+
+use crate::support::{Ran, engine_under_test, needs_engine};
 
 fn caller() -> (Caller, std::path::PathBuf) {
     let caller = Caller::ourselves("/var/tmp");
@@ -134,10 +136,15 @@ fn json_is_lossless_and_says_what_was_left_out() {
     assert_eq!(result["stderr"], "cat: nosuch: No such file or directory\n");
     assert_eq!(result["error"], serde_json::Value::Null);
     let meta = &result["metadata"];
-    assert_eq!(meta["engine"], "docker");
+    assert_eq!(meta["engine"], engine_under_test().as_str());
     assert!(meta["duration_ms"]["total"].as_f64() > Some(0.0));
     assert!(meta["usage"]["peak_memory_bytes"].as_u64() > Some(0));
-    assert!(meta["image_digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")));
+    let algorithm = match engine_under_test() {
+        EngineName::Docker => "sha256:",
+        // Of the guest: the image is the host itself.
+        EngineName::Embedded => "blake3:",
+    };
+    assert!(meta["image_digest"].as_str().is_some_and(|digest| digest.starts_with(algorithm)));
     assert_eq!(meta["limits"]["memory"], "256MiB");
     assert!(meta["protections"].as_array().is_some_and(|all| all.len() > 10));
     let denied = json(&["exec", "--json", "--", "rm", "x"]);
@@ -196,11 +203,22 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
         (&"staged".into(), &"workspace".into())
     );
     assert_eq!(plan["plan"]["covered"], serde_json::json!([]));
-    let binds = plan["container"]["HostConfig"]["Mounts"].as_array().expect("mounts");
-    let binds = binds.iter().filter(|mount| mount["Type"] == "bind");
-    assert!(binds.clone().count() > 0);
-    assert!(binds.clone().all(|mount| mount["ReadOnly"] == true), "{plan:#}");
-    assert_eq!(plan["container"]["HostConfig"]["NetworkMode"], "none");
+    match engine_under_test() {
+        EngineName::Docker => {
+            let host = &plan["container"]["HostConfig"];
+            let binds = host["Mounts"].as_array().expect("mounts").iter();
+            let binds = binds.filter(|mount| mount["Type"] == "bind");
+            assert!(binds.clone().count() > 0);
+            assert!(binds.clone().all(|mount| mount["ReadOnly"] == true), "{plan:#}");
+            assert_eq!(host["NetworkMode"], "none");
+        }
+        EngineName::Embedded => {
+            let recipe = &plan["container"];
+            let mounts = recipe["mounts"].as_array().expect("mounts");
+            assert!(mounts.len() > 2, "{plan:#}");
+            assert_eq!(recipe["uid"], 65_534, "{plan:#}");
+        }
+    }
     assert!(!build.exists(), "a dry run makes nothing");
     let denied = caller.run(&project, &["exec", "--dry-run", "--", "rm", "a.txt"]);
     assert_eq!(denied.code, Some(126), "{}", denied.err);
