@@ -15,6 +15,7 @@
 
 mod call;
 mod cgroup;
+mod filter;
 mod glob;
 mod job;
 mod launch;

@@ -6,7 +6,7 @@
 //! count too. Between two looks a call can have more than its limit; the table of protections says so.
 //!
 //! Memory that processes share stays when they let go of its pages, and only its size can be seen: such mappings count
-//! in full. Memory that no process maps is forbidden to the command (`sys::forbid_memory_of_nobody`).
+//! in full, and so does all that a process has mapped that lets nobody look. Page tables count. Memory that no process maps is forbidden to the command (`filter`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,9 @@ pub struct Memory {
     ask_at: Instant,
     /// The size of what processes share, when it was last looked at.
     shared: u64,
-    /// When it is looked at again.
+    /// Page tables, and all that processes have mapped that let nobody look.
+    besides: u64,
+    /// When both are looked at again.
     shared_at: Instant,
     peak: u64,
 }
@@ -57,6 +59,7 @@ impl Memory {
             ask_above: 0,
             ask_at: now,
             shared: 0,
+            besides: 0,
             shared_at: now,
             peak: 0,
         }
@@ -71,11 +74,11 @@ impl Memory {
         let files: u64 = self.folders.iter().map(|folder| crate::sys::used_space(folder)).sum();
         let processes = processes();
         if now >= self.shared_at {
-            self.shared = shared(&processes);
+            (self.shared, self.besides) = shared(&processes);
             self.shared_at = now + ASK_EVERY;
         }
-        let sum =
-            files + self.shared + processes.iter().map(|process| resident(process)).sum::<u64>();
+        let resident = processes.iter().map(|process| resident(process)).sum::<u64>();
+        let sum = files + self.shared + self.besides + resident;
         let overdue = sum > self.limit && now >= self.ask_at;
         if sum <= self.ask_above && !overdue {
             return false;
@@ -84,7 +87,7 @@ impl Memory {
             .iter()
             .map(|process| share(process))
             .fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1));
-        let shares = files + own + in_common.max(self.shared);
+        let shares = files + self.besides + own + in_common.max(self.shared);
         self.peak = self.peak.max(shares);
         let left = self.limit.saturating_sub(shares) / 2;
         self.ask_above = sum + left.min(sum / 4);
@@ -145,17 +148,27 @@ fn share(process: &Path) -> (u64, u64) {
     }
 }
 
-/// The size of all memory that processes share, each once.
-fn shared(processes: &[PathBuf]) -> u64 {
-    let mut sizes = BTreeMap::new();
+/// The size of all memory that processes share, each once; and what they have besides.
+fn shared(processes: &[PathBuf]) -> (u64, u64) {
+    let (mut sizes, mut besides) = (BTreeMap::new(), 0);
     for process in processes {
-        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+        let status = read(&process.join("status")).unwrap_or_default();
+        besides += field(&status, "VmPTE:").unwrap_or(0);
+        let maps = match fs::read_to_string(process.join("maps")) {
+            Ok(maps) => maps,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                besides += field(&status, "VmSize:").unwrap_or(0);
+                continue;
+            }
+            // It is gone.
+            Err(_) => continue,
+        };
         for (inode, size) in maps.lines().filter_map(shared_mapping) {
             let known: &mut u64 = sizes.entry(inode).or_default();
             *known = size.max(*known);
         }
     }
-    sizes.values().sum()
+    (sizes.values().sum(), besides)
 }
 
 /// The inode and size of what a line `FROM-TO MODE OFFSET DEVICE INODE NAME` maps, if it is memory that is shared.

@@ -4,6 +4,7 @@
 //! between fork and exec of the guest, because a copy of the guest would carry the key, and because
 //! opening a file may block, which must not stop the guest.
 
+use crate::filter::{self, Memory};
 use crate::program::{self, Failure, Teller, bounded};
 use crate::sys::{self, Resource};
 use crate::{glob, oom, script, test, within};
@@ -402,13 +403,12 @@ pub fn execute(
 const NO_CORE: u64 = 1;
 
 fn apply_limits(limits: &StartLimits) -> io::Result<()> {
-    if limits.watched_memory.is_some() {
-        sys::forbid_memory_of_nobody()?;
-    }
     sys::limit(Resource::Core, NO_CORE)?;
     sys::limit(Resource::Cpu, limits.cpu_ms.div_ceil(1000))?;
     sys::limit(Resource::FileSize, limits.file_size)?;
-    sys::limit(Resource::OpenFiles, limits.open_files)
+    sys::limit(Resource::OpenFiles, limits.open_files)?;
+    let memory = if limits.watched_memory.is_some() { Memory::Watched } else { Memory::Held };
+    sys::install_filter(filter::of_commands(memory))
 }
 
 /// Does what has no process of its own, for its status and its messages.

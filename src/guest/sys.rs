@@ -188,7 +188,15 @@ impl Poll {
 /// Waits for any of `polls` or the end of `timeout`.
 pub fn poll(polls: &mut [Poll], timeout: Duration) -> io::Result<()> {
     // Rounded up, so that a deadline has passed when its wait is over.
-    let millis = c_int::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(c_int::MAX);
+    poll_for(polls, c_int::try_from(timeout.as_millis().saturating_add(1)).unwrap_or(c_int::MAX))
+}
+
+/// Looks at `polls` without waiting.
+pub fn poll_now(polls: &mut [Poll]) -> io::Result<()> {
+    poll_for(polls, 0)
+}
+
+fn poll_for(polls: &mut [Poll], millis: c_int) -> io::Result<()> {
     // SAFETY: `Poll` is a transparent `pollfd`, and the length is that of the slice.
     let result =
         unsafe { libc::poll(polls.as_mut_ptr().cast(), polls.len() as libc::nfds_t, millis) };
@@ -295,31 +303,15 @@ pub fn set_umask(mask: u32) {
     unsafe { libc::umask(mask as libc::mode_t & 0o777) };
 }
 
-/// From here on this process and what it starts gets no memory that belongs to no process: files in memory and segments of
-/// System V, which nobody who looks at processes sees. Such a call fails as on a kernel that does not have it.
-pub fn forbid_memory_of_nobody() -> io::Result<()> {
-    const NUMBER_AT: u32 = 0;
-    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
-    let code = |code: u32| u16::try_from(code).unwrap_or_default();
-    let step = |word: u32, jt, jf, k| libc::sock_filter { code: code(word), jt, jf, k };
-    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    // Calls by another architecture's numbers are for the filter that is in force already.
-    let mut filter = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, NUMBER_AT),
-        step(equal, 2, 0, number(libc::SYS_memfd_create)),
-        step(equal, 1, 0, number(libc::SYS_shmget)),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, missing),
-    ];
-    let program = libc::sock_fprog {
-        len: u16::try_from(filter.len()).unwrap_or(u16::MAX),
-        filter: filter.as_mut_ptr(),
+/// Installs a system call filter for this process and all that it starts.
+pub fn install_filter(mut filter: Vec<libc::sock_filter>) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidData)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
+    // SAFETY: the program points to as many instructions as it says, which live through the call.
+    let installed = unsafe {
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0)
     };
-    // SAFETY: the program and its instructions live through the call.
-    let made =
-        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
-    check(made).map(drop)
+    check(installed).map(drop)
 }
 
 /// A limit that the kernel holds for each process.

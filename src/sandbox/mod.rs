@@ -23,6 +23,7 @@ pub mod planner;
 pub mod protection;
 pub mod pump;
 mod rustup;
+mod sockets;
 pub mod streams;
 pub mod synthetic;
 pub mod toolchain;

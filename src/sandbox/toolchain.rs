@@ -16,6 +16,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::sockets;
 use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
 use crate::engine::plan::{Environment, MaskKind, Mount, MountRole, Note};
 use crate::ids::Identity;
@@ -356,7 +357,25 @@ impl Finder<'_> {
                 role: *role,
             })
             .collect();
+        self.hide_sockets();
         self.out
+    }
+
+    /// Sockets of the host in what is mounted: a process of the host is behind each.
+    fn hide_sockets(&mut self) {
+        let mounts = &self.out.mounts;
+        let both = mounts.iter().flat_map(|mount| [mount.source.as_path(), &mount.target]);
+        for socket in sockets::below(both) {
+            // A name below a source is one below its target, too.
+            let shown = mounts.iter().find_map(|mount| {
+                let below = socket.strip_prefix(&mount.source).ok()?;
+                Some(mount.target.join(below))
+            });
+            let path = shown.unwrap_or(socket);
+            if let Ok(found) = path.symlink_metadata() {
+                self.out.hidden.push((path, MaskKind::File, identity(&found)));
+            }
+        }
     }
 }
 

@@ -78,11 +78,12 @@ impl Embedded {
             launched.await.map_err(|error| local("launch", std::io::Error::other(error)))??;
         let id = SandboxId::new(spec.labels.call.to_string());
         let handle = launched.handle();
-        let list = Arc::clone(&self.sandboxes);
-        lock(&list).insert(id.as_str().to_owned(), handle);
-        let name = id.as_str().to_owned();
-        let attached = launched.attach(move || drop(lock(&list).remove(&name)))?;
-        Ok(Connected { id, attached })
+        // One whose wire is closed may still be there: it stays in the list until it has ended.
+        let mut list = lock(&self.sandboxes);
+        list.retain(|_, sandbox| !sandbox.has_ended());
+        list.insert(id.as_str().to_owned(), handle);
+        drop(list);
+        Ok(Connected { id, attached: launched.attach()? })
     }
 }
 
@@ -163,9 +164,10 @@ impl Engine for Embedded {
 
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
-            let handle = lock(&self.sandboxes).remove(id.as_str());
+            let handle = lock(&self.sandboxes).get(id.as_str()).cloned();
             match handle {
                 Some(handle) => handle.end().await.map_err(|error| local("end a sandbox", error)),
+                // Those that this process made are in the list until they have ended.
                 None => Ok(()),
             }
         })
@@ -182,7 +184,9 @@ impl Engine for Embedded {
     ) -> BoxFuture<'a, Result<Vec<Found>, EngineError>> {
         let wanted = |id: &&String| call.is_none_or(|call| call.as_str() == id.as_str());
         let found = lock(&self.sandboxes)
-            .keys()
+            .iter()
+            .filter(|(_, sandbox)| !sandbox.has_ended())
+            .map(|(id, _)| id)
             .filter(wanted)
             .map(|id| Found {
                 id: SandboxId::new(id.clone()),

@@ -85,20 +85,13 @@ impl Launched {
         self.handle.clone()
     }
 
-    /// Connects to the guest. `let_go` is called when nobody reads its output any more.
-    pub(super) fn attach(
-        self,
-        let_go: impl FnOnce() + Send + 'static,
-    ) -> Result<Attached, EngineError> {
+    /// Connects to the guest.
+    pub(super) fn attach(self) -> Result<Attached, EngineError> {
         let failed = local("connect to a sandbox");
         self.wire.set_nonblocking(true).map_err(&failed)?;
         let (wire, input) = UnixStream::from_std(self.wire).map_err(&failed)?.into_split();
-        let output = Output {
-            state: Reading::Wire(wire),
-            child: self.child,
-            buffer: vec![0; READ],
-            let_go: Some(Box::new(let_go)),
-        };
+        let output =
+            Output { state: Reading::Wire(wire), child: self.child, buffer: vec![0; READ] };
         let output = stream::unfold(output, Output::next);
         Ok(Attached { output: Box::pin(output), input: Box::pin(input) })
     }
@@ -122,7 +115,6 @@ struct Output {
     state: Reading,
     child: Child,
     buffer: Vec<u8>,
-    let_go: Option<Box<dyn FnOnce() + Send>>,
 }
 
 enum Reading {
@@ -155,14 +147,6 @@ impl Output {
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(let_go) = self.let_go.take() {
-            let_go();
-        }
-    }
-}
-
 /// What a launcher said before it ended; nothing if it made a sandbox.
 async fn last_words(child: &mut Child) -> Option<EngineError> {
     let mut said = Vec::new();
@@ -178,9 +162,9 @@ async fn last_words(child: &mut Child) -> Option<EngineError> {
     Some(error.into())
 }
 
-/// Waits for the end of a launcher; whether it came.
-fn has_ended(launcher: &OwnedFd) -> io::Result<bool> {
-    let wait = Timespec::try_from(END_WAIT).map_err(io::Error::other)?;
+/// Waits so long for the end of a launcher; whether it came.
+fn ends_within(launcher: &OwnedFd, wait: Duration) -> io::Result<bool> {
+    let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
     let mut polls = [PollFd::new(launcher, PollFlags::IN)];
     Ok(poll(&mut polls, Some(&wait))? > 0)
 }
@@ -196,6 +180,12 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
+    /// Whether every process of the sandbox is gone: its launcher ends after them.
+    pub(super) fn has_ended(&self) -> bool {
+        // What cannot be known is not taken for an end.
+        ends_within(&self.0, Duration::ZERO).unwrap_or(false)
+    }
+
     /// Has the launcher kill every process of the sandbox, and waits until they are gone.
     pub(super) async fn end(self) -> io::Result<()> {
         if pidfd_send_signal(&*self.0, Signal::TERM).is_err() {
@@ -203,7 +193,7 @@ impl Handle {
             return Ok(());
         }
         let waiting = Arc::clone(&self.0);
-        let gone = tokio::task::spawn_blocking(move || has_ended(&waiting)).await;
+        let gone = tokio::task::spawn_blocking(move || ends_within(&waiting, END_WAIT)).await;
         if gone.map_err(io::Error::other)?? {
             return Ok(());
         }

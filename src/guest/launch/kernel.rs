@@ -63,7 +63,8 @@ pub fn unshare(kinds: &[Namespace]) -> io::Result<()> {
     check(unsafe { libc::unshare(flags) }).map(drop)
 }
 
-/// Closes this process's copies of the wire, so that its ends are those of the sandbox and of the host alone.
+/// Closes standard input and output, which are the wire. [`Watch`](super::watch::Watch) has a copy of it, by which it sees
+/// that the host is gone.
 pub fn let_go_of_the_wire() -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     for number in [0, 1] {
@@ -102,24 +103,59 @@ impl Signals {
             .map(drop)
     }
 
-    /// Waits until the first process of a sandbox has ended, and with it every other of its namespace. SIGTERM kills it.
-    pub fn wait_for(&self, first: u32) {
-        let Ok(first) = c_int::try_from(first) else { return };
-        loop {
-            // SAFETY: the set is initialised. The kernel is asked for one child of ours, which is waited for only here, so
-            // its number is not another process's.
-            unsafe {
-                match libc::sigwaitinfo(&raw const self.set, std::ptr::null_mut()) {
-                    libc::SIGTERM => drop(libc::kill(first, libc::SIGKILL)),
-                    _ => {
-                        if libc::waitpid(first, std::ptr::null_mut(), libc::WNOHANG) != 0 {
-                            return;
-                        }
-                    }
-                }
-            }
+    /// A descriptor that can be read when one of them waits.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialised; the result is a new descriptor.
+        unsafe {
+            let number = check(libc::signalfd(-1, &raw const self.set, flags))?;
+            Ok(OwnedFd::from_raw_fd(number))
         }
     }
+}
+
+/// The next signal of a descriptor, if one waits.
+pub fn next_signal(signals: &OwnedFd) -> Option<c_int> {
+    const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: an all-zero value is valid, and the kernel writes no more than the size that it is told.
+    let (count, found) = unsafe {
+        let mut found: libc::signalfd_siginfo = std::mem::zeroed();
+        (libc::read(signals.as_raw_fd(), (&raw mut found).cast(), SIZE), found)
+    };
+    let whole = usize::try_from(count).is_ok_and(|count| count == SIZE);
+    whole.then(|| c_int::try_from(found.ssi_signo).unwrap_or_default())
+}
+
+/// Whether a child of this process has ended; it is waited for by that, and only here, so its number is not another
+/// process's before.
+pub fn is_reaped(child: u32) -> bool {
+    let Ok(child) = c_int::try_from(child) else { return true };
+    // SAFETY: no pointers but a null one, which the kernel takes for no wish.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) != 0 }
+}
+
+/// Kills a child of this process that was not waited for yet.
+pub fn kill(child: u32) {
+    if let Ok(child) = c_int::try_from(child) {
+        // SAFETY: no pointers.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+}
+
+/// A handle of a process.
+pub fn open_process(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; the result is a new descriptor.
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(check_long(libc::syscall(libc::SYS_pidfd_open, pid, 0_u32))?))
+    }
+}
+
+/// Kills the process of a handle.
+pub fn kill_opened(process: &OwnedFd) {
+    let (number, signal) = (process.as_raw_fd(), libc::SIGKILL);
+    let nothing: *const libc::siginfo_t = std::ptr::null();
+    // SAFETY: the pointer is null, which the kernel takes for no further facts.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, number, signal, nothing, 0_u32) };
 }
 
 /// `CLONE_INTO_CGROUP` of the kernel, which is wider than the type that libc gives it.
@@ -469,10 +505,13 @@ pub fn drop_capabilities() -> io::Result<()> {
     }
 }
 
-/// The kernel kills this process when its parent ends.
-pub fn end_with_the_launcher() -> io::Result<()> {
+/// The kernel kills this process when its parent ends: an error if it has ended before the kernel knew of that wish.
+pub fn end_with(parent: &OwnedFd) -> io::Result<()> {
     // SAFETY: no pointers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) })?;
+    let mut ended = [crate::sys::Poll::read(parent.as_raw_fd())];
+    crate::sys::poll_now(&mut ended)?;
+    if ended[0].ready() { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
 }
 
 /// No program that is started can gain privileges, and none may undo it.
@@ -488,7 +527,7 @@ pub fn install_filter(instructions: &[u8]) -> io::Result<()> {
     if instructions.is_empty() || !instructions.len().is_multiple_of(ONE) {
         return Err(wrong());
     }
-    let mut filter: Vec<libc::sock_filter> = instructions
+    let filter: Vec<libc::sock_filter> = instructions
         .chunks_exact(ONE)
         .map(|bytes| libc::sock_filter {
             code: u16::from_le_bytes([bytes[0], bytes[1]]),
@@ -497,15 +536,7 @@ pub fn install_filter(instructions: &[u8]) -> io::Result<()> {
             k: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
         })
         .collect();
-    let program = libc::sock_fprog {
-        len: u16::try_from(filter.len()).map_err(|_| wrong())?,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: the program points to as many instructions as it says, which live through the call.
-    let installed = unsafe {
-        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0)
-    };
-    check(installed).map(drop)
+    crate::sys::install_filter(filter)
 }
 
 /// Becomes another program, without any variable; returns only if that failed.

@@ -6,8 +6,8 @@
 //!   |                  | user namespace, maps
 //!   |                  | makes control groups
 //!   |                  | PID namespace, fork ------> | joins the groups
-//!   |                  | closes the wire             | namespaces, root, mounts
-//!   |                  | waits                       | user, capabilities, filter
+//!   |                  | waits, and watches the wire | namespaces, root, mounts
+//!   |                  |                             | user, capabilities, filter
 //!   | <------------------- wire -------------------- | becomes the guest
 //!   |                  | <------ ends -------------- |
 //!   |                  | removes the groups
@@ -31,6 +31,7 @@ mod privileges;
 mod procfs;
 mod root;
 mod users;
+mod watch;
 
 use failure::{Failed, Trying};
 use groups::Groups;
@@ -40,6 +41,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
+use watch::Watch;
 
 /// What a sandbox is called from inside.
 const HOSTNAME: &str = "sandbox";
@@ -71,19 +73,21 @@ fn launch() -> Result<(), Failed> {
     };
     kernel::unshare(&[Namespace::Processes]).trying(LaunchStep::Namespace)?;
     let signals = kernel::Signals::hold().trying(LaunchStep::Process)?;
+    let watch = Watch::begin(&signals).trying(LaunchStep::Process)?;
+    let launcher = kernel::open_process(std::process::id()).trying(LaunchStep::Process)?;
     let groups = Groups::make(&recipe.groups)?;
     match kernel::fork_into(groups.birthplace()).trying(LaunchStep::Process)? {
         Some(first) => {
             kernel::let_go_of_the_wire().trying(LaunchStep::Process)?;
-            signals.wait_for(first);
-            Ok(())
+            watch.until_ended(first).trying(LaunchStep::Process)
         }
         None => {
             let joined = groups.join();
             groups.leave_to_the_launcher();
             joined?;
             signals.release().trying(LaunchStep::Process)?;
-            become_the_guest(&recipe, id_map.as_ref())
+            drop(watch);
+            become_the_guest(&recipe, id_map.as_ref(), launcher)
         }
     }
 }
@@ -104,7 +108,11 @@ fn read_recipe() -> std::io::Result<Recipe> {
 }
 
 /// The first process. It returns only if a step failed.
-fn become_the_guest(recipe: &Recipe, id_map: Option<&OwnedFd>) -> Result<(), Failed> {
+fn become_the_guest(
+    recipe: &Recipe,
+    id_map: Option<&OwnedFd>,
+    launcher: OwnedFd,
+) -> Result<(), Failed> {
     // Neither the caller's terminal nor its process group reaches the sandbox.
     kernel::new_session().trying(LaunchStep::Process)?;
     crate::oom::set_own(recipe.oom_score);
@@ -119,7 +127,7 @@ fn become_the_guest(recipe: &Recipe, id_map: Option<&OwnedFd>) -> Result<(), Fai
     kernel::set_host_name(HOSTNAME).trying(LaunchStep::Namespace)?;
     root::build(recipe, &sources, id_map)?;
     drop(sources);
-    privileges::give_up(recipe)?;
+    privileges::give_up(recipe, launcher)?;
     let words = std::iter::once(root::GUEST).chain(recipe.arguments.iter().map(String::as_str));
     let error = kernel::exec(root::GUEST, words);
     Err(error).trying(LaunchStep::Exec)

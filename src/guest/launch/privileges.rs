@@ -3,12 +3,13 @@
 use super::failure::{Failed, Trying};
 use super::{kernel, landlock};
 use runner_wire::{LaunchStep, Recipe, Right};
+use std::os::fd::OwnedFd;
 
 /// Bits that new files of the guest never get; it sets those of the command itself.
 const UMASK: u32 = 0o022;
 
 /// Limits, user, capabilities, Landlock, filter.
-pub fn give_up(recipe: &Recipe) -> Result<(), Failed> {
+pub fn give_up(recipe: &Recipe, launcher: OwnedFd) -> Result<(), Failed> {
     for (resource, soft, hard) in &recipe.rlimits {
         kernel::limit(*resource, *soft, *hard).trying(LaunchStep::Limit)?;
     }
@@ -22,7 +23,8 @@ pub fn give_up(recipe: &Recipe) -> Result<(), Failed> {
     kernel::drop_capabilities().trying(LaunchStep::Capabilities)?;
     crate::sys::set_umask(UMASK);
     // If the launcher is killed, so is the sandbox. A change of the user would clear it, so it comes after that.
-    kernel::end_with_the_launcher().trying(LaunchStep::Process)?;
+    kernel::end_with(&launcher).trying(LaunchStep::Process)?;
+    drop(launcher);
     kernel::forbid_new_privileges().trying(LaunchStep::Filter)?;
     if recipe.landlock {
         landlock::close(recipe)?;

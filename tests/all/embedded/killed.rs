@@ -1,8 +1,10 @@
 //! runner is killed while it makes, runs and ends a sandbox: nothing of the sandbox stays.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
-use std::time::Duration;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use super::traces::{self, Traces};
 use crate::everyday::caller::Caller;
@@ -75,4 +77,115 @@ fn root_is_killed_at_two_hundred_moments() {
 fn an_ordinary_user_is_killed_at_two_hundred_moments() {
     choose_engine(EngineName::Embedded);
     kill_at_moments(&Caller::ordinary("/var/tmp"), 200);
+}
+
+/// Processes of this machine that have this word among their words.
+fn with_word(word: &str) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has_word = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let inside = fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let ours = fs::read_link("/proc/self/ns/pid").ok();
+        inside != ours && String::from_utf8_lossy(&words).contains(word)
+    };
+    numbers.filter(has_word).collect()
+}
+
+/// Waits for something that must come about.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The first process of the sandbox that a process is in.
+fn guest_of(pid: u32) -> u32 {
+    let space = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let is_first = |status: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        line.is_some_and(|numbers| numbers.split_whitespace().last() == Some("1"))
+    };
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let guest = numbers.find(|other| {
+        let status = fs::read_to_string(format!("/proc/{other}/status")).unwrap_or_default();
+        space(*other) == space(pid) && is_first(&status)
+    });
+    guest.unwrap()
+}
+
+/// A call of a program that holds a file of the workspace open and writes on and on, from many processes that use every
+/// processor. `word` tells them from all others.
+fn writes_for_ever(caller: &Caller, project: &Path, word: &str, wall: &str) -> Child {
+    let script = format!(
+        "import os, time\nheld = open('held', 'w')\nfor _ in range(40):\n  if os.fork() == 0:\n    while True: pass\n\
+         while True:\n  held.seek(0); held.write(str(time.time())); held.flush() # {word}\n"
+    );
+    let mut call = caller.runner(project);
+    call.args(["exec", "--policy", "contained", "--timeout", wall, "--", "python3", "-c", &script]);
+    let call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the program runs", || with_word(word).len() > 40);
+    call
+}
+
+/// The guest is stopped, as if it got no processor: the launcher kills every process before anything is applied.
+fn a_guest_that_does_not_answer_is_ended_first(caller: &Caller, word: &str) {
+    let project = caller.project("project", &[("held", "before")]);
+    let mut call = writes_for_ever(caller, &project, word, "3s");
+    let guest = guest_of(with_word(word)[0]);
+    let guest = rustix::process::Pid::from_raw(guest.cast_signed()).unwrap();
+    rustix::process::kill_process(guest, rustix::process::Signal::STOP).unwrap();
+    let ended = call.wait().unwrap();
+    assert_eq!(with_word(word), Vec::<u32>::new(), "at the moment of its end");
+    assert_eq!(ended.code(), Some(124));
+    // The next call works, and the file is not written any more.
+    let held = fs::read(project.join("held")).unwrap();
+    caller.works(&project, &["exec", "--policy", "contained", "--", "true"]);
+    assert_eq!(fs::read(project.join("held")).unwrap(), held);
+}
+
+#[test]
+fn root_has_a_guest_that_does_not_answer() {
+    needs_root();
+    choose_engine(EngineName::Embedded);
+    let caller = Caller::with_home("/var/tmp");
+    a_guest_that_does_not_answer_is_ended_first(&caller, "word-of-a-stopped-guest-of-root");
+}
+
+#[test]
+fn an_ordinary_user_has_a_guest_that_does_not_answer() {
+    choose_engine(EngineName::Embedded);
+    let caller = Caller::ordinary("/var/tmp");
+    a_guest_that_does_not_answer_is_ended_first(&caller, "word-of-a-stopped-guest-of-a-user");
+}
+
+/// The same for a host that is killed: nothing but the launcher is left to end the sandbox.
+fn a_guest_that_does_not_answer_is_ended_after_a_kill(caller: &Caller, word: &str) {
+    let project = caller.project("project", &[("held", "before")]);
+    let mut call = writes_for_ever(caller, &project, word, "10m");
+    let guest = guest_of(with_word(word)[0]);
+    let guest = rustix::process::Pid::from_raw(guest.cast_signed()).unwrap();
+    rustix::process::kill_process(guest, rustix::process::Signal::STOP).unwrap();
+    call.kill().unwrap();
+    call.wait().unwrap();
+    until("every process is gone", || with_word(word).is_empty());
+    assert_eq!(fs::read_to_string(project.join("held")).unwrap(), "before");
+}
+
+#[test]
+fn root_is_killed_while_the_guest_does_not_answer() {
+    needs_root();
+    choose_engine(EngineName::Embedded);
+    let caller = Caller::with_home("/var/tmp");
+    a_guest_that_does_not_answer_is_ended_after_a_kill(&caller, "word-of-a-killed-call-of-root");
+}
+
+#[test]
+fn an_ordinary_user_is_killed_while_the_guest_does_not_answer() {
+    choose_engine(EngineName::Embedded);
+    let caller = Caller::ordinary("/var/tmp");
+    a_guest_that_does_not_answer_is_ended_after_a_kill(&caller, "word-of-a-killed-call-of-a-user");
 }

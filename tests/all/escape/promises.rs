@@ -90,6 +90,7 @@ pub const CLAIMS: &[Claim] = &[
     ),
     all(16, "frames without the MAC"),
     all(18, "timeout"),
+    all(18, "the guest's processor"),
     all(19, "descriptors"),
     not_gvisor(
         19,

@@ -63,3 +63,44 @@ fn after_the_end_nothing_is_written_any_more(on: On) {
     assert!(at_the_end.iter().all(|size| *size > 0), "the control: they did write");
 }
 attack!(18, "timeout", after_the_end_nothing_is_written_any_more);
+
+/// What a process of the guest's user may try: to slow the process that ends the sandbox, or to take its limits away; and to
+/// let a crash start a program of the host's. The second column is the control, on the process itself.
+const SLOW_THE_GUEST: &str = r#"
+import os, resource
+def tried(name, act):
+    try:
+        act()
+        print(name, "done")
+    except OSError as error:
+        print(name, error.strerror)
+idle, batch = os.SCHED_IDLE, os.SCHED_BATCH
+for name, pid, policy in (("policy", 1, idle), ("own policy", 0, batch)):
+    tried(name, lambda: os.sched_setscheduler(pid, policy, os.sched_param(0)))
+for name, pid in (("processors", 1), ("own processors", 0)):
+    tried(name, lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)))
+for name, kind, pid in (("priority", os.PRIO_PROCESS, 1), ("own priority", os.PRIO_PROCESS, 0), ("priority of the user", os.PRIO_USER, 0), ("priority of the group", os.PRIO_PGRP, 0)):
+    tried(name, lambda: os.setpriority(kind, pid, 5))
+for name, pid in (("files", 1), ("own files", 0)):
+    tried(name, lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (64, 64)))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+print("core", resource.getrlimit(resource.RLIMIT_CORE))
+"#;
+
+fn the_guest_cannot_be_slowed(on: On) {
+    let folder = workspace();
+    let mut plan = plan(folder.path());
+    plan.runtime = on.runtime();
+    let id = CallId::fresh().unwrap();
+    let outcome = call_as(&id, plan, argv(&["python3", "-c", SLOW_THE_GUEST])).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Completed, "{outcome:?}");
+    let refused = "Operation not permitted";
+    let expected = format!(
+        "policy {refused}\nown policy done\nprocessors {refused}\nown processors done\n\
+         priority {refused}\nown priority done\npriority of the user {refused}\npriority of the group {refused}\n\
+         files {refused}\nown files done\ncore (1, 1)\n"
+    );
+    assert_eq!(String::from_utf8(outcome.stdout.whole().unwrap()).unwrap(), expected);
+    gone(&id);
+}
+attack!(18, "the guest's processor", the_guest_cannot_be_slowed);
