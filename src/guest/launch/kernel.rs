@@ -396,15 +396,13 @@ pub fn make_file(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         .map(drop)
 }
 
-/// Places below a folder where something is mounted, parents first, as this process sees them.
-pub fn mounts_below(folder: &Bytes) -> io::Result<Vec<Bytes>> {
+/// Where something is mounted in this namespace, sorted: a parent before what is below it.
+pub fn mount_points() -> io::Result<Vec<Bytes>> {
     let table = std::fs::read("/proc/self/mountinfo")?;
-    let prefix = [folder.0.as_slice(), b"/"].concat();
     let mut found: Vec<Bytes> = table
         .split(|byte| *byte == b'\n')
         .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
         .map(crate::report::unescape)
-        .filter(|place| place.starts_with(&prefix))
         .map(Bytes)
         .collect();
     found.sort();

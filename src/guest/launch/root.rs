@@ -4,7 +4,7 @@ use super::failure::{Failed, Trying};
 use super::kernel::{self, Mounted};
 use super::open::{Handle, MountSources, Sources};
 use super::{devices, procfs};
-use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, LaunchStep, Recipe, Right};
+use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, LaunchStep, Recipe};
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
@@ -62,12 +62,15 @@ pub fn build(recipe: &Recipe, sources: &Sources, id_map: Option<&OwnedFd>) -> Re
 pub struct Root {
     place: &'static str,
     handle: File,
+    /// Where the host has something mounted, a parent before what is below it.
+    points: Vec<Bytes>,
     /// How many layers were attached: each gets a place of its own, also those of a second overlay.
     layers: Cell<usize>,
 }
 
 impl Root {
     fn make() -> Result<Self, Failed> {
+        let points = kernel::mount_points().trying(LaunchStep::Root)?;
         let is_folder = |place: &&str| Path::new(place).is_dir();
         let place = PLACES.into_iter().find(is_folder).ok_or_else(|| {
             Failed::at(LaunchStep::Root, &Bytes::from(PLACES[0]), Some(libc::ENOENT))
@@ -75,7 +78,7 @@ impl Root {
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         kernel::mount("tmpfs", Path::new(place), flags, ROOT_OPTIONS)
             .and_then(|()| kernel::open_path(Path::new(place)))
-            .map(|handle| Self { place, handle, layers: Cell::new(0) })
+            .map(|handle| Self { place, handle, points, layers: Cell::new(0) })
             .trying_at(LaunchStep::Root, &Bytes::from(place))
     }
 
@@ -136,13 +139,9 @@ impl Root {
         id_map: Option<&OwnedFd>,
     ) -> Result<(), Failed> {
         match (mount, sources) {
-            (LaunchMount::Bind { source, target }, MountSources::Bind(handle)) => {
-                let bound = match recipe.right {
-                    Right::Capable => self.bind(handle, target, Mounted::ReadOnly),
-                    Right::User => self.bind_tree(handle, &source.path, target, recipe),
-                };
-                bound.trying_at(LaunchStep::Bind, target)
-            }
+            (LaunchMount::Bind { source, target }, MountSources::Bind(handle)) => self
+                .bind_tree(handle, &source.path, target, recipe)
+                .trying_at(LaunchStep::Bind, target),
             (LaunchMount::Overlay { target, .. }, MountSources::Overlay(layers, stage)) => {
                 self.overlay(layers, stage.as_ref(), target, id_map)
             }
@@ -162,8 +161,8 @@ impl Root {
         }
     }
 
-    /// A folder of the host whose own mounts cannot be left out: the kernel locks them together for an ordinary user. Those
-    /// that the recipe does not name are covered.
+    /// A file or folder of the host, with the mounts below it: without them, what they hide would show, and for an ordinary
+    /// user the kernel locks them together. Those that the recipe does not name are covered.
     fn bind_tree(
         &self,
         source: &Handle,
@@ -172,7 +171,7 @@ impl Root {
         recipe: &Recipe,
     ) -> io::Result<()> {
         let mounts_below = match source.is_folder {
-            true => kernel::mounts_below(path)?,
+            true => self.points.iter().filter(|point| is_below(point, path)).cloned().collect(),
             false => Vec::new(),
         };
         if mounts_below.is_empty() {
@@ -290,6 +289,11 @@ impl Root {
     pub fn symlink(&self, to: &str, below: &str) -> io::Result<()> {
         std::os::unix::fs::symlink(to, Path::new(self.place).join(below))
     }
+}
+
+/// Whether a mount point lies in a folder.
+fn is_below(point: &Bytes, folder: &Bytes) -> bool {
+    point.0.strip_prefix(folder.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// The name of what is open, for calls that take a path.
