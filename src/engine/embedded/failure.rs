@@ -107,7 +107,8 @@ impl LaunchError {
             ),
             Self::InContainer => {
                 "start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or \
-                 give runner an engine of its own with DOCKER_HOST"
+                 give runner an engine of its own with DOCKER_HOST\n\
+                 in a pod: `seccompProfile: {type: Unconfined}` and `procMount: Unmasked` in its securityContext"
                     .to_owned()
             }
             Self::OldKernel { .. } => "use Docker (--engine docker), or a newer kernel".to_owned(),
@@ -193,5 +194,37 @@ fn words(step: LaunchStep) -> &'static str {
         LaunchStep::Landlock => "close the root file system with Landlock",
         LaunchStep::Filter => "install the system call filter",
         LaunchStep::Exec => "start the guest",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_on_a_machine_has_its_own_code_and_next_step() {
+        let app_armor = LaunchError::AppArmor { program: "/opt/a b/runner".to_owned() };
+        let name = "user.max_user_namespaces";
+        let setting = LaunchError::Setting { name, now: "0".to_owned(), wanted: 15_000 };
+        let old = LaunchError::OldKernel { release: "5.10.0".to_owned() };
+        let cases = [
+            (
+                &app_armor,
+                "userns_apparmor",
+                "profile runner \"/opt/a b/runner\" flags=(unconfined)",
+            ),
+            (&setting, "userns_sysctl", "sysctl -w user.max_user_namespaces=15000"),
+            (&LaunchError::InContainer, "userns_in_container", "systempaths=unconfined"),
+            (&old, "kernel_too_old", "--engine docker"),
+        ];
+        for (error, code, step) in cases {
+            assert_eq!(error.code().as_str(), code);
+            assert!(error.is_out_of_reach());
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(step), "{hint}");
+        }
+        assert!(app_armor.hint().unwrap().contains("abi <abi/4.0>,"));
+        assert!(old.to_string().contains("5.10.0"));
+        assert!(!LaunchError::Scope(ScopeError::Elsewhere).is_out_of_reach());
     }
 }

@@ -176,7 +176,8 @@ pub(super) fn explain(failure: LaunchFailure) -> LaunchError {
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         let program = fs::read_link("/proc/self/exe").unwrap_or_else(|_| "/usr/bin/runner".into());
         LaunchError::AppArmor { program: program.display().to_string() }
-    } else if in_container() {
+    } else if failure.step == LaunchStep::Proc || in_container() {
+        // A procfs is refused to an ordinary user where another one is covered in part, as engines of containers do.
         LaunchError::InContainer
     } else {
         LaunchError::Step(failure)

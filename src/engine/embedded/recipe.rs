@@ -215,8 +215,10 @@ fn rlimits(plan: &SandboxPlan, right: Right) -> Vec<(u32, u64, u64)> {
         (libc::RLIMIT_SIGPENDING, SIGNALS, SIGNALS),
     ];
     if right == Right::User {
-        // Counted for each user namespace; the launcher is one of the processes in it.
-        let processes = figure(Limit::Pids).saturating_add(1);
+        // Counted for each user namespace; the launcher is one of the processes in it. A control group must be met first: it
+        // counts how often it refused, and the kernel looks at this limit before it.
+        let first = u64::from(plan.holders.pids == Holder::Group);
+        let processes = figure(Limit::Pids).saturating_add(1 + first);
         all.push((libc::RLIMIT_NPROC, processes, processes));
     }
     all
