@@ -82,7 +82,10 @@ impl Embedded {
             let guest = guest_folder::place(&cache)?;
             let started = process::start(&guest)?;
             let settled = groups::settle(places, started.id(), &parts.name);
-            let place = Handle::current().block_on(settled).map_err(LaunchError::Scope)?;
+            let place = Handle::current().block_on(settled).map_err(|error| {
+                probe::forget_all(&cache);
+                LaunchError::Scope(error)
+            })?;
             started.tell(&recipe::of_plan(&plan, &parts, guest.source(), &place)?)
         });
         let launched =

@@ -126,21 +126,32 @@ fn remembered(cache: &Path, places: &Places) -> Option<PathBuf> {
         Places::Trees(_) | Places::Unified { .. } | Places::None => "own",
     };
     let mut hasher = blake3::Hasher::new();
-    for word in [boot.trim(), &namespace.to_string_lossy(), right, by, guest::DIGEST] {
+    for word in [boot.trim(), &namespace.to_string_lossy(), right, guest::DIGEST] {
         hasher.update(word.as_bytes());
         hasher.update(&[0]);
     }
-    Some(cache.join(format!("{REMEMBERED}{}", &hasher.finalize().to_hex()[..32])))
+    Some(cache.join(format!("{REMEMBERED}{}-{by}", &hasher.finalize().to_hex()[..32])))
 }
 
 /// How the names of such files begin.
 const REMEMBERED: &str = "embedded-works-";
 
-/// Removes what was remembered of earlier boots.
+/// Removes what was remembered of earlier boots. A caller may have both kinds of places in one.
 fn forget_others(cache: &Path, known: &Path) {
+    let known = known.file_name().unwrap_or_default().to_string_lossy();
+    let since_boot = known.rsplit_once('-').map_or(&*known, |(same, _)| same);
+    forget(cache, |name| !name.starts_with(since_boot));
+}
+
+/// Has everything tried again by the next call: systemd does not do any more what it did.
+pub(super) fn forget_all(cache: &Path) {
+    forget(cache, |_| true);
+}
+
+fn forget(cache: &Path, which: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(REMEMBERED);
-        if is_ours && entry.path() != known {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(REMEMBERED) && which(&name) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -222,4 +233,48 @@ fn in_container() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
     marked || filtered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(step: LaunchStep, errno: i32) -> LaunchFailure {
+        LaunchFailure { step, object: None, errno: Some(errno) }
+    }
+
+    #[test]
+    fn a_missing_system_call_is_an_old_kernel() {
+        let found = explain(failure(LaunchStep::Bind, libc::ENOSYS));
+        assert!(matches!(found, LaunchError::OldKernel { release } if !release.is_empty()));
+    }
+
+    #[test]
+    fn what_no_setting_forbids_is_told_as_it_is() {
+        for (step, errno) in [
+            (LaunchStep::Bind, libc::EPERM),
+            (LaunchStep::Tmpfs, libc::ENOSPC),
+            (LaunchStep::UserNamespace, libc::ENOMEM),
+        ] {
+            let failure = failure(step, errno);
+            let found = explain(failure.clone());
+            assert!(matches!(found, LaunchError::Step(told) if told == failure));
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_places_are_remembered_for_this_boot_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = remembered(dir.path(), &Places::None).unwrap();
+        let name = known.file_name().unwrap().to_string_lossy().into_owned();
+        let other = dir.path().join(name.replace("-own", "-systemd"));
+        let earlier = dir.path().join(format!("{REMEMBERED}0123-own"));
+        for file in [&known, &other, &earlier] {
+            fs::write(file, "").unwrap();
+        }
+        forget_others(dir.path(), &known);
+        assert!(known.exists() && other.exists() && !earlier.exists());
+        forget_all(dir.path());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }

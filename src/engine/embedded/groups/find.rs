@@ -17,7 +17,8 @@ pub(in crate::engine::embedded) fn find(manager: Option<&Manager>) -> Places {
 
 /// Version 2, made by systemd: what the manager's own group has, a delegated scope in it has too.
 fn scopes(manager: &Manager) -> Option<Places> {
-    let folder = manager.group();
+    // A service that shows control groups read-only would be given a scope and could not use it.
+    let folder = Some(manager.group()).filter(|folder| may_make_groups(folder))?;
     let text = std::fs::read_to_string(folder.join("cgroup.controllers")).ok()?;
     let has = |name| text.split_whitespace().any(|controller| controller == name);
     // The topmost group has no such file.
