@@ -32,9 +32,10 @@ int main(int count, char **words) {
 }
 ";
 
-/// In a user namespace of its own, after `first`, without any capability: an ordinary user for whom `first` was set up.
+/// In a user namespace of its own, after `first`, without any capability but the one that user 0 needs to be mapped in a
+/// further one.
 fn in_namespace(first: &str) -> Vec<String> {
-    let drop = "exec setpriv --bounding-set=-all --inh-caps=-all -- \"$@\"";
+    let drop = "exec setpriv --bounding-set=-all,+setfcap --inh-caps=-all -- \"$@\"";
     let script = format!("{first} && {drop}");
     ["unshare", "--user", "--map-root-user", "sh", "-c", &script, "sh"].map(str::to_owned).into()
 }
