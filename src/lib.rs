@@ -87,6 +87,8 @@
 //! | `$RUSTUP_HOME/settings.toml` | the caller's default toolchain, read for calls that run no code |
 //! | `/proc/self/exe` | which build of this program a memory is of |
 //! | `/proc/self/mountinfo` | what the host has mounted below what a sandbox sees |
+//! | `/proc/self/cgroup`, `/proc/PID/cgroup` of a launcher, `/sys/fs/cgroup` | which control groups limit a sandbox of the embedded engine |
+//! | `$XDG_RUNTIME_DIR/systemd/private`, `/run/systemd/private` | the caller's manager of systemd, asked for a scope where the caller has no control group |
 //! | `/proc/stat` | whether the machine is idle, for `bench` |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |

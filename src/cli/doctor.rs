@@ -80,7 +80,8 @@ fn show(report: &Report, printer: &mut Printer) -> Result<(), Error> {
                 ))?;
                 if let Some(change) = &why.change {
                     let note = style::NOTE;
-                    printer.data(format_args!("  {note}change{note:#}  {}\n", visible(change)))?;
+                    printer
+                        .data(format_args!("  {note}change{note:#}  {}\n", lines(change, 10)))?;
                 }
             }
             None => table(&examined.rows, printer)?,
@@ -141,7 +142,7 @@ fn table(rows: &[Row], printer: &mut Printer) -> Result<(), Error> {
         }
         if let Some(change) = &row.change {
             let note = style::NOTE;
-            printer.data(format_args!("    {note}change{note:#}  {}\n", visible(change)))?;
+            printer.data(format_args!("    {note}change{note:#}  {}\n", lines(change, 12)))?;
         }
     }
     Ok(())
@@ -154,4 +155,10 @@ fn tried(all: &[String]) -> String {
         [one] => one.clone(),
         [first, rest @ ..] => format!("{first}, {} more", rest.len()),
     }
+}
+
+/// A text of several lines, each after the first indented this far.
+fn lines(text: &str, indent: usize) -> String {
+    let lines: Vec<_> = text.lines().map(visible).collect();
+    lines.join(&format!("\n{:indent$}", ""))
 }

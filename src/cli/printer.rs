@@ -162,10 +162,15 @@ impl Printer {
         }
     }
 
-    /// The next step, on a line of its own.
+    /// The next step, on a line of its own. Further lines of it, as commands to type, are indented below.
     pub fn hint(&mut self, hint: &str) {
         let note = style::NOTE;
-        self.talk(format_args!("  {note}hint:{note:#} {}", visible(hint)));
+        let mut lines = hint.lines();
+        let first = lines.next().unwrap_or_default();
+        self.talk(format_args!("  {note}hint:{note:#} {}", visible(first)));
+        for line in lines {
+            self.talk(format_args!("        {}", visible(line)));
+        }
     }
 }
 

@@ -99,8 +99,10 @@ fn change(name: &str, result: Outcome) -> Option<String> {
         }
         Outcome::Unproved => "look at the reason, and run `runner doctor` again",
         Outcome::Partly if matches!(name, "memory" | "cpus" | "pids") => {
-            "for a limit that holds in full, run where you have control groups of your own (a login by systemd on \
-             cgroup v2, or root), or choose another engine; a policy can demand it (`sandbox.demand`)"
+            "for a limit that holds in full, run where you have control groups of your own (root, or cgroup v2 with \
+             your own manager of systemd: `loginctl enable-linger`; for one command: \
+             `systemd-run --user --scope -p Delegate=yes runner …`), or choose another engine; a policy can demand it \
+             (`sandbox.demand`)"
         }
         Outcome::Absent if name == "own-kernel" => {
             "for a kernel of its own, install gVisor and set `runtime: runsc` in the policy's sandbox"

@@ -32,6 +32,8 @@ pub struct Recipe {
     pub gid: u32,
     /// Whether files of the host's user 0 are shown in overlays as files of the user inside.
     pub id_map: bool,
+    /// The group that the launcher was put into by systemd, if it was. It divides it first.
+    pub scope: Option<Scope>,
     /// Control groups that the sandbox lives in. The launcher makes them, and removes them at the end.
     pub groups: Vec<Group>,
     /// How many processors the sandbox may use, if no control group says it.
@@ -50,6 +52,16 @@ pub struct Recipe {
     pub oom_score: i32,
     /// The guest's arguments.
     pub arguments: Vec<String>,
+}
+
+/// A group of version 2 that has the launcher and nothing else, and is its to divide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// Its folder, absolute.
+    pub folder: Bytes,
+    /// The controllers that groups in it need.
+    pub controllers: Vec<String>,
 }
 
 /// One control group.

@@ -39,7 +39,7 @@ pub use credit::{Receiver, Sender, WINDOW};
 pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX};
 pub use launch::{
     GROUP_LOCK, GUEST_FOLDER, Group, GroupFile, Join, LAUNCH, LaunchFailure, LaunchMount,
-    LaunchStep, RECIPE_MAX, Recipe, Right, Source,
+    LaunchStep, RECIPE_MAX, Recipe, Right, Scope, Source,
 };
 pub use line::{
     AndOr, Assignment, Builtin, Class, Command, Joiner, Line, Part, Pipeline, Redirect, RedirectTo,

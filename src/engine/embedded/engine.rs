@@ -1,8 +1,11 @@
 //! The engine trait, for sandboxes that are children of this process.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Handle;
 
 use super::failure::LaunchError;
 use super::groups;
@@ -10,6 +13,7 @@ use super::guest_folder;
 use super::probe;
 use super::process::{self, Launched};
 use super::recipe::{self, Parts};
+use super::systemd::Manager;
 use crate::engine::address::Address;
 use crate::engine::choice::EngineName;
 use crate::engine::error::EngineError;
@@ -30,6 +34,8 @@ const HOST: &str = "host";
 pub struct Embedded {
     address: Address,
     cache: PathBuf,
+    /// Who makes groups where the caller has none, if it proved that it does.
+    manager: Option<Manager>,
     sandboxes: Arc<Mutex<BTreeMap<String, process::Handle>>>,
 }
 
@@ -40,10 +46,10 @@ impl Embedded {
     /// It does not, or there is no folder for the guest.
     pub async fn open(variable: open::Variable<'_>) -> Result<Self, EngineError> {
         let engine = Self::at(open::cache_folder(variable))?;
-        let asked = engine.clone();
-        let proved = tokio::task::spawn_blocking(move || probe::prove(&asked.cache));
-        proved.await.map_err(|error| local("try a sandbox", std::io::Error::other(error)))??;
-        Ok(engine)
+        let (cache, manager) = (engine.cache.clone(), Manager::find(variable));
+        let proved = tokio::task::spawn_blocking(move || probe::prove(&cache, manager));
+        let proved = proved.await.map_err(|error| local("try a sandbox", io::Error::other(error)));
+        Ok(Self { manager: proved??, ..engine })
     }
 
     /// The engine, unproved: enough to look at what is there.
@@ -58,6 +64,7 @@ impl Embedded {
         Ok(Self {
             address: Address::new(EngineName::Embedded, ""),
             cache,
+            manager: None,
             sandboxes: Arc::default(),
         })
     }
@@ -69,10 +76,17 @@ impl Embedded {
             stage: spec.stage.map(std::path::Path::to_owned),
             name: spec.labels.call.to_string(),
         };
+        let manager = self.manager.clone();
         let launched = tokio::task::spawn_blocking(move || -> Result<Launched, EngineError> {
+            let places = recipe::places(&plan, manager.as_ref())?;
             let guest = guest_folder::place(&cache)?;
-            let recipe = recipe::of_plan(&plan, &parts, guest.source())?;
-            process::launch(&guest, &recipe)
+            let started = process::start(&guest)?;
+            let settled = groups::settle(places, started.id(), &parts.name);
+            let place = Handle::current().block_on(settled).map_err(|error| {
+                probe::forget_all(&cache);
+                LaunchError::Scope(error)
+            })?;
+            started.tell(&recipe::of_plan(&plan, &parts, guest.source(), &place)?)
         });
         let launched =
             launched.await.map_err(|error| local("launch", std::io::Error::other(error)))??;
@@ -109,7 +123,7 @@ impl Engine for Embedded {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
-        Box::pin(async { Ok(probe::facts()) })
+        Box::pin(async { Ok(probe::facts(self.manager.as_ref())) })
     }
 
     fn probe_anew(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
@@ -143,7 +157,7 @@ impl Engine for Embedded {
         &'a self,
         plan: &'a SandboxPlan,
     ) -> BoxFuture<'a, Result<serde_json::Value, EngineError>> {
-        Box::pin(async move { recipe::describe(plan) })
+        Box::pin(async move { recipe::describe(plan, self.manager.as_ref()) })
     }
 
     fn launch<'a>(
@@ -175,7 +189,7 @@ impl Engine for Embedded {
 
     fn remove_remains<'a>(&'a self, _: LeftOver<'a>) -> BoxFuture<'a, Result<usize, EngineError>> {
         // Whether a launcher lives is told by its lock, and not by a label.
-        Box::pin(async { Ok(groups::remove_left_over(&groups::find())) })
+        Box::pin(async { Ok(groups::remove_left_over(&groups::find(None))) })
     }
 
     fn list<'a>(

@@ -2,6 +2,7 @@
 
 use runner_wire::{LaunchFailure, LaunchStep};
 
+use super::systemd::ScopeError;
 use crate::codes::Code;
 
 /// What stands against a sandbox of the embedded engine.
@@ -17,12 +18,19 @@ pub enum LaunchError {
     Step(LaunchFailure),
     /// A security module forbids user namespaces.
     #[error("AppArmor does not let this program make user namespaces")]
-    AppArmor,
+    AppArmor {
+        /// This program.
+        program: String,
+    },
     /// A setting of the kernel forbids user namespaces.
-    #[error("this machine does not let ordinary users make user namespaces ({setting})")]
+    #[error("this machine does not let runner make namespaces: {name} is {now}")]
     Setting {
         /// The setting.
-        setting: &'static str,
+        name: &'static str,
+        /// What it is.
+        now: String,
+        /// What it should be.
+        wanted: u32,
     },
     /// The container that this program runs in forbids namespaces.
     #[error("the container that runner runs in does not let it make namespaces")]
@@ -48,6 +56,9 @@ pub enum LaunchError {
     /// The control groups that the plan counts on cannot be made any more.
     #[error("what this machine's control groups can limit has changed since the call was planned")]
     GroupsChanged,
+    /// systemd gave the launcher no group of its own.
+    #[error("systemd made no scope for the sandbox: {0}")]
+    Scope(#[from] ScopeError),
     /// No sandbox of this engine waits.
     #[error("sandboxes of the embedded engine do not wait for calls")]
     NothingWaits,
@@ -66,13 +77,15 @@ impl LaunchError {
                 LaunchStep::Open | LaunchStep::Replaced => Code::MountGone,
                 _ => Code::LaunchFailed,
             },
-            Self::AppArmor => Code::UsernsApparmor,
+            Self::AppArmor { .. } => Code::UsernsApparmor,
             Self::Setting { .. } => Code::UsernsSysctl,
             Self::InContainer => Code::UsernsInContainer,
             Self::OldKernel { .. } => Code::KernelTooOld,
             Self::ForeignImage { .. } => Code::ImageNeedsDocker,
             Self::ForeignRuntime { .. } => Code::RuntimeNeedsDocker,
-            Self::GroupsChanged | Self::NothingWaits | Self::Unknown(_) => Code::LaunchFailed,
+            Self::GroupsChanged | Self::Scope(_) | Self::NothingWaits | Self::Unknown(_) => {
+                Code::LaunchFailed
+            }
         }
     }
 
@@ -80,18 +93,22 @@ impl LaunchError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::AppArmor => {
-                "as root, write this to /etc/apparmor.d/runner and run `apparmor_parser -r /etc/apparmor.d/runner`:\n\
-                 \u{20} profile runner /usr/bin/runner flags=(unconfined) { userns, }\n\
-                 with the path of your runner; or use Docker (--engine docker)"
-                    .to_owned()
-            }
-            Self::Setting { setting } => format!(
-                "as root: sysctl -w {setting}; to keep it, write it to a file in /etc/sysctl.d; or use Docker (--engine docker)"
+            Self::AppArmor { program } => format!(
+                "as root, write these two lines to /etc/apparmor.d/runner\n\
+                 \u{20} abi <abi/4.0>,\n\
+                 \u{20} profile runner \"{program}\" flags=(unconfined) {{ userns, }}\n\
+                 and load them: apparmor_parser -r /etc/apparmor.d/runner\n\
+                 or use Docker (--engine docker)"
+            ),
+            Self::Setting { name, wanted, .. } => format!(
+                "as root: sysctl -w {name}={wanted}\n\
+                 to keep it after a restart: echo {name}={wanted} > /etc/sysctl.d/90-runner.conf\n\
+                 or use Docker (--engine docker)"
             ),
             Self::InContainer => {
                 "start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or \
-                 give runner an engine of its own with DOCKER_HOST"
+                 give runner an engine of its own with DOCKER_HOST\n\
+                 in a pod: `seccompProfile: {type: Unconfined}` and `procMount: Unmasked` in its securityContext"
                     .to_owned()
             }
             Self::OldKernel { .. } => "use Docker (--engine docker), or a newer kernel".to_owned(),
@@ -102,6 +119,10 @@ impl LaunchError {
                 "use Docker (--engine docker), or take `runtime:` out of the policy".to_owned()
             }
             Self::GroupsChanged => "try again".to_owned(),
+            Self::Scope(_) => {
+                "try again; `systemctl --user status` says whether your manager of systemd works"
+                    .to_owned()
+            }
             Self::Step(failure) => match failure.step {
                 LaunchStep::Overlay => {
                     "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
@@ -128,7 +149,10 @@ impl LaunchError {
     pub fn is_out_of_reach(&self) -> bool {
         matches!(
             self,
-            Self::AppArmor | Self::Setting { .. } | Self::InContainer | Self::OldKernel { .. }
+            Self::AppArmor { .. }
+                | Self::Setting { .. }
+                | Self::InContainer
+                | Self::OldKernel { .. }
         )
     }
 }
@@ -170,5 +194,37 @@ fn words(step: LaunchStep) -> &'static str {
         LaunchStep::Landlock => "close the root file system with Landlock",
         LaunchStep::Filter => "install the system call filter",
         LaunchStep::Exec => "start the guest",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_on_a_machine_has_its_own_code_and_next_step() {
+        let app_armor = LaunchError::AppArmor { program: "/opt/a b/runner".to_owned() };
+        let name = "user.max_user_namespaces";
+        let setting = LaunchError::Setting { name, now: "0".to_owned(), wanted: 15_000 };
+        let old = LaunchError::OldKernel { release: "5.10.0".to_owned() };
+        let cases = [
+            (
+                &app_armor,
+                "userns_apparmor",
+                "profile runner \"/opt/a b/runner\" flags=(unconfined)",
+            ),
+            (&setting, "userns_sysctl", "sysctl -w user.max_user_namespaces=15000"),
+            (&LaunchError::InContainer, "userns_in_container", "systempaths=unconfined"),
+            (&old, "kernel_too_old", "--engine docker"),
+        ];
+        for (error, code, step) in cases {
+            assert_eq!(error.code().as_str(), code);
+            assert!(error.is_out_of_reach());
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(step), "{hint}");
+        }
+        assert!(app_armor.hint().unwrap().contains("abi <abi/4.0>,"));
+        assert!(old.to_string().contains("5.10.0"));
+        assert!(!LaunchError::Scope(ScopeError::Elsewhere).is_out_of_reach());
     }
 }

@@ -8,6 +8,8 @@
 //!   | <------------------------------ wire ------------------------------|
 //! ```
 //!
+//! A caller whose own place in the tree of control groups has none to give asks systemd for one ([`systemd`]).
+//!
 //! Duty: from a plan to a recipe ([`recipe`]), and the life of the launcher ([`process`]). Non-goals: carrying the
 //! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than this process: its guest ends
 //! when the wire closes, and the kernel kills it with its launcher. So no sandbox waits, and what a sweep finds are
@@ -20,6 +22,7 @@ mod guest_folder;
 mod probe;
 mod process;
 mod recipe;
+mod systemd;
 
 pub use engine::Embedded;
 pub use failure::LaunchError;

@@ -33,6 +33,14 @@ const WORDS_MAX: u64 = 4 << 10;
 /// How long a sandbox that is killed may take to be gone.
 const END_WAIT: Duration = Duration::from_secs(5);
 
+/// A launcher that waits for its recipe.
+pub(super) struct Started {
+    child: Child,
+    pid: Pid,
+    handle: Handle,
+    wire: Pair,
+}
+
 /// A launcher that has its recipe.
 pub(super) struct Launched {
     child: Child,
@@ -44,8 +52,8 @@ fn local(operation: &'static str) -> impl Fn(io::Error) -> EngineError {
     move |source| EngineError::Local { operation, source }
 }
 
-/// Starts a launcher and tells it what to make. It returns while the sandbox is being made.
-pub(super) fn launch(guest: &Guest, recipe: &Recipe) -> Result<Launched, EngineError> {
+/// Starts a launcher. It makes nothing before it is told what, and ends if this value goes.
+pub(super) fn start(guest: &Guest) -> Result<Started, EngineError> {
     let failed = local("start the launcher of a sandbox");
     let (wire, theirs) = Pair::pair().map_err(&failed)?;
     let output = theirs.try_clone().map_err(&failed)?;
@@ -66,17 +74,31 @@ pub(super) fn launch(guest: &Guest, recipe: &Recipe) -> Result<Launched, EngineE
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    let text = serde_json::to_vec(recipe).map_err(|error| failed(error.into()))?;
-    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= runner_wire::RECIPE_MAX);
-    let length = length.ok_or_else(|| failed(io::ErrorKind::FileTooLarge.into()))?;
-    let framed = [&length.to_le_bytes(), text.as_slice()].concat();
-    match io::Write::write_all(&mut (&wire), &framed) {
-        // A launcher that could not start says so at the end of its output.
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => return Err(failed(error)),
+    Ok(Started { child, pid, handle: Handle(Arc::new(handle)), wire })
+}
+
+impl Started {
+    /// The number of its process. It is waited for by this value, so the number is no other process's.
+    pub(super) fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
     }
-    Ok(Launched { child, handle: Handle(Arc::new(handle)), wire })
+
+    /// Tells it what to make, and returns while it is being made.
+    pub(super) fn tell(self, recipe: &Recipe) -> Result<Launched, EngineError> {
+        let failed = local("tell a launcher what to make");
+        let text = serde_json::to_vec(recipe).map_err(|error| failed(error.into()))?;
+        let length =
+            u32::try_from(text.len()).ok().filter(|_| text.len() <= runner_wire::RECIPE_MAX);
+        let length = length.ok_or_else(|| failed(io::ErrorKind::FileTooLarge.into()))?;
+        let framed = [&length.to_le_bytes(), text.as_slice()].concat();
+        match io::Write::write_all(&mut (&self.wire), &framed) {
+            // A launcher that could not start says so at the end of its output.
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(Launched { child: self.child, handle: self.handle, wire: self.wire })
+    }
 }
 
 impl Launched {

@@ -7,8 +7,9 @@ use runner_policy::limits::{Isolation, Limit, Limits};
 use runner_wire::{Bytes, GUEST_FOLDER, LaunchMount, Recipe, Right, Source};
 
 use super::failure::LaunchError;
-use super::groups::{self, Places};
+use super::groups::{self, Place, Places};
 use super::probe;
+use super::systemd::Manager;
 use crate::engine::error::EngineError;
 use crate::engine::holders::Holder;
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser};
@@ -47,6 +48,7 @@ pub(super) fn of_plan(
     plan: &SandboxPlan,
     parts: &Parts,
     guest: Source,
+    place: &Place,
 ) -> Result<Recipe, EngineError> {
     if let Image::Reference(reference) = &plan.image {
         return Err(LaunchError::ForeignImage { reference: reference.clone() }.into());
@@ -55,16 +57,13 @@ pub(super) fn of_plan(
         return Err(LaunchError::ForeignRuntime { runtime: runtime.to_string() }.into());
     }
     let right = probe::right();
-    let places = groups::find();
-    if groups::holders(&places, probe::counts_processes(right)) != plan.holders {
-        return Err(LaunchError::GroupsChanged.into());
-    }
     Ok(Recipe {
         right,
         uid: plan.user.uid,
         gid: plan.user.gid,
         id_map: right == Right::Capable && plan.user.why == WhyUser::IdMapped,
-        groups: groups::groups(&places, &plan.limits, &parts.name),
+        scope: groups::scope(place),
+        groups: groups::groups(place, &plan.limits, &parts.name),
         processors: processors(plan),
         guest,
         mounts: mounts(plan, parts.stage.as_deref())?,
@@ -84,16 +83,16 @@ fn processors(plan: &SandboxPlan) -> Option<u32> {
 
 /// A recipe of the least sandbox, with control groups in these places: it shows whether this machine lets the caller make
 /// any.
-pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
+pub(super) fn smallest(guest: Source, place: &Place, name: &str) -> Recipe {
     let right = probe::right();
     let (uid, gid) = probe::user(right);
-    let name = format!("probe-{}", std::process::id());
     Recipe {
         right,
         uid,
         gid,
         id_map: false,
-        groups: groups::groups(places, &Limits::preset(Isolation::Basic), &name),
+        scope: groups::scope(place),
+        groups: groups::groups(place, &Limits::preset(Isolation::Basic), name),
         processors: None,
         guest,
         mounts: Vec::new(),
@@ -106,11 +105,30 @@ pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
     }
 }
 
+/// The places of a plan's groups, if they still hold what it promises.
+pub(super) fn places(plan: &SandboxPlan, manager: Option<&Manager>) -> Result<Places, EngineError> {
+    let places = groups::find(manager);
+    if groups::holders(&places, probe::counts_processes(probe::right())) == plan.holders {
+        Ok(places)
+    } else {
+        Err(LaunchError::GroupsChanged.into())
+    }
+}
+
 /// The recipe for people.
-pub(super) fn describe(plan: &SandboxPlan) -> Result<serde_json::Value, EngineError> {
+pub(super) fn describe(
+    plan: &SandboxPlan,
+    manager: Option<&Manager>,
+) -> Result<serde_json::Value, EngineError> {
+    let place = match places(plan, manager)? {
+        Places::Trees(trees) => Place::Trees(trees),
+        Places::Unified { folder, cpus, .. } => Place::Unified { folder, cpus },
+        Places::Scopes { cpus, .. } => Place::Scope { folder: "SCOPE".into(), cpus },
+        Places::None => Place::None,
+    };
     let parts = Parts { stage: Some(PathBuf::from("STAGE")), ..Parts::default() };
     let guest = Source { path: Bytes::from(GUEST_FOLDER), identity: None };
-    let mut recipe = of_plan(plan, &parts, guest)?;
+    let mut recipe = of_plan(plan, &parts, guest, &place)?;
     recipe.filter = Bytes::from(FILTER);
     serde_json::to_value(recipe).map_err(|error| EngineError::Local {
         operation: "write the recipe of a sandbox",
@@ -197,8 +215,10 @@ fn rlimits(plan: &SandboxPlan, right: Right) -> Vec<(u32, u64, u64)> {
         (libc::RLIMIT_SIGPENDING, SIGNALS, SIGNALS),
     ];
     if right == Right::User {
-        // Counted for each user namespace; the launcher is one of the processes in it.
-        let processes = figure(Limit::Pids).saturating_add(1);
+        // Counted for each user namespace; the launcher is one of the processes in it. A control group must be met first: it
+        // counts how often it refused, and the kernel looks at this limit before it.
+        let first = u64::from(plan.holders.pids == Holder::Group);
+        let processes = figure(Limit::Pids).saturating_add(1 + first);
         all.push((libc::RLIMIT_NPROC, processes, processes));
     }
     all

@@ -5,7 +5,7 @@
 
 use super::failure::{Failed, Trying};
 use super::kernel;
-use runner_wire::{Bytes, GROUP_LOCK, Group, Join, LaunchStep};
+use runner_wire::{Bytes, GROUP_LOCK, Group, Join, LaunchStep, Scope};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,6 +21,24 @@ const LOCK_TRIES: u32 = 50;
 
 /// Time between two of these.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// The group in a scope that has the launcher itself.
+const LEAF: &str = "launcher";
+
+/// Makes a scope fit for groups in it: a group of version 2 with processes of its own can have none with controllers.
+/// systemd removes it all when the last process has gone.
+pub fn divide(scope: &Scope) -> Result<(), Failed> {
+    let folder = Path::new(scope.folder.as_os());
+    let leaf = folder.join(LEAF);
+    std::fs::DirBuilder::new()
+        .mode(0o755)
+        .create(&leaf)
+        .and_then(|()| set(&leaf.join("cgroup.procs"), "0"))
+        .trying_at(LaunchStep::Group, &Bytes::from(leaf.as_os_str()))?;
+    let control = folder.join("cgroup.subtree_control");
+    let wanted: Vec<String> = scope.controllers.iter().map(|name| format!("+{name}")).collect();
+    set(&control, &wanted.join(" ")).trying_at(LaunchStep::Group, &Bytes::from(control.as_os_str()))
+}
 
 /// Groups that were made. They are removed when this goes; none of their processes may be alive then.
 #[derive(Default)]

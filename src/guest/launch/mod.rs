@@ -3,6 +3,7 @@
 //! ```text
 //! runner            launcher                      first process (PID 1 inside)
 //!   | spawn, recipe -> |
+//!   |                  | divides its scope, if systemd gave it one
 //!   |                  | user namespace, maps
 //!   |                  | makes control groups
 //!   |                  | PID namespace, fork ------> | joins the groups
@@ -63,6 +64,9 @@ pub fn main() -> ExitCode {
 fn launch() -> Result<(), Failed> {
     crate::sys::set_umask(0);
     let recipe = read_recipe().map_err(|error| Failed::io(LaunchStep::Recipe, &error))?;
+    if let Some(scope) = &recipe.scope {
+        groups::divide(scope)?;
+    }
     let id_map = match recipe.right {
         Right::User => {
             users::enter(recipe.uid, recipe.gid)?;

@@ -1,6 +1,7 @@
-//! The embedded engine: what the kernel may refuse, and what may die, while it makes a sandbox.
+//! The embedded engine: what a machine may forbid, what the kernel may refuse, and what may die, while it makes a sandbox.
 
 mod bare;
 mod faults;
+mod forbidden;
 mod killed;
 pub mod traces;

@@ -6,11 +6,29 @@ use rustix::fs::{Access, access};
 
 use super::table::Own;
 use super::{Places, Swap, Trees};
+use crate::engine::embedded::systemd::Manager;
 
-/// Finds a place for the groups of sandboxes.
-pub(in crate::engine::embedded) fn find() -> Places {
+/// Finds a place for the groups of sandboxes. Without one in reach this manager of systemd makes it.
+pub(in crate::engine::embedded) fn find(manager: Option<&Manager>) -> Places {
     let own = Own::read();
-    trees(&own).or_else(|| unified(&own)).unwrap_or(Places::None)
+    let found = trees(&own).or_else(|| unified(&own));
+    found.or_else(|| scopes(manager?)).unwrap_or(Places::None)
+}
+
+/// Version 2, made by systemd: what the manager's own group has, a delegated scope in it has too.
+fn scopes(manager: &Manager) -> Option<Places> {
+    // A service that shows control groups read-only would be given a scope and could not use it.
+    let folder = Some(manager.group()).filter(|folder| may_make_groups(folder))?;
+    let text = std::fs::read_to_string(folder.join("cgroup.controllers")).ok()?;
+    let has = |name| text.split_whitespace().any(|controller| controller == name);
+    // The topmost group has no such file.
+    let counts_swap =
+        folder.join("memory.swap.max").exists() || !folder.join("memory.max").exists();
+    (has("memory") && has("pids")).then(|| Places::Scopes {
+        manager: manager.clone(),
+        cpus: has("cpu"),
+        swap: swap(counts_swap),
+    })
 }
 
 /// Version 1: whoever may write the caller's own groups of memory and processes.

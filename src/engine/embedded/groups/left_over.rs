@@ -16,7 +16,8 @@ pub(in crate::engine::embedded) fn remove_left_over(places: &Places) -> usize {
             parents.into_iter().chain(counted).flatten().collect()
         }
         Places::Unified { folder, .. } => vec![folder],
-        Places::None => Vec::new(),
+        // systemd removes a scope with its last process.
+        Places::Scopes { .. } | Places::None => Vec::new(),
     };
     parents.into_iter().map(remove_below).sum()
 }

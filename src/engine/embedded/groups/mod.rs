@@ -6,18 +6,24 @@
 //! write it.
 //!
 //! Version 1 has a tree for each controller, and a sandbox gets a group below the caller's own in each. In version 2 a group
-//! with processes of its own can have no groups with controllers below it, so the place is a group above the caller's.
+//! with processes of its own can have no groups with controllers below it, so the place is a group above the caller's. Where
+//! the caller may not write one of these, systemd makes a scope for the launcher of each sandbox.
 
 mod find;
 mod left_over;
 mod plan;
+mod settle;
 mod table;
 
 pub(super) use find::find;
 pub(super) use left_over::remove_left_over;
-pub(super) use plan::{groups, holders};
+pub(super) use plan::{groups, holders, scope};
+pub(super) use settle::{Place, settle};
+pub(super) use table::unified_group_of;
 
 use std::path::PathBuf;
+
+use super::systemd::Manager;
 
 /// How the names of groups of sandboxes begin.
 const PREFIX: &str = "runner-sandbox-";
@@ -31,6 +37,15 @@ pub(super) enum Places {
     Unified {
         /// Its folder.
         folder: PathBuf,
+        /// Whether groups in it can limit processors.
+        cpus: bool,
+        /// Whether the machine can swap.
+        swap: Swap,
+    },
+    /// Version 2: in a scope that this manager makes for each sandbox.
+    Scopes {
+        /// Who makes it.
+        manager: Manager,
         /// Whether groups in it can limit processors.
         cpus: bool,
         /// Whether the machine can swap.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use runner_policy::limits::{Limit, Limits};
-use runner_wire::{Bytes, Group, GroupFile, Join};
+use runner_wire::{Bytes, Group, GroupFile, Join, Scope};
 
-use super::{PREFIX, Places, Swap, Trees};
+use super::{PREFIX, Place, Places, Swap, Trees};
 use crate::engine::holders::{Holder, Holders};
 
 /// Where groups are shown inside.
@@ -28,7 +28,8 @@ pub(in crate::engine::embedded) fn holders(places: &Places, alone: bool) -> Hold
             cpus: cpus(trees.cpu.is_some()),
             pids: Holder::Group,
         },
-        Places::Unified { cpus: by_group, swap, .. } => {
+        Places::Unified { cpus: by_group, swap, .. }
+        | Places::Scopes { cpus: by_group, swap, .. } => {
             Holders { memory: memory(*swap), cpus: cpus(*by_group), pids: Holder::Group }
         }
         Places::None => Holders {
@@ -41,15 +42,25 @@ pub(in crate::engine::embedded) fn holders(places: &Places, alone: bool) -> Hold
 
 /// The groups of one sandbox. `name` is no other sandbox's.
 pub(in crate::engine::embedded) fn groups(
-    places: &Places,
+    place: &Place,
     limits: &Limits,
     name: &str,
 ) -> Vec<Group> {
-    match places {
-        Places::Trees(trees) => of_trees(trees, limits, name),
-        Places::Unified { folder, cpus, .. } => vec![unified(folder, *cpus, limits, name)],
-        Places::None => Vec::new(),
+    match place {
+        Place::Trees(trees) => of_trees(trees, limits, name),
+        Place::Unified { folder, cpus } | Place::Scope { folder, cpus } => {
+            vec![unified(folder, *cpus, limits, name)]
+        }
+        Place::None => Vec::new(),
     }
+}
+
+/// The scope that the launcher divides before it makes groups in it, if it is in one.
+pub(in crate::engine::embedded) fn scope(place: &Place) -> Option<Scope> {
+    let Place::Scope { folder, cpus } = place else { return None };
+    let all = [("memory", true), ("pids", true), ("cpu", *cpus)];
+    let controllers = all.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| (*name).to_owned());
+    Some(Scope { folder: Bytes::from(folder.as_os_str()), controllers: controllers.collect() })
 }
 
 fn of_trees(trees: &Trees, limits: &Limits, name: &str) -> Vec<Group> {
@@ -133,8 +144,8 @@ mod tests {
         };
         let mut limits = Limits::preset(Isolation::Basic);
         limits.set(Limit::Cpus, 1_500);
-        let places = Places::Trees(trees);
-        let found = groups(&places, &limits, "c1");
+        let places = Places::Trees(trees.clone());
+        let found = groups(&Place::Trees(trees), &limits, "c1");
         let shown: Vec<_> = found.iter().map(|it| it.target.as_os().to_owned()).collect();
         assert_eq!(
             shown,
@@ -147,7 +158,8 @@ mod tests {
 
     #[test]
     fn version_two_has_one_group() {
-        let place = |cpus| Places::Unified { folder: "/g".into(), cpus, swap: Swap::Bounded };
+        let place = |cpus| Place::Unified { folder: "/g".into(), cpus };
+        let places = |cpus| Places::Unified { folder: "/g".into(), cpus, swap: Swap::Bounded };
         let mut limits = Limits::preset(Isolation::Basic);
         limits.set(Limit::Memory, 1 << 28);
         limits.set(Limit::Pids, 128);
@@ -157,13 +169,26 @@ mod tests {
             ["memory.max=268435456", "memory.swap.max=0", "pids.max=128", "cpu.max=200000 100000"];
         assert_eq!(written(&found[0]), expected);
         assert_eq!(written(&groups(&place(false), &limits, "c1")[0]), expected[..3]);
-        assert_eq!(holders(&place(false), true).cpus, Holder::Processors);
+        assert_eq!(holders(&places(false), true).cpus, Holder::Processors);
+        assert_eq!(scope(&place(true)), None);
+    }
+
+    #[test]
+    fn a_scope_is_divided_by_the_controllers_that_it_has() {
+        let limits = Limits::preset(Isolation::Basic);
+        let place = |cpus| Place::Scope { folder: "/s".into(), cpus };
+        assert_eq!(scope(&place(true)).unwrap().controllers, ["memory", "pids", "cpu"]);
+        assert_eq!(scope(&place(false)).unwrap().controllers, ["memory", "pids"]);
+        let found = groups(&place(true), &limits, "c1");
+        assert_eq!(found[0].folder.as_os(), "/s/runner-sandbox-c1");
+        let whole = Place::Unified { folder: "/s".into(), cpus: true };
+        assert_eq!(found, groups(&whole, &limits, "c1"));
     }
 
     #[test]
     fn without_a_place_the_guest_watches() {
         let limits = Limits::preset(Isolation::Basic);
-        assert_eq!(groups(&Places::None, &limits, "c1"), []);
+        assert_eq!(groups(&Place::None, &limits, "c1"), []);
         assert_eq!(holders(&Places::None, true).pids, Holder::UserLimit);
         assert_eq!(holders(&Places::None, false).pids, Holder::Guest);
     }

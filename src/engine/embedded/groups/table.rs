@@ -72,6 +72,13 @@ impl Own {
     }
 }
 
+/// The group of version 2 that a process is in.
+pub(in crate::engine::embedded) fn unified_group_of(pid: u32) -> Option<PathBuf> {
+    let groups = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+    Own::parse(&groups, &mounts).unified.map(|(folder, _)| folder)
+}
+
 impl Mounted {
     /// The folder of a group; none if it lies outside of what is mounted.
     fn folder(&self, group: &Path) -> Option<PathBuf> {
