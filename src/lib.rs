@@ -88,6 +88,7 @@
 //! | `/proc/self/exe` | which build of this program a memory is of |
 //! | `/proc/self/mountinfo` | what the host has mounted below what a sandbox sees |
 //! | `/proc/stat` | whether the machine is idle, for `bench` |
+//! | `/proc/PID/status` of a call that `bench` makes | its peak memory |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |

@@ -8,6 +8,7 @@ use super::peers::{self, Alike, BWRAP, BWRAP_ALIKE, Container, DOCKER_EXEC, DOCK
 use super::place::{Place, Site};
 use super::report::Report;
 use super::sample::{measured, timed};
+use super::tools;
 use super::turns::Turns;
 use crate::engine::{EngineName, Life};
 use crate::pool::Class;
@@ -46,9 +47,9 @@ pub fn warm_row(site: Site<'_>) -> String {
 /// # Errors
 /// One does not go well: nothing can be measured on this engine.
 pub fn first(site: Site<'_>, tell: &mut dyn FnMut(&str)) -> Result<(), BenchError> {
-    tell(&format!("first calls on {}: the image, what waits, the compiled tool", site.engine()));
+    tell(&format!("first calls on {}: the image, what waits", site.engine()));
     let folder = site.place().workspace();
-    for words in [COLD, EXEC, TOOL] {
+    for words in [COLD, EXEC] {
         timed(&mut site.runner(&folder, words))?;
     }
     Ok(())
@@ -69,27 +70,26 @@ pub fn calls(
     others.add(&mut turns, rounds, fewer);
     for engine in engines {
         let site = place.site(engine.name);
-        let tool = Ours { words: TOOL, waits: waits(engine, Class::Tool) };
-        let beside_tool = [NODE, DOCKER_RUN];
-        match engine.life {
-            Life::Daemon => {
-                let cold = Ours { words: COLD, waits: Waits::Never };
-                let name = site.row("runner exec --cold");
-                turns.add(name, &[DOCKER_RUN], fewer, move || cold.once(site, folder));
-                let warm = Ours { words: EXEC, waits: waits(engine, Class::Read) };
-                let beside = [BWRAP, DOCKER_RUN, DOCKER_EXEC];
-                turns.add(warm_row(site), &beside, rounds, move || warm.once(site, folder));
-                let name = site.row("runner tool run (warm)");
-                turns.add(name, &beside_tool, rounds, move || tool.once(site, folder));
-            }
+        let cold = Ours { words: COLD, waits: Waits::Never };
+        let (beside, cold_rounds, tool) = match engine.life {
+            Life::Daemon => (&[DOCKER_RUN][..], fewer, "runner tool run (warm)"),
             Life::Ours => {
-                let cold = Ours { words: COLD, waits: Waits::Never };
-                let beside = [BWRAP, BWRAP_ALIKE, DOCKER_RUN, DOCKER_EXEC];
-                let name = site.row("runner exec --cold");
-                turns.add(name, &beside, rounds, move || cold.once(site, folder));
-                let name = site.row("runner tool run");
-                turns.add(name, &beside_tool, rounds, move || tool.once(site, folder));
+                (&[BWRAP, BWRAP_ALIKE, DOCKER_RUN, DOCKER_EXEC][..], rounds, "runner tool run")
             }
+        };
+        let name = site.row("runner exec --cold");
+        turns.add(name, beside, cold_rounds, move || cold.once(site, folder));
+        if engine.life == Life::Daemon {
+            let warm = Ours { words: EXEC, waits: waits(engine, Class::Read) };
+            let beside = [BWRAP, DOCKER_RUN, DOCKER_EXEC];
+            turns.add(warm_row(site), &beside, rounds, move || warm.once(site, folder));
+        }
+        let name = site.row(tool);
+        if tools::can_run(&name, report)
+            && report.attempt(&name, timed(&mut site.runner(folder, TOOL)).map(drop))
+        {
+            let tool = Ours { words: TOOL, waits: waits(engine, Class::Tool) };
+            turns.add(name, &[NODE, DOCKER_RUN], rounds, move || tool.once(site, folder));
         }
     }
     // It needs no sandbox, so one engine stands for all.
@@ -222,10 +222,14 @@ fn gvisor_on(
     if let Some(run) = &docker {
         turns.add(PEER, &[], rounds, || measured(&mut run.command()));
     }
-    for (call, what, beside) in
-        [(&exec, "runner exec (warm, gVisor)", &[PEER][..]), (&tool, "runner tool run (warm, gVisor)", &[PEER, NODE])]
-    {
+    for (call, what, beside) in [
+        (&exec, "runner exec (warm, gVisor)", &[PEER][..]),
+        (&tool, "runner tool run (warm, gVisor)", &[PEER, NODE]),
+    ] {
         let name = site.row(what);
+        if call.words == tool.words && !tools::can_run(&name, report) {
+            continue;
+        }
         if report.attempt(&name, timed(&mut site.runner(folder, call.words)).map(drop)) {
             turns.add(name, beside, rounds, move || call.once(site, folder));
         }

@@ -10,6 +10,7 @@ use super::error::BenchError;
 use super::place::Site;
 use super::report::{Report, Row, Unit};
 use super::sample::timed;
+use super::tools;
 use crate::pool::Class;
 
 /// Calls of which the largest peak is told.
@@ -71,7 +72,8 @@ pub fn waiting(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(), BenchError> {
     tell("memory of sandboxes that wait");
-    if !is_installed("docker", "memory of a waiting sandbox", report) {
+    let row = "memory of a waiting sandbox";
+    if !is_installed("docker", row, report) || !tools::can_run(row, report) {
         return Ok(());
     }
     let folder = site.place().workspace();

@@ -150,7 +150,10 @@ impl Report {
     }
 
     pub(super) fn left_out(&mut self, why: &str) {
-        self.left_out.push(why.to_owned());
+        // Several rows may want the same peer.
+        if self.left_out.iter().all(|told| told != why) {
+            self.left_out.push(why.to_owned());
+        }
     }
 
     /// Names what broke.

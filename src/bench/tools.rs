@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Extent;
 use super::call::{Waits, read};
+use super::calls::is_installed;
 use super::error::BenchError;
 use super::place::Site;
 use super::quiet::quiet;
@@ -14,6 +15,11 @@ use super::sample::{Samples, measured, timed};
 
 /// Tools of a long list.
 const LISTED: usize = 200;
+
+/// Whether a custom tool can run here; if not, this row is left out.
+pub fn can_run(row: &str, report: &mut Report) -> bool {
+    is_installed("node", row, report)
+}
 
 /// A tool's round trip to the broker, as the tool itself measures it.
 ///
@@ -25,7 +31,11 @@ pub fn broker(
     report: &mut Report,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(), BenchError> {
-    tell("round trips to the broker");
+    let row = site.row("broker round trip (exists)");
+    if !can_run(&row, report) {
+        return Ok(());
+    }
+    tell(&row);
     let words = ["--json", "tool", "run", "measure", "--yes"];
     quiet();
     let (_, text) = timed(&mut site.runner(&site.place().workspace(), &words))?;
@@ -34,7 +44,7 @@ pub fn broker(
     for nanos in result["value"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
         samples.push(Duration::from_nanos(nanos));
     }
-    report.add(Row::times(&site.row("broker round trip (exists)"), &samples));
+    report.add(Row::times(&row, &samples));
     // What the call ordered behind its back is made before anything else is measured.
     site.settle(waits);
     Ok(())
