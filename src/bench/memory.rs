@@ -160,7 +160,10 @@ mod tests {
     #[test]
     fn a_peak_is_that_of_the_command_and_not_of_this_process() {
         let own = std::fs::read_to_string("/proc/self/status").unwrap();
-        let small = peak_of(Command::new("true")).unwrap();
+        // Long enough to be looked at, also where other processes have the processors.
+        let mut small = Command::new("sh");
+        small.args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"]);
+        let small = peak_of(small).unwrap();
         assert!(small < kib(&own, "VmHWM:").unwrap(), "{small}");
         assert!(small > 100 << 10, "{small}");
         assert!(peak_of(Command::new("false")).is_err());

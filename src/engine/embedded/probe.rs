@@ -82,7 +82,8 @@ pub(super) fn prove(cache: &Path) -> Result<(), EngineError> {
     let places = groups::find();
     // What launchers left that were killed; a reboot has taken away the rest.
     groups::remove_left_over(&places);
-    let recipe = recipe::smallest(guest.source(), &places);
+    let recipe = recipe::smallest(guest.source(), &places)
+        .map_err(|source| EngineError::Local { operation: "name a sandbox", source })?;
     tokio::runtime::Handle::current()
         .block_on(async { process::launch(&guest, &recipe)?.end().await })?;
     if let Some(known) = known {

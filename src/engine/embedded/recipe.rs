@@ -13,7 +13,7 @@ use crate::engine::error::EngineError;
 use crate::engine::holders::Holder;
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan, TmpfsExec, WhyUser};
 use crate::engine::seccomp;
-use crate::ids::Identity;
+use crate::ids::{CallId, Identity};
 use crate::sys::landlock_version;
 
 /// How readily the kernel ends a sandbox when memory runs out: before anything of the host's (`src/guest/oom.rs`).
@@ -83,12 +83,15 @@ fn processors(plan: &SandboxPlan) -> Option<u32> {
 }
 
 /// A recipe of the least sandbox, with control groups in these places: it shows whether this machine lets the caller make
-/// any.
-pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
+/// any. Several calls of one process may try at once, so its name is no other's.
+///
+/// # Errors
+/// There is no randomness for a name.
+pub(super) fn smallest(guest: Source, places: &Places) -> std::io::Result<Recipe> {
     let right = probe::right();
     let (uid, gid) = probe::user(right);
-    let name = format!("probe-{}", std::process::id());
-    Recipe {
+    let name = format!("probe-{}", CallId::fresh()?.as_str());
+    Ok(Recipe {
         right,
         uid,
         gid,
@@ -103,7 +106,7 @@ pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
         oom_score: FIRST_TO_GO,
         // A guest that waits a millisecond for a host's first word, and ends.
         arguments: vec!["1".to_owned()],
-    }
+    })
 }
 
 /// The recipe for people.
