@@ -41,10 +41,8 @@ pub async fn find(choice: Option<&Choice>, variable: Variable<'_>) -> Result<Eng
     }
     if usable.is_empty() {
         let why = missing.drain(..).map(|(_, error)| error);
-        let both = |first, last| EngineError::NoneUsable {
-            first: Box::new(first),
-            last: Box::new(last),
-        };
+        let both =
+            |first, last| EngineError::NoneUsable { first: Box::new(first), last: Box::new(last) };
         if let Some(error) = why.reduce(both) {
             return Err(error.into());
         }

@@ -137,8 +137,7 @@ mod tests {
         let plans = turns.run(&mut report, |_, _| {});
         assert_eq!(asked, 3, "it is not measured any more");
         assert_eq!(plans.len(), 3);
-        let rows: Vec<_> =
-            report.rows.iter().map(|row| (row.name.as_str(), row.samples)).collect();
+        let rows: Vec<_> = report.rows.iter().map(|row| (row.name.as_str(), row.samples)).collect();
         assert_eq!(rows, [("peer", 4), ("breaks", 2)]);
         assert_eq!(report.rows[1].ratios, [("peer".to_owned(), 3.0)]);
         let failed: Vec<_> = report.failed.iter().map(|failed| failed.what.as_str()).collect();
