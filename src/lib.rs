@@ -90,6 +90,7 @@
 //! | `/proc/self/cgroup`, `/proc/PID/cgroup` of a launcher, `/sys/fs/cgroup` | which control groups limit a sandbox of the embedded engine |
 //! | `$XDG_RUNTIME_DIR/systemd/private`, `/run/systemd/private` | the caller's manager of systemd, asked for a scope where the caller has no control group |
 //! | `/proc/stat` | whether the machine is idle, for `bench` |
+//! | `/proc/PID/status` of a call that `bench` makes | its peak memory |
 //! | `$XDG_CACHE_HOME/runner/engine/` | what was learned about a running daemon |
 //! | `$DOCKER_HOST`, `/var/run/docker.sock`, `$XDG_RUNTIME_DIR/docker.sock` | the engine's socket |
 //! | `.runner-temp-…` in folders that a tool writes to | a new content for the moment of its naming |

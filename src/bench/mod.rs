@@ -1,28 +1,39 @@
 //! `runner bench`: what a call costs on this machine, beside what others cost in the same run.
 //!
-//! Duty: run this program as a user would, in turn with its peers, and give medians and ratios: a busy moment then
-//! weighs on all of them. Non-goals: judging the figures. Everything happens in a folder of its own, with a
-//! state, a configuration and a pool of its own, which are gone afterwards. A peer that is not installed is
-//! left out, and that is said.
+//! Duty: run this program as a user would, on each engine that can be used, in turn with its peers, and give medians and
+//! ratios: a busy moment then weighs on all of them. Non-goals: judging the figures. Everything happens in a folder of
+//! its own, with a configuration, a state and a pool for each engine, which are gone afterwards. A peer that is not
+//! installed and an engine that cannot be used are left out, and that is said. A measurement that breaks is named, and
+//! takes nothing away from the others.
 
 mod call;
+mod calls;
+mod crowd;
+mod engines;
 mod error;
 mod inside;
 mod memory;
-mod ours;
 mod overdue;
 mod peers;
 mod place;
 mod quiet;
 mod report;
 mod sample;
+mod tools;
+mod trees;
+mod turns;
 mod writes;
 
+pub use engines::{Engines, Measured, find as find_engines};
 pub use error::BenchError;
-pub use report::{Report, Row, Unit};
+pub use report::{EngineSeen, Failed, Machine, Report, Row, Unit};
+
+use std::time::Duration;
 
 use crate::call::Context;
-use crate::engine::Facts;
+use crate::engine::Life;
+use crate::pool::Class;
+use calls::waits;
 use place::Place;
 
 /// How much is measured.
@@ -43,11 +54,35 @@ impl Extent {
         }
     }
 
-    /// Calls that are made from many clients at once.
-    const fn crowd(self) -> usize {
+    /// Rounds of what takes longest.
+    const fn slow_rounds(self) -> usize {
         match self {
-            Self::Quick => 100,
-            Self::Full => 1_000,
+            Self::Quick => 5,
+            Self::Full => 10,
+        }
+    }
+
+    /// Rounds of what works on ten thousand files.
+    const fn large_rounds(self) -> usize {
+        match self {
+            Self::Quick => 3,
+            Self::Full => 9,
+        }
+    }
+
+    /// Calls in one large workspace.
+    const fn per_tree(self) -> usize {
+        match self {
+            Self::Quick => 7,
+            Self::Full => 15,
+        }
+    }
+
+    /// How long so many clients call.
+    const fn crowd(self) -> Duration {
+        match self {
+            Self::Quick => Duration::from_secs(3),
+            Self::Full => Duration::from_secs(15),
         }
     }
 
@@ -60,36 +95,55 @@ impl Extent {
     }
 }
 
-/// Measures beside the engine that has these `facts`. `tell` hears what is measured next.
+/// Measures on these engines. `tell` hears what is measured next. What breaks is named in the report, beside all that was
+/// measured.
 ///
 /// # Errors
-/// The engine does not answer, or a command that must go well did not.
+/// There is no place to measure in.
 pub fn run(
     extent: Extent,
-    engine: &str,
-    facts: &Facts,
+    engines: Engines,
     context: &Context,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Report, BenchError> {
-    let place = Place::make()?;
-    let mut report = Report::new(engine, facts);
-    ours::calls(&place, extent, &mut report, tell)?;
-    if facts.runtimes.iter().any(|name| name == ours::GVISOR) {
-        ours::gvisor(&place, extent, &mut report, tell)?;
-    } else {
-        report.left_out("gVisor: the engine does not know `runsc`");
+    let Engines { usable: mut engines, missing } = engines;
+    let mut report = Report::new(&engines);
+    let place = Place::make(engines.iter().map(|engine| engine.name))?;
+    for (name, why) in missing {
+        report.left_out(&format!("calls on {name}: {why}"));
     }
-    ours::broker(&place, &mut report, tell)?;
-    ours::listing(&place, extent, &mut report, tell)?;
+    engines.retain(|engine| {
+        let site = place.site(engine.name);
+        report.attempt(&site.row("first calls"), calls::first(site, tell))
+    });
+    calls::calls(&place, &engines, extent, &mut report, tell);
+    for engine in &engines {
+        let site = place.site(engine.name);
+        let done = memory::peak(site, &mut report, tell);
+        report.attempt(&site.row("peak memory of a call"), done);
+        let done = tools::broker(site, waits(engine, Class::Tool), &mut report, tell);
+        report.attempt(&site.row("broker round trip (exists)"), done);
+        if engine.life == Life::Daemon {
+            let done = memory::waiting(site, &mut report, tell);
+            report.attempt(&site.row("memory of sandboxes that wait"), done);
+        }
+    }
+    if let Some(engine) = engines.first() {
+        let done = tools::listing(place.site(engine.name), extent, &mut report, tell);
+        report.attempt("runner tool list", done);
+    }
     tell("decisions of a policy, compiling");
     quiet::quiet();
-    inside::decisions(&place, &mut report, context)?;
-    inside::compile(&place, extent, &mut report)?;
-    memory::waiting(&place, &mut report, tell)?;
-    writes::writes(&place, extent, &mut report, tell)?;
-    ours::trees(&place, extent, &mut report, tell)?;
+    let done = inside::decisions(&place, &mut report, context);
+    report.attempt("decisions", done);
+    let done = inside::compile(&place, extent, &mut report);
+    report.attempt("compile a small tool", done);
+    writes::writes(&place, &engines, extent, &mut report, tell);
+    let done = trees::trees(&place, &engines, extent, &mut report, tell);
+    report.attempt("large workspaces", done);
+    calls::gvisor(&place, &engines, extent, &mut report, tell);
     // A crowd leaves engine and kernel with much to tidy up: nothing is measured after it.
-    ours::crowd(&place, extent, &mut report, tell)?;
+    crowd::crowd(&place, &engines, extent, &mut report, tell);
     match quiet::never_idle() {
         0 => {}
         busy => report.note(format!("the machine was busy before {busy} of the samples")),

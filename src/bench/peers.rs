@@ -7,9 +7,22 @@ use serde_json::Value;
 
 use super::call::read;
 use super::error::BenchError;
-use super::place::Place;
+use super::place::Site;
 use super::sample::timed;
-use crate::engine::seccomp;
+use crate::engine::{EngineName, seccomp};
+
+/// Names of rows, which others stand beside.
+pub const BWRAP: &str = "bwrap --unshare-all";
+pub const BWRAP_ALIKE: &str = "bwrap (our mounts)";
+pub const NODE: &str = "node -e 1";
+pub const DOCKER_RUN: &str = "docker run (same settings)";
+pub const DOCKER_EXEC: &str = "docker exec (no sandbox of its own)";
+
+/// The engine whose containers `docker run` makes too.
+pub const DAEMON: EngineName = EngineName::Docker;
+
+/// The engine whose mounts are told to `bwrap`: it makes them with the same system calls.
+pub const DIRECT: EngineName = EngineName::Embedded;
 
 /// Whether a program is on the caller's path.
 pub fn is_installed(name: &str) -> bool {
@@ -24,6 +37,65 @@ pub fn bwrap() -> Command {
     command
 }
 
+/// `bwrap` with the mounts of a call of ours, as a dry run tells them: the same folders and files read-only, the same
+/// scratch folders, its own `/proc` and `/dev`. It has no limits, no system call filter and no other user, and binds
+/// the workspace, on which ours has an overlay.
+#[derive(Debug)]
+pub struct Alike(Vec<String>);
+
+impl Alike {
+    /// Reads the mounts from a dry run.
+    ///
+    /// # Errors
+    /// There is no plan, or a path in it is not text.
+    pub fn of(site: Site<'_>) -> Result<Self, BenchError> {
+        let folder = site.place().workspace();
+        let words = ["exec", "--json", "--dry-run", "--", "true"];
+        let (_, text) = timed(&mut site.runner(&folder, &words))?;
+        let plan = read(&text)?;
+        let mut words: Vec<String> =
+            ["--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
+                .map(str::to_owned)
+                .to_vec();
+        for mount in plan["container"]["mounts"].as_array().into_iter().flatten() {
+            words.extend(alike(mount).ok_or_else(|| {
+                let line = "runner exec --dry-run --json -- true".to_owned();
+                let how = format!("has a mount that bwrap cannot be told: {mount}");
+                BenchError::Command { line, how }
+            })?);
+        }
+        let folder = folder.to_string_lossy().into_owned();
+        words.extend(["--chdir".to_owned(), folder, "true".to_owned()]);
+        Ok(Self(words))
+    }
+
+    /// Runs `true` in it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("bwrap");
+        command.args(&self.0);
+        command
+    }
+}
+
+/// A mount of ours, in the words of `bwrap`.
+fn alike(mount: &Value) -> Option<Vec<String>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let (kind, about) = mount.as_object()?.iter().next()?;
+    let target = text(&about["target"])?;
+    let read_only = |source| vec!["--ro-bind".to_owned(), source, target.clone()];
+    match kind.as_str() {
+        "bind" => Some(read_only(text(&about["source"]["path"])?)),
+        "overlay" => Some(read_only(text(&about["layers"].as_array()?.last()?["path"])?)),
+        "tmpfs" => {
+            let mode = format!("{:o}", about["mode"].as_u64()?);
+            let size = about["size"].to_string();
+            let words = ["--size", &size, "--perms", &mode, "--tmpfs", &target];
+            Some(words.map(str::to_owned).to_vec())
+        }
+        _ => None,
+    }
+}
+
 /// Node that does nothing.
 pub fn node() -> Command {
     let mut command = Command::new("node");
@@ -33,19 +105,19 @@ pub fn node() -> Command {
 
 /// `docker run` with the very settings that a call of ours has.
 #[derive(Debug)]
-pub struct DockerRun {
+pub struct Container {
     words: Vec<String>,
 }
 
-impl DockerRun {
+impl Container {
     /// Reads the settings from a dry run under this policy.
     ///
     /// # Errors
     /// There is no plan.
-    pub fn like(place: &Place, policy: &str) -> Result<Self, BenchError> {
-        let folder = place.workspace();
+    pub fn like(site: Site<'_>, policy: &str) -> Result<Self, BenchError> {
+        let folder = site.place().workspace();
         let ask = |words: &[&str]| -> Result<Value, BenchError> {
-            let (_, text) = timed(&mut place.runner(&folder, words))?;
+            let (_, text) = timed(&mut site.runner(&folder, words))?;
             read(&text)
         };
         // The image is there once a call has been made.
@@ -151,4 +223,27 @@ fn words(container: &Value, image: &str, filter: &Path) -> Vec<String> {
     }
     words.extend(["--entrypoint".to_owned(), "/bin/true".to_owned(), image.to_owned()]);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_kind_of_mount_has_words() {
+        let source = |path| json!({ "path": path, "identity": [1, 2] });
+        let bind = json!({ "bind": { "source": source("/usr/lib"), "target": "/lib" } });
+        assert_eq!(alike(&bind).unwrap(), ["--ro-bind", "/usr/lib", "/lib"]);
+        let tmpfs = json!({ "tmpfs": { "target": "/tmp", "size": 4096, "mode": 1023 } });
+        let words = ["--size", "4096", "--perms", "1777", "--tmpfs", "/tmp"];
+        assert_eq!(alike(&tmpfs).unwrap(), words);
+        let layers = json!([source("/covers"), source("/w")]);
+        let overlay = json!({ "overlay": { "layers": layers, "target": "/w" } });
+        assert_eq!(alike(&overlay).unwrap(), ["--ro-bind", "/w", "/w"]);
+        assert_eq!(alike(&json!({ "other": { "target": "/w" } })), None);
+        let path = json!([255, 254]);
+        let bind = json!({ "bind": { "source": { "path": path }, "target": "/lib" } });
+        assert_eq!(alike(&bind), None, "a path that is not text");
+    }
 }

@@ -1,4 +1,4 @@
-//! A folder of its own for a measurement: workspace, configuration, state, pool.
+//! A folder of its own for a measurement: workspaces, and for each engine a configuration, a state and a pool.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::call::Waits;
 use super::error::BenchError;
 use super::quiet::quiet;
 use super::sample::timed;
 use crate::call::launch::run::this_program;
-use crate::pool::{Class, Pool};
+use crate::engine::EngineName;
+use crate::pool::Pool;
 
 /// Files of the workspace in which calls are measured.
 const FILES: usize = 1_000;
@@ -37,7 +39,9 @@ const DENIED: &str =
     "policy: 1\nname: denied\nextends: [readonly]\nfiles: { deny: [\"**/*.ts\"] }\n";
 
 /// Nobody is asked here: the tools are ours, and so is the folder.
-const CONFIG: &str = "approvals: { withoutTerminal: true }\n";
+fn config(engine: EngineName) -> String {
+    format!("engine: {engine}\napprovals: {{ withoutTerminal: true }}\n")
+}
 
 /// The folder; it goes with this value, and so do the sandboxes that wait.
 pub struct Place {
@@ -45,11 +49,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes one.
+    /// Makes one for measuring these engines.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn make() -> Result<Self, BenchError> {
+    pub fn make(engines: impl IntoIterator<Item = EngineName>) -> Result<Self, BenchError> {
         let local = |error| BenchError::Local("make a folder to measure in", error);
         let chance: [u8; 8] = crate::sys::random().map_err(local)?;
         let name = format!("runner-bench-{:016x}", u64::from_le_bytes(chance));
@@ -57,7 +61,7 @@ impl Place {
         let base = ["/var/tmp", "/tmp"].into_iter().map(Path::new).find(|path| path.is_dir());
         let place = Self { root: base.unwrap_or(Path::new("/")).join(name) };
         let make = || {
-            for folder in ["workspace/.git", "workspace/.runner/tools", "config/runner/policies"] {
+            for folder in ["workspace/.git", "workspace/.runner/tools"] {
                 fs::create_dir_all(place.root.join(folder))?;
             }
             // The command runs as another user where the caller is root.
@@ -67,12 +71,7 @@ impl Place {
             }
             fs::write(place.workspace().join(".runner/tools/once.yml"), ONCE)?;
             fs::write(place.workspace().join(".runner/tools/measure.yml"), MEASURE)?;
-            let policies = place.root.join("config/runner/policies");
-            fs::write(policies.join("gvisor.yml"), GVISOR)?;
-            fs::write(policies.join("reading.yml"), READING)?;
-            fs::write(policies.join("writing.yml"), WRITING)?;
-            fs::write(policies.join("denied.yml"), DENIED)?;
-            fs::write(place.root.join("config/runner/config.yml"), CONFIG)?;
+            engines.into_iter().try_for_each(|engine| place.site(engine).make())?;
             fill(&place.workspace(), FILES, b"")
         };
         make().map_err(local)?;
@@ -111,32 +110,81 @@ impl Place {
         Ok(root)
     }
 
+    /// What an engine has in it.
+    pub fn site(&self, engine: EngineName) -> Site<'_> {
+        Site { place: self, engine }
+    }
+}
+
+/// The part of a place that one engine's calls have to themselves.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    place: &'a Place,
+    engine: EngineName,
+}
+
+impl<'a> Site<'a> {
+    /// The engine.
+    pub fn engine(self) -> EngineName {
+        self.engine
+    }
+
+    /// The place that it is in.
+    pub fn place(self) -> &'a Place {
+        self.place
+    }
+
+    /// The name of a row about this engine.
+    pub fn row(self, what: &str) -> String {
+        format!("{what}, {}", self.engine)
+    }
+
+    fn root(self) -> PathBuf {
+        self.place.root.join(self.engine.as_str())
+    }
+
+    fn make(self) -> std::io::Result<()> {
+        let configuration = self.root().join("config/runner");
+        let policies = configuration.join("policies");
+        fs::create_dir_all(&policies)?;
+        fs::write(configuration.join("config.yml"), config(self.engine))?;
+        [("gvisor", GVISOR), ("reading", READING), ("writing", WRITING), ("denied", DENIED)]
+            .into_iter()
+            .try_for_each(|(name, text)| fs::write(policies.join(format!("{name}.yml")), text))
+    }
+
     /// This program, as a user would call it from a folder.
-    pub fn runner(&self, folder: &Path, words: &[&str]) -> Command {
+    pub fn runner(self, folder: &Path, words: &[&str]) -> Command {
+        let root = self.root();
         let mut command = Command::new(this_program());
         command
             .args(words)
             .current_dir(folder)
-            .env("HOME", self.root.join("home"))
-            .env("XDG_STATE_HOME", self.root.join("state"))
-            .env("XDG_CACHE_HOME", self.root.join("cache"))
-            .env("XDG_CONFIG_HOME", self.root.join("config"));
+            .env("HOME", root.join("home"))
+            .env("XDG_STATE_HOME", root.join("state"))
+            .env("XDG_CACHE_HOME", root.join("cache"))
+            .env("XDG_CONFIG_HOME", root.join("config"));
         command
     }
 
-    /// The pool of this place.
-    pub fn pool(&self) -> Pool {
-        Pool::new(&self.root.join("state/runner"))
+    /// The pool of this engine.
+    pub fn pool(self) -> Pool {
+        Pool::new(&self.root().join("state/runner"))
     }
 
-    /// Waits until something of this class waits and nothing is being made, or gives up.
-    pub fn settle(&self, class: Class) {
-        let pool = self.pool();
-        self.until(|| pool.entries().iter().any(|entry| entry.class == class && !entry.is_over()));
+    /// Waits until what waits for such calls is there and nothing is being made, or gives up.
+    pub fn settle(self, waits: Waits) {
+        match waits {
+            Waits::Always(class) => self.until(|| {
+                let entries = self.pool().entries();
+                entries.iter().any(|entry| entry.class == class && !entry.is_over())
+            }),
+            Waits::AsItComes | Waits::Never => self.until(|| true),
+        }
     }
 
     /// Waits until nothing is being made and this is so, or gives up.
-    fn until(&self, so: impl Fn() -> bool) {
+    fn until(self, so: impl Fn() -> bool) {
         let (begun, pool) = (Instant::now(), self.pool());
         while begun.elapsed() < REFILL_WAIT
             && !(so() && pool.being_made().is_ok_and(|making| making == 0))
@@ -146,16 +194,20 @@ impl Place {
     }
 
     /// Ends what waits.
-    pub fn drain(&self) {
-        let _ = timed(&mut self.runner(&self.root, &["pool", "drain"]));
+    pub fn drain(self) {
+        let _ = timed(&mut self.runner(&self.place.root, &["pool", "drain"]));
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.drain();
-        // Whoever still makes or ends a sandbox would make folders of ours anew.
-        self.until(|| true);
+        for site in EngineName::ALL.map(|engine| self.site(engine)) {
+            if site.root().exists() {
+                site.drain();
+                // A process that still makes or ends a sandbox would make folders of ours anew.
+                site.until(|| true);
+            }
+        }
         quiet();
         let _ = fs::remove_dir_all(&self.root);
     }

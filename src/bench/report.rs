@@ -1,10 +1,13 @@
 //! What was measured, as rows with ratios.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
+use super::engines::Measured;
+use super::error::BenchError;
 use super::sample::Samples;
-use crate::engine::Facts;
+use crate::codes::Code;
+use crate::engine::EngineName;
+use crate::error::Failure as _;
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -62,31 +65,75 @@ impl Row {
     }
 }
 
+/// Where something was measured.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    /// Its processors.
+    pub processors: usize,
+    /// The release of its kernel.
+    pub kernel: String,
+    /// The engines that were asked to make sandboxes.
+    pub engines: Vec<EngineSeen>,
+    /// The version of this program.
+    pub runner: &'static str,
+}
+
+/// An engine that was measured.
+#[derive(Debug, Serialize)]
+pub struct EngineSeen {
+    /// Its name.
+    pub name: EngineName,
+    /// Its version, for people.
+    pub version: String,
+}
+
+/// A measurement that broke.
+#[derive(Debug, Serialize)]
+pub struct Failed {
+    /// What was measured: the name of its row, or of the step.
+    pub what: String,
+    /// The stable code.
+    pub code: Code,
+    /// Why.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Where.
-    pub machine: Value,
+    pub machine: Machine,
     /// The figures.
     pub rows: Vec<Row>,
-    /// What could not be measured, and why.
+    /// What is not measured here, and why.
     pub left_out: Vec<String>,
+    /// What was to be measured and broke. What came before it is in `rows`.
+    pub failed: Vec<Failed>,
     /// What else to know about the figures.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    pub(super) fn new(engine: &str, facts: &Facts) -> Self {
+    pub(super) fn new(engines: &[Measured]) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
-            machine: json!({
-                "processors": facts.processors,
-                "kernel": kernel.trim(),
-                "engine": format!("{engine} {}", facts.version),
-                "runner": env!("CARGO_PKG_VERSION"),
-            }),
+            machine: Machine {
+                processors: std::thread::available_parallelism().map_or(1, usize::from),
+                kernel: kernel.trim().to_owned(),
+                engines: engines
+                    .iter()
+                    .map(|engine| EngineSeen {
+                        name: engine.name,
+                        version: engine.facts.version.clone(),
+                    })
+                    .collect(),
+                runner: env!("CARGO_PKG_VERSION"),
+            },
             rows: Vec::new(),
             left_out: Vec::new(),
+            failed: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -103,7 +150,28 @@ impl Report {
     }
 
     pub(super) fn left_out(&mut self, why: &str) {
-        self.left_out.push(why.to_owned());
+        // Several rows may want the same peer.
+        if self.left_out.iter().all(|told| told != why) {
+            self.left_out.push(why.to_owned());
+        }
+    }
+
+    /// Names what broke.
+    pub(super) fn failed(&mut self, what: &str, error: &BenchError) {
+        self.failed.push(Failed {
+            what: what.to_owned(),
+            code: error.code(),
+            message: error.to_string(),
+            hint: error.hint(),
+        });
+    }
+
+    /// Names a step that broke; whether it went well.
+    pub(super) fn attempt(&mut self, what: &str, result: Result<(), BenchError>) -> bool {
+        if let Err(error) = &result {
+            self.failed(what, error);
+        }
+        result.is_ok()
     }
 
     pub(super) fn note(&mut self, text: String) {
@@ -118,8 +186,7 @@ mod tests {
 
     #[test]
     fn a_row_stands_beside_those_that_were_measured() {
-        let (machine, rows, left_out, notes) = (Value::Null, Vec::new(), Vec::new(), Vec::new());
-        let mut report = Report { machine, rows, left_out, notes };
+        let mut report = Report::new(&[]);
         let mut samples = Samples::default();
         samples.push(Duration::from_millis(10));
         report.add(Row::times("peer", &samples));

@@ -5,39 +5,40 @@ use std::fmt;
 use super::event_loop::in_event_loop;
 use super::printer::{Format, Printer};
 use super::style;
-use crate::bench::{self, BenchError, Extent, Report, Row, Unit};
+use super::visible::visible;
+use crate::bench::{self, Extent, Machine, Report, Row, Unit};
 use crate::call::Context;
 use crate::cli::Error;
-use crate::engine::{self, Choice, EngineError};
-use crate::exit::Ending;
+use crate::engine;
+use crate::exit::{Ending, Kind};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Measures with a state, a configuration and a pool of its own, which are gone afterwards. Run it on a machine that does nothing else: ratios say more than times."
+    after_help = "Without --engine, calls are measured on every engine that can be used, in turn with `bwrap`, `docker run`, `docker exec` and bare `node`, as far as they are installed. Nothing needs root or a daemon; what is left out is told. A measurement that breaks is named, and all others are printed.\n\nMeasures with a state, a configuration and a pool of its own, which are gone afterwards. Run it on a machine that does nothing else: ratios say more than times.\n\nExamples:\n  runner bench --quick\n  runner bench --engine embedded --json | jq '.rows[] | {name, median, unit, ratios}'\n\nExit codes: 0 everything was measured, 125 a measurement broke, or no engine can be used."
 )]
 pub struct Args {
-    /// Fewer rounds and no large workspaces: two or three minutes instead of twelve
+    /// Fewer rounds and no large workspaces: about three minutes instead of fifteen
     #[arg(long)]
     quick: bool,
+    /// Measure calls on this engine alone; `auto` is the one that calls would use [default: every one]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
+    engine: Option<engine::Choice>,
 }
 
 /// Runs it.
 pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let extent = if args.quick { Extent::Quick } else { Extent::Full };
-    let (name, facts) = in_event_loop(async {
-        let engine =
-            engine::open(&Choice::default(), &|name| context.environment.get(name)).await?;
-        Ok::<_, EngineError>((engine.name(), engine.probe().await?))
-    })?
-    .map_err(BenchError::from)?;
+    let variable = |name: &str| context.environment.get(name);
+    let engines = in_event_loop(bench::find_engines(args.engine.as_ref(), &variable))??;
     let mut tell = |step: &str| printer.talk(format_args!("measuring: {step}"));
-    let report = bench::run(extent, name, &facts, context, &mut tell)?;
+    let report = bench::run(extent, engines, context, &mut tell)?;
     match printer.format() {
         Format::Json => printer.json(&report)?,
         Format::Text => printer.data(View(&report))?,
     }
-    Ok(Ending::ok())
+    let broken = report.failed.first();
+    Ok(broken.map_or(Ending::ok(), |failed| Ending::of_kind(Kind::Broken, failed.code)))
 }
 
 /// The report for people.
@@ -48,16 +49,13 @@ const BAR: usize = 30;
 
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { machine, rows, left_out, notes } = self.0;
-        let text = |name: &str| machine[name].as_str().unwrap_or_default().to_owned();
-        writeln!(
-            f,
-            "{} processors, Linux {}, {}, runner {}\n",
-            machine["processors"],
-            text("kernel"),
-            text("engine"),
-            text("runner")
-        )?;
+        let Report { machine, rows, left_out, failed, notes } = self.0;
+        let Machine { processors, kernel, engines, runner } = machine;
+        writeln!(f, "{processors} processors, Linux {}, runner {runner}", visible(kernel))?;
+        for engine in engines {
+            writeln!(f, "engine {}: {}", engine.name, visible(&engine.version))?;
+        }
+        writeln!(f)?;
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         for (unit, title) in [
             (Unit::Milliseconds, "time (ms)"),
@@ -82,7 +80,15 @@ impl fmt::Display for View<'_> {
             writeln!(f)?;
         }
         for why in left_out {
-            writeln!(f, "left out: {why}")?;
+            writeln!(f, "left out: {}", visible(why))?;
+        }
+        let bad = style::BAD;
+        for broken in failed {
+            let (what, message) = (&broken.what, visible(&broken.message));
+            writeln!(f, "{bad}failed{bad:#}: {what}: {message}  [{}]", broken.code)?;
+            if let Some(hint) = &broken.hint {
+                writeln!(f, "  {}", visible(hint))?;
+            }
         }
         for note in notes {
             writeln!(f, "note: {note}")?;

@@ -1,9 +1,11 @@
 //! Many calls inside one process and one event loop, for two callers with a workspace and a policy each: nothing of one
 //! is seen by the other. The command line is one host of `call`; this is another.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use runner::approvals::{Given, Scope};
 use runner::audit::Redactor;
@@ -16,6 +18,7 @@ use runner::call::{
 };
 use runner::caller::{self, Caller, Credential};
 use runner::codes::Code;
+use runner::engine::EngineName;
 use runner::environment::Environment;
 use runner::exit::Status;
 use runner::latency::Early;
@@ -26,7 +29,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
-use crate::support::{Home, needs_engine};
+use crate::embedded::traces;
+use crate::support::{Home, choose_engine, needs_engine};
 use crate::tools::write_yaml;
 
 /// A caller with a home, a workspace and a policy of its own.
@@ -315,4 +319,133 @@ async fn two_thousand_calls_in_one_process_leave_nothing_in_its_memory() {
     }
     let grown = resident().saturating_sub(before);
     assert!(grown < SLACK, "the memory grew by {grown} KiB in {} calls", CALLS - BEFORE);
+}
+
+/// A rule for a command that writes one file.
+const WRITES: &str = "  - { id: mark, allow: 'touch ...', effects: [read, write] }\n\
+                      files: { write: [out, 'out/**'] }\n";
+/// Calls with a sandbox each, those before the first measurement, and how many run at once.
+const SANDBOXES: usize = 10_000;
+const FIRST: usize = 1_000;
+const AT_ONCE: usize = 20;
+/// What measuring may be off by, in KiB: a third of a kilobyte for each call.
+const SANDBOX_SLACK: u64 = 3_000;
+/// What a call leaves to others, such as the removal of its control groups, takes a moment on a busy machine.
+const LEFT_WAIT: Duration = Duration::from_secs(60);
+
+/// What this process has at a moment when no call runs.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    memory: u64,
+    descriptors: usize,
+    threads: usize,
+}
+
+impl Held {
+    fn now() -> Self {
+        let entries = |folder| fs::read_dir(folder).unwrap().count();
+        Self {
+            memory: resident(),
+            descriptors: entries("/proc/self/fd"),
+            threads: entries("/proc/self/task"),
+        }
+    }
+
+    /// The same, once there are no more descriptors and threads than this, or after a while.
+    async fn at_most(other: Self) -> Self {
+        let begun = Instant::now();
+        loop {
+            let now = Self::now();
+            let more = now.descriptors > other.descriptors || now.threads > other.threads;
+            if !more || begun.elapsed() > LEFT_WAIT {
+                return now;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Files and folders in the folder for stages: one of a call that is over would be left over.
+fn stages(tenant: &Tenant) -> Vec<PathBuf> {
+    let all = fs::read_dir(tenant.home.path("state/runner/stages")).into_iter().flatten();
+    all.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The control groups of these calls that are still there after a while.
+async fn groups(calls: &BTreeSet<String>) -> Vec<PathBuf> {
+    let begun = Instant::now();
+    loop {
+        let ours = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            name.strip_prefix("runner-sandbox-").is_some_and(|call| calls.contains(call))
+        };
+        let left: Vec<PathBuf> = traces::groups().into_iter().filter(ours).collect();
+        if left.is_empty() || begun.elapsed() > LEFT_WAIT {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// One of many calls: most read, some write a file, a few are cancelled or run a tool.
+fn one_of_many(calls: &mut JoinSet<(Status, CallResult)>, tenant: &Tenant, at: usize) {
+    let context = tenant.context.clone();
+    if at % 500 == 7 {
+        let request = tenant.tool("say", &json!({}));
+        calls.spawn(async move { (Status::Completed, run_tool(request, context).await) });
+    } else if at % 100 == 3 {
+        let request = tenant.exec(&["tail", "-f", "name.txt"]);
+        calls.spawn(async move { (Status::Cancelled, run_cancelled(request, context).await) });
+    } else {
+        let words: &[&str] =
+            if at % 10 == 1 { &["touch", "out/file"] } else { &["cat", "name.txt"] };
+        let request = tenant.exec(words);
+        calls.spawn(async move {
+            (Status::Completed, run_command(request, context, Reply::Nobody).await)
+        });
+    }
+}
+
+/// Each call has a sandbox of this machine's kernel. The threads of the event loop go as soon as they have nothing to do:
+/// those that stay are left over.
+#[test]
+fn ten_thousand_sandboxes_from_one_process_leave_nothing() {
+    choose_engine(EngineName::Embedded);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().thread_keep_alive(Duration::from_millis(1)).build().unwrap();
+    runtime.block_on(async {
+        let (ann, bob) = (Tenant::new("ann", WRITES, ""), Tenant::new("bob", WRITES, ""));
+        for tenant in [&ann, &bob] {
+            fs::create_dir(tenant.home.path("project/out")).unwrap();
+        }
+        let start = Held::now();
+        let mut before = start;
+        let mut ids = BTreeSet::new();
+        for first in (0..SANDBOXES).step_by(AT_ONCE) {
+            if first == FIRST {
+                // Files that stay open are opened by then; threads do not stay.
+                before = Held { threads: start.threads, ..Held::now() };
+                before = Held::at_most(before).await;
+            }
+            let mut calls = JoinSet::new();
+            for at in first..first + AT_ONCE {
+                one_of_many(&mut calls, if at % 2 == 0 { &ann } else { &bob }, at);
+            }
+            for (wanted, result) in calls.join_all().await {
+                assert_eq!(result.status, wanted, "{result:?}");
+                assert_eq!(json!(result.metadata)["engine"], "embedded", "{result:?}");
+                ids.insert(result.call);
+            }
+        }
+        assert_eq!(ids.len(), SANDBOXES);
+        let after = Held::at_most(before).await;
+        let told = format!("at the start {start:?}, then {before:?}, in the end {after:?}");
+        eprintln!("{told}");
+        let grown = after.memory.saturating_sub(before.memory);
+        assert!(grown < SANDBOX_SLACK, "the memory grew by {grown} KiB: {told}");
+        assert!(after.descriptors <= before.descriptors, "open files were left: {told}");
+        assert!(after.threads <= start.threads, "threads were left: {told}");
+        assert_eq!(groups(&ids).await, [] as [PathBuf; 0], "control groups were left");
+        assert_eq!([stages(&ann), stages(&bob)].concat(), [] as [PathBuf; 0], "stages were left");
+    });
 }

@@ -44,8 +44,7 @@ const BESIDE: [(&str, &str); 20] = [
 const IMPLEMENTATIONS: [&str; 2] = ["Docker", "docker::"];
 
 /// Files outside of `engine` that use such a name, and why.
-const NAMED: [(&str, &str); 3] = [
-    ("bench/ours.rs", "`docker run` is measured beside a call"),
+const NAMED: [(&str, &str); 2] = [
     ("bench/peers.rs", "`docker run` is measured beside a call"),
     ("codes.rs", "what the embedded engine lacks is told with the engine that has it"),
 ];

@@ -16,6 +16,7 @@ use super::{guest_folder, process, recipe};
 use crate::engine::error::EngineError;
 use crate::engine::guest;
 use crate::engine::traits::{Facts, UserNamespace};
+use crate::ids::CallId;
 use crate::sys::landlock_version;
 
 /// The user that owns nothing.
@@ -98,7 +99,10 @@ fn prove_in(cache: &Path, places: Places) -> Result<(), EngineError> {
     let guest = guest_folder::place(cache)?;
     // What launchers left that were killed; a reboot has taken away the rest.
     groups::remove_left_over(&places);
-    let name = format!("probe-{}", std::process::id());
+    // Several calls of one process may try at once.
+    let name = CallId::fresh()
+        .map_err(|source| EngineError::Local { operation: "name a sandbox", source })?;
+    let name = format!("probe-{name}");
     tokio::runtime::Handle::current().block_on(async {
         let started = process::start(&guest)?;
         let place = groups::settle(places, started.id(), &name).await;

@@ -39,6 +39,10 @@ pub fn divide(scope: &Scope) -> Result<(), Failed> {
     let wanted: Vec<String> = scope.controllers.iter().map(|name| format!("+{name}")).collect();
     set(&control, &wanted.join(" ")).trying_at(LaunchStep::Group, &Bytes::from(control.as_os_str()))
 }
+/// The file of a group of version 1 through which a thread moves itself. Moving a process, through `cgroup.procs`, waits
+/// until no thread of the machine is about to start or end, which takes 10 ms and more; moving a single thread does not
+/// (since Linux 5.5).
+const THREADS: &str = "tasks";
 
 /// Groups that were made. They are removed when this goes; none of their processes may be alive then.
 #[derive(Default)]
@@ -77,10 +81,10 @@ impl Groups {
         self.0.iter().find(|made| made.join == Join::Birth).map(|made| made.handle.as_fd())
     }
 
-    /// Moves this process into every group that it was not made in.
+    /// Moves this process, which has one thread, into every group that it was not made in.
     pub fn join(&self) -> Result<(), Failed> {
         for made in self.0.iter().filter(|made| made.join == Join::Move) {
-            let file = Path::new(made.folder.as_os()).join(GROUP_LOCK);
+            let file = Path::new(made.folder.as_os()).join(THREADS);
             set(&file, "0").trying_at(LaunchStep::Group, &made.folder)?;
         }
         Ok(())
