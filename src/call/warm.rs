@@ -1,5 +1,7 @@
 //! Fills the pool by hand, before the first call wants a sandbox.
 
+use std::path::Path;
+
 use super::error::CallError;
 use super::open_engine::open_engine_of;
 use super::plan::make_plan;
@@ -47,13 +49,14 @@ pub async fn warm(
     let setting = setting(decided);
     let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;
     let supply = supply::supply(&setting, &plan, engine, None, pool).await?;
-    fill(engine, &supply, count, made).await
+    fill(engine, &supply, &setting.watchdog, count, made).await
 }
 
 /// Makes sandboxes of this supply.
 pub(super) async fn fill(
     engine: &dyn Engine,
     supply: &Supply,
+    program: &Path,
     count: usize,
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
@@ -63,7 +66,7 @@ pub(super) async fn fill(
     }
     let mut entries = Vec::new();
     while entries.len() < count {
-        match refill(engine, order).await? {
+        match refill(engine, order, program).await? {
             Refilled::Made(entry) => {
                 made(&entry);
                 entries.push(*entry);

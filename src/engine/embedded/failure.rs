@@ -1,5 +1,7 @@
 //! Why the kernel made no sandbox, told apart by what to do next.
 
+use std::path::PathBuf;
+
 use runner_wire::{LaunchFailure, LaunchStep};
 
 use crate::codes::Code;
@@ -48,9 +50,23 @@ pub enum LaunchError {
     /// The control groups that the plan counts on cannot be made any more.
     #[error("what this machine's control groups can limit has changed since the call was planned")]
     GroupsChanged,
-    /// No sandbox of this engine waits.
-    #[error("sandboxes of the embedded engine do not wait for calls")]
+    /// No sandbox of this label waits.
+    #[error("no such sandbox waits")]
     NothingWaits,
+    /// The other end of a socket of a sandbox that waits.
+    #[error("another user, or a process of another container, is at the socket of a waiting sandbox")]
+    ForeignPeer,
+    /// The folder of waiting sandboxes.
+    #[error("the folder of waiting sandboxes {path} is not used: {why}")]
+    WaitingFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The process that holds a sandbox that waits.
+    #[error("no sandbox waits: {0}")]
+    NotHeld(String),
     /// The launcher said what is not known.
     #[error("the launcher of the embedded engine ended without a sandbox: {0}")]
     Unknown(String),
@@ -72,7 +88,12 @@ impl LaunchError {
             Self::OldKernel { .. } => Code::KernelTooOld,
             Self::ForeignImage { .. } => Code::ImageNeedsDocker,
             Self::ForeignRuntime { .. } => Code::RuntimeNeedsDocker,
-            Self::GroupsChanged | Self::NothingWaits | Self::Unknown(_) => Code::LaunchFailed,
+            Self::GroupsChanged
+            | Self::NothingWaits
+            | Self::ForeignPeer
+            | Self::WaitingFolder { .. }
+            | Self::NotHeld(_)
+            | Self::Unknown(_) => Code::LaunchFailed,
         }
     }
 
@@ -119,7 +140,13 @@ impl LaunchError {
                 }
                 _ => "run `runner doctor` for what this machine allows, or use Docker (--engine docker)".to_owned(),
             },
-            Self::NothingWaits | Self::Unknown(_) => return None,
+            Self::WaitingFolder { .. } => {
+                "remove it, or give it to this user alone (chmod 700); or set XDG_RUNTIME_DIR to another folder"
+                    .to_owned()
+            }
+            Self::NothingWaits | Self::ForeignPeer | Self::NotHeld(_) | Self::Unknown(_) => {
+                return None;
+            }
         })
     }
 

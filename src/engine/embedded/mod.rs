@@ -9,9 +9,10 @@
 //! ```
 //!
 //! Duty: from a plan to a recipe ([`recipe`]), and the life of the launcher ([`process`]). Non-goals: carrying the
-//! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than this process: its guest ends
-//! when the wire closes, and the kernel kills it with its launcher. So no sandbox waits, and what a sweep finds are
-//! control groups of launchers that were killed ([`groups`]).
+//! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than the process that has its wire: its
+//! guest ends when the wire closes, and the kernel kills it with its launcher. For a call, that is this process. One that
+//! waits is held by a process of its own ([`waiting`]). What else a sweep finds are control groups of launchers that were
+//! killed ([`groups`]).
 
 mod engine;
 mod failure;
@@ -20,6 +21,8 @@ mod guest_folder;
 mod probe;
 mod process;
 mod recipe;
+mod waiting;
 
 pub use engine::Embedded;
 pub use failure::LaunchError;
+pub use waiting::main as hold;

@@ -40,6 +40,8 @@ pub(super) struct Parts {
     pub stage: Option<PathBuf>,
     /// What tells this sandbox from all others.
     pub name: String,
+    /// Whether the launcher tells that the guest runs.
+    pub tells_start: bool,
 }
 
 /// The recipe of a plan's sandbox.
@@ -73,6 +75,7 @@ pub(super) fn of_plan(
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         arguments: parts.arguments.clone(),
+        tells_start: parts.tells_start,
     })
 }
 
@@ -103,6 +106,7 @@ pub(super) fn smallest(guest: Source, places: &Places) -> Recipe {
         oom_score: FIRST_TO_GO,
         // A guest that waits a millisecond for a host's first word, and ends.
         arguments: vec!["1".to_owned()],
+        tells_start: false,
     }
 }
 

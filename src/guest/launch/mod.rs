@@ -75,6 +75,9 @@ fn launch() -> Result<(), Failed> {
     match kernel::fork_into(groups.birthplace()).trying(LaunchStep::Process)? {
         Some(first) => {
             kernel::let_go_of_the_wire().trying(LaunchStep::Process)?;
+            if recipe.tells_start {
+                kernel::let_go_of_words().trying(LaunchStep::Process)?;
+            }
             signals.wait_for(first);
             Ok(())
         }
@@ -120,6 +123,9 @@ fn become_the_guest(recipe: &Recipe, id_map: Option<&OwnedFd>) -> Result<(), Fai
     root::build(recipe, &sources, id_map)?;
     drop(sources);
     privileges::give_up(recipe)?;
+    if recipe.tells_start {
+        kernel::end_words_with_exec().trying(LaunchStep::Exec)?;
+    }
     let words = std::iter::once(root::GUEST).chain(recipe.arguments.iter().map(String::as_str));
     let error = kernel::exec(root::GUEST, words);
     Err(error).trying(LaunchStep::Exec)
