@@ -32,7 +32,7 @@ pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<Bounds> {
 }
 
 /// What a setting's sandboxes are for.
-fn class(setting: &Setting) -> Class {
+pub(super) fn class(setting: &Setting) -> Class {
     match (setting.view, setting.writes) {
         (View::Program(_), _) => Class::Tool,
         (View::Workspace, Writes::Some) => Class::Write,

@@ -8,7 +8,7 @@ use super::plan::make_plan;
 use super::request::Decided;
 use super::run::setting;
 use super::supply;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineName};
 use crate::pool::{Entry, Refilled, Supply, refill};
 use crate::sandbox::materials::Missing;
 
@@ -21,6 +21,8 @@ pub enum Warmed {
     Refused(String),
     /// The configuration has no pool.
     Off,
+    /// Sandboxes for such calls do not wait on this engine: it makes one in the time that taking one would cost.
+    MadeAtOnce(EngineName),
     /// A call of this tool needs no sandbox: it is a part of this program.
     Ourselves,
     /// A call of this tool runs this command, and takes a sandbox of commands.
@@ -47,6 +49,9 @@ pub async fn warm(
     let engine = open_engine_of(decided).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
+    if !supply::may_wait(engine, supply::class(&setting)) {
+        return Ok(Warmed::MadeAtOnce(engine.address().engine()));
+    }
     let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;
     let supply = supply::supply(&setting, &plan, engine, None, pool).await?;
     fill(engine, &supply, &setting.watchdog, count, made).await

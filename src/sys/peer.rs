@@ -20,7 +20,10 @@ pub fn peer(socket: impl AsFd) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut size: libc::socklen_t = 12;
     const { assert!(size_of::<libc::ucred>() == 12) };
-    #[expect(unsafe_code, reason = "rustix takes the number 0, which the kernel may give, for a process")]
+    #[expect(
+        unsafe_code,
+        reason = "rustix takes the number 0, which the kernel may give, for a process"
+    )]
     // SAFETY: the kernel writes at most `size` bytes, which is the size of the structure, and both live through the call.
     let asked = unsafe {
         libc::getsockopt(
@@ -46,8 +49,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_pair_are_this_process() {
         let (one, other) = UnixStream::pair().unwrap();
-        let this =
-            Peer { uid: rustix::process::geteuid().as_raw(), pid: Some(std::process::id()) };
+        let this = Peer { uid: rustix::process::geteuid().as_raw(), pid: Some(std::process::id()) };
         assert_eq!((peer(&one).unwrap(), peer(&other).unwrap()), (this, this));
         assert!(peer(std::fs::File::open("/dev/null").unwrap()).is_err());
     }

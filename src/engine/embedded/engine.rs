@@ -114,7 +114,8 @@ impl Embedded {
             let guest = guest_folder::place(&place)?;
             recipe::of_plan(&plan, &parts, guest.source())
         });
-        let recipe = planned.await.map_err(|error| local("launch", std::io::Error::other(error)))??;
+        let recipe =
+            planned.await.map_err(|error| local("launch", std::io::Error::other(error)))??;
         let label = spec.labels.call.as_str();
         let (program, wait, labels) = (hold.program, hold.wait, spec.labels.to_map());
         waiting::park(Waiting { program, folder, cache, label, labels, wait, recipe }).await?;
@@ -133,9 +134,7 @@ impl Embedded {
         let all = ours.chain(waiting);
         let wanted = all.filter(|(id, _)| call.is_none_or(|call| call.as_str() == id));
         let state = State::Running;
-        Ok(wanted
-            .map(|(id, labels)| Found { id: SandboxId::new(id), labels, state })
-            .collect())
+        Ok(wanted.map(|(id, labels)| Found { id: SandboxId::new(id), labels, state }).collect())
     }
 }
 
@@ -228,9 +227,7 @@ impl Engine for Embedded {
     }
 
     fn attach<'a>(&'a self, label: &'a CallId) -> BoxFuture<'a, Result<Connected, EngineError>> {
-        Box::pin(async move {
-            self.connect(label, waiting::attach(self.folder()?, label).await?)
-        })
+        Box::pin(async move { self.connect(label, waiting::attach(self.folder()?, label).await?) })
     }
 
     fn remove<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), EngineError>> {

@@ -54,7 +54,9 @@ pub enum LaunchError {
     #[error("no such sandbox waits")]
     NothingWaits,
     /// The other end of a socket of a sandbox that waits.
-    #[error("another user, or a process of another container, is at the socket of a waiting sandbox")]
+    #[error(
+        "another user, or a process of another container, is at the socket of a waiting sandbox"
+    )]
     ForeignPeer,
     /// The folder of waiting sandboxes.
     #[error("the folder of waiting sandboxes {path} is not used: {why}")]

@@ -46,9 +46,10 @@ impl Folder {
     pub(super) fn make(path: &Path) -> Result<Self, EngineError> {
         match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
             // What stands there instead is told when it is opened.
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(EngineError::Local { operation: "make the folder of waiting sandboxes", source: error })
-            }
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(EngineError::Local {
+                operation: "make the folder of waiting sandboxes",
+                source: error,
+            }),
             _ => open(path).map(Self).map_err(|errno| unsafe_folder(path, errno)),
         }
     }
@@ -100,7 +101,8 @@ impl Folder {
                 (Ok(Found::Held(file)), HOLDER) => {
                     // Empty in the moment before it is written.
                     let labels = file.read().ok();
-                    let labels = labels.and_then(|text| json::read_as(&text, json::Limits::USUAL).ok());
+                    let labels =
+                        labels.and_then(|text| json::read_as(&text, json::Limits::USUAL).ok());
                     found.extend(labels.map(|labels| (label, labels)));
                 }
                 (Ok(Found::Free(lease)), _) => {

@@ -20,8 +20,8 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::folder::Folder;
 use super::words::{Answer, END, Order, TAKE, hand_over, peer};
-use crate::engine::embedded::process::{self, END_WAIT, WORDS_MAX};
 use crate::engine::embedded::guest_folder;
+use crate::engine::embedded::process::{self, END_WAIT, WORDS_MAX};
 use crate::engine::error::EngineError;
 use crate::sys;
 use crate::sys::lease::{Exclusive, Lease};
@@ -104,7 +104,8 @@ enum Next {
 impl Holding {
     /// Makes the sandbox.
     fn begin(order: &Order, maker: &UnixStream) -> Result<Self, Answer> {
-        let local = |what: &'static str| move |error: io::Error| failed(&format!("cannot {what}: {error}"));
+        let local =
+            |what: &'static str| move |error: io::Error| failed(&format!("cannot {what}: {error}"));
         let engine = |error: EngineError| failed(&error);
         let folder = Folder::make(Path::new(order.folder.as_os())).map_err(engine)?;
         let lease = folder.hold(&order.label, &order.labels);
@@ -210,7 +211,8 @@ struct Made {
 impl Made {
     /// The sandbox first, and its socket when the guest runs.
     fn by(order: &Order, folder: &Folder, maker: &UnixStream) -> Result<Self, Answer> {
-        let local = |what: &'static str| move |error: io::Error| failed(&format!("cannot {what}: {error}"));
+        let local =
+            |what: &'static str| move |error: io::Error| failed(&format!("cannot {what}: {error}"));
         let engine = |error: EngineError| failed(&error);
         let guest = guest_folder::place(Path::new(order.cache.as_os())).map_err(engine)?;
         let until = Instant::now() + Duration::from_millis(order.wait_ms) + SLACK;
@@ -239,14 +241,13 @@ impl Made {
 impl Launcher {
     /// Waits until the guest runs. It is ended if its maker goes before that.
     fn await_start(&mut self, maker: &UnixStream) -> Result<(), Answer> {
-        let mut words = self.child.stderr.take().ok_or_else(|| failed(&"the launcher has no words"))?;
+        let mut words =
+            self.child.stderr.take().ok_or_else(|| failed(&"the launcher has no words"))?;
         let mut said = Vec::new();
         let mut piece = [0; 1 << 10];
         loop {
-            let mut polls = [
-                PollFd::new(&words, PollFlags::IN),
-                PollFd::new(maker, PollFlags::empty()),
-            ];
+            let mut polls =
+                [PollFd::new(&words, PollFlags::IN), PollFd::new(maker, PollFlags::empty())];
             match poll(&mut polls, None) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
