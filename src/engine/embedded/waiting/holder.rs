@@ -48,7 +48,6 @@ pub fn main(words: &[OsString]) -> Option<ExitCode> {
 
 fn hold() -> io::Result<()> {
     sys::unblock_signals()?;
-    // Its socket is for nobody else, from its first moment.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let mut maker = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // One copy alone, so that closing it is an end for its maker.
@@ -229,6 +228,8 @@ impl Made {
         }
         // Last, so that whoever connects finds a guest.
         let listen = || {
+            // It is for nobody else from its first moment.
+            rustix::process::umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
             let listener = UnixListener::bind(folder.socket(&order.label))?;
             listener.set_nonblocking(true)?;
             Ok(listener)
