@@ -1,6 +1,5 @@
 //! The client's end of a holder: takes its sandbox, ends it, or finds out that it is there.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as Pair;
@@ -13,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::folder::Folder;
+use super::folder::{Folder, Listed};
 use super::words::{END, TAKE, peer, receive};
 use crate::engine::embedded::failure::LaunchError;
 use crate::engine::embedded::process::{END_WAIT, Launched};
@@ -63,9 +62,7 @@ pub(in crate::engine::embedded) async fn end(
 }
 
 /// Every sandbox that waits, by its label.
-pub(in crate::engine::embedded) fn list(
-    folder: &Path,
-) -> Result<Vec<(CallId, BTreeMap<String, String>)>, EngineError> {
+pub(in crate::engine::embedded) fn list(folder: &Path) -> Result<Vec<Listed>, EngineError> {
     let failed = |source| EngineError::Local { operation: "list sandboxes that wait", source };
     Folder::find(folder)?.map_or_else(|| Ok(Vec::new()), |folder| folder.list().map_err(failed))
 }

@@ -37,6 +37,9 @@ pub(in crate::engine::embedded) fn choose(variable: Variable<'_>) -> Option<Path
     runtime.map(|folder| folder.join("runner")).or_else(state)
 }
 
+/// A sandbox that waits: its own label, and all of its labels.
+pub(in crate::engine::embedded) type Listed = (CallId, BTreeMap<String, String>);
+
 /// A folder that was opened, and that only this user can use.
 #[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
@@ -91,7 +94,7 @@ impl Folder {
     }
 
     /// Every sandbox whose holder lives, by its label, with its labels. What dead ones left is removed.
-    pub(super) fn list(&self) -> io::Result<Vec<(CallId, BTreeMap<String, String>)>> {
+    pub(super) fn list(&self) -> io::Result<Vec<Listed>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(self.at(""))? {
             let name = entry?.file_name();
