@@ -120,6 +120,7 @@ impl Holding {
             }
         }
     }
+
     /// Waits for whatever comes first.
     fn wait(self) -> io::Result<()> {
         match self.next()? {
@@ -169,9 +170,13 @@ impl Holding {
             }
             clients = silent;
             if ready[1] {
-                // Another user's is let go without a word.
-                let accepted = self.listener.accept().ok().map(|(client, _)| client);
-                clients.extend(accepted.filter(|client| peer(client).is_ok()));
+                match self.listener.accept() {
+                    // Another user's is let go without a word.
+                    Ok((client, _)) => clients.extend(peer(&client).is_ok().then_some(client)),
+                    // It went again before it was looked at.
+                    Err(error) if went(&error) => {}
+                    Err(error) => return Err(error),
+                }
                 let many = clients.len().saturating_sub(SILENT_MAX);
                 clients.drain(..many);
             }
@@ -283,6 +288,12 @@ impl Launcher {
         }
         let _ = self.child.wait();
     }
+}
+
+/// Whether a client was gone before it was let in.
+fn went(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(error.kind(), ConnectionAborted | Interrupted | WouldBlock)
 }
 
 /// The one byte that a client says.
