@@ -27,9 +27,12 @@ const SOURCES: [&str; 7] = [
     "build.rs",
 ];
 
-/// What a container is made from besides its plan and the guest.
-const RECIPE: [&str; 4] =
-    ["src/engine/docker", "images/runtime", "images/seccomp.json", "src/filter"];
+/// What the sandboxes of an engine are made from besides their plans and the guest: the word that tells it, and its sources.
+const RECIPES: [(&str, &str); 2] =
+    [("RUNNER_RECIPE", "src/engine/docker"), ("RUNNER_RECIPE_EMBEDDED", "src/engine/embedded")];
+
+/// What those of every engine are made from.
+const SHARED: [&str; 3] = ["images/runtime", "images/seccomp.json", "src/filter"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -42,7 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     name_the_runtime(&root)?;
     name_the_built_ins(&root)?;
     let guest = embed_guest(&root, &out)?;
-    name_the_recipe(&root, &guest)?;
+    for (word, engine) in RECIPES {
+        name_the_recipe(&root, &guest, word, engine)?;
+    }
     embed_compiler(&root, &out)?;
     // What this machine has is no matter to another.
     if variable("HOST")? == variable("TARGET")? {
@@ -131,10 +136,15 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A word that changes whenever containers come to be made differently from the same plan.
-fn name_the_recipe(root: &Path, guest: &blake3::Hash) -> Result<(), Box<dyn Error>> {
+/// A word that changes whenever sandboxes of an engine come to be made differently from the same plan.
+fn name_the_recipe(
+    root: &Path,
+    guest: &blake3::Hash,
+    word: &str,
+    engine: &str,
+) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
-    for source in RECIPE {
+    for source in SHARED.into_iter().chain([engine]) {
         println!("cargo::rerun-if-changed={source}");
         let path = root.join(source);
         if path.is_dir() { list(&path, &mut files)? } else { files.push(path) }
@@ -146,7 +156,7 @@ fn name_the_recipe(root: &Path, guest: &blake3::Hash) -> Result<(), Box<dyn Erro
     for file in files {
         hasher.update(&fs::read(file)?);
     }
-    println!("cargo::rustc-env=RUNNER_RECIPE={}", &hasher.finalize().to_hex()[..32]);
+    println!("cargo::rustc-env={word}={}", &hasher.finalize().to_hex()[..32]);
     Ok(())
 }
 

@@ -62,6 +62,7 @@
 //! | what | why |
 //! | --- | --- |
 //! | `/proc/self/fd` | read once, at the start, where the kernel cannot mark descriptors at once |
+//! | `/proc/self/fd/N/ID.socket` | a socket in the very folder that was checked |
 //! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
 //! | `/etc/runner/policies`, `$XDG_CONFIG_HOME/runner/policies`, `.runner/policies` | policies, read |
 //! | `/etc/runner/config.yml`, `$XDG_CONFIG_HOME/runner/config.yml`, `.runner/config.yml` | the configuration, read; `tool enable` and `tool disable` write it |
@@ -78,6 +79,7 @@
 //! | the folder of a tool | its source, what it imports and its `node_modules`, read |
 //! | the program of a configured MCP server, and files that its words name | read, to know whether it is still what was asked |
 //! | `$XDG_STATE_HOME/runner/pool/` | which sandboxes wait, and room for more |
+//! | `$XDG_RUNTIME_DIR/runner/`, else `$XDG_STATE_HOME/runner/waiting/` | `ID.socket` and `ID.holder` of each sandbox that the embedded engine has waiting |
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files that sandboxes mount, and covers over credentials of toolchains |
 //! | `$XDG_STATE_HOME/runner/covers/` | layers of covers, by content |
 //! | `$XDG_STATE_HOME/runner/tracked/` | copies of git indexes in which covered files are not looked at |

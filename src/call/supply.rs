@@ -10,7 +10,7 @@ use crate::call::launch::run;
 use crate::call::launch::watchdog::Watchdog;
 use crate::config::Config;
 use crate::engine::plan::SandboxPlan;
-use crate::engine::{Engine, Life};
+use crate::engine::{Engine, Life, Waits};
 use crate::ids::CallId;
 use crate::pool::{Bounds, Claimed, Class, Guess, GuessFacts, Order, Pool, Supply, Wanted};
 use crate::sandbox::planner::View;
@@ -32,11 +32,19 @@ pub(super) fn pool(warmth: Warmth, config: &Config) -> Option<Bounds> {
 }
 
 /// What a setting's sandboxes are for.
-fn class(setting: &Setting) -> Class {
+pub(super) fn class(setting: &Setting) -> Class {
     match (setting.view, setting.writes) {
         (View::Program(_), _) => Class::Tool,
         (View::Workspace, Writes::Some) => Class::Write,
         (View::Workspace, Writes::None) => Class::Read,
+    }
+}
+
+/// Whether sandboxes of this engine for such calls may wait.
+pub(super) fn may_wait(engine: &dyn Engine, class: Class) -> bool {
+    match (engine.waits(), class) {
+        (Waits::All, _) | (Waits::Started, Class::Tool) => true,
+        (Waits::Started, Class::Read | Class::Write) | (Waits::None, _) => false,
     }
 }
 
@@ -46,9 +54,9 @@ pub(super) fn ahead(
     setting: &Setting,
     engine: &dyn Engine,
 ) -> Result<Ahead, CallError> {
-    match engine.life() {
-        Life::Ours => return Ok(Ahead::new(Watchdog::none())),
-        Life::Daemon => {}
+    // A sandbox that ends with us needs nobody to see to that; only what shall wait behind our back does.
+    if engine.life() == Life::Ours && !may_wait(engine, class(setting)) {
+        return Ok(Ahead::new(Watchdog::none()));
     }
     let local = |error| CallError::Local("start the watchdog", error);
     let environment = &setting.places.environment;
@@ -66,7 +74,7 @@ pub(super) fn claim(
     engine: &dyn Engine,
     pool: Option<Bounds>,
 ) -> Option<Claimed> {
-    if pool.is_none_or(|bounds| bounds.is_off()) || engine.life() == Life::Ours {
+    if pool.is_none_or(|bounds| bounds.is_off()) || !may_wait(engine, class(setting)) {
         return None;
     }
     let pool = Pool::new(setting.places.state.as_deref()?);
@@ -100,7 +108,7 @@ pub(super) async fn supply(
     let (Some(bounds), Some(state)) = (pool, setting.places.state.as_deref()) else {
         return Ok(Supply::Fresh);
     };
-    if !plan.may_wait() || engine.life() == Life::Ours {
+    if !plan.may_wait() || !may_wait(engine, class(setting)) {
         return Ok(Supply::Fresh);
     }
     // With the pool off, an order is there to give up what still waits.

@@ -1,12 +1,14 @@
 //! Fills the pool by hand, before the first call wants a sandbox.
 
+use std::path::Path;
+
 use super::error::CallError;
 use super::open_engine::open_engine_of;
 use super::plan::make_plan;
 use super::request::Decided;
 use super::run::setting;
 use super::supply;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineName};
 use crate::pool::{Entry, Refilled, Supply, refill};
 use crate::sandbox::materials::Missing;
 
@@ -19,6 +21,8 @@ pub enum Warmed {
     Refused(String),
     /// The configuration has no pool.
     Off,
+    /// Sandboxes for such calls do not wait on this engine: it makes one in the time that taking one would cost.
+    MadeAtOnce(EngineName),
     /// A call of this tool needs no sandbox: it is a part of this program.
     Ourselves,
     /// A call of this tool runs this command, and takes a sandbox of commands.
@@ -45,15 +49,19 @@ pub async fn warm(
     let engine = open_engine_of(decided).await?;
     let engine = engine.as_ref();
     let setting = setting(decided);
+    if !supply::may_wait(engine, supply::class(&setting)) {
+        return Ok(Warmed::MadeAtOnce(engine.address().engine()));
+    }
     let plan = make_plan(&setting, engine, Missing::Make, None).await?.plan;
     let supply = supply::supply(&setting, &plan, engine, None, pool).await?;
-    fill(engine, &supply, count, made).await
+    fill(engine, &supply, &setting.watchdog, count, made).await
 }
 
 /// Makes sandboxes of this supply.
 pub(super) async fn fill(
     engine: &dyn Engine,
     supply: &Supply,
+    program: &Path,
     count: usize,
     made: &mut dyn FnMut(&Entry),
 ) -> Result<Warmed, CallError> {
@@ -63,7 +71,7 @@ pub(super) async fn fill(
     }
     let mut entries = Vec::new();
     while entries.len() < count {
-        match refill(engine, order).await? {
+        match refill(engine, order, program).await? {
             Refilled::Made(entry) => {
                 made(&entry);
                 entries.push(*entry);

@@ -148,14 +148,21 @@ fn warm(mut args: Warm, context: &Context, printer: &mut Printer) -> Result<Endi
     }?;
     let (made, note) = match &warmed {
         Warmed::Made(entries) if entries.len() < count => {
-            (entries.len(), Some("there is no room for more (runner pool status)"))
+            (entries.len(), Some("there is no room for more (runner pool status)".to_owned()))
         }
         Warmed::Made(entries) => (entries.len(), None),
         Warmed::Refused(why) => {
             let option = "CMD".to_owned();
             return Err(UsageError::Option { option, why: why.clone() }.into());
         }
-        Warmed::Off => (0, Some(OFF)),
+        Warmed::Off => (0, Some(OFF.to_owned())),
+        Warmed::MadeAtOnce(engine) => (
+            0,
+            Some(format!(
+                "sandboxes for commands do not wait on the engine {engine}, which makes one as quickly as it would take one; \
+                 those of tools do (--tool)"
+            )),
+        ),
         Warmed::Ourselves => return Err(no_sandbox("it is built in, and needs none".to_owned())),
         Warmed::Command(command) => {
             let why = format!("it takes one of commands: runner pool warm -- {command}");

@@ -16,8 +16,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address of an engine at a place that its own implementation understands. An engine that is a part of this
-    /// program has an empty one.
+    /// The address of an engine at a place that its own implementation understands. That of an
+    /// engine that is a part of this program is where its sandboxes wait.
     #[must_use]
     pub fn new(engine: EngineName, place: &str) -> Self {
         Self { engine, place: place.to_owned() }

@@ -27,6 +27,7 @@ mod traits;
 
 pub use address::{Address, NoAddress};
 pub use choice::{Choice, EngineName, UnknownEngine};
+pub use embedded::hold;
 pub use error::EngineError;
 pub use holders::{Holder, Holders};
 pub use label::{Labels, Purpose};
@@ -34,6 +35,6 @@ pub use lifeline::{Lifeline, REQUEST_WAIT};
 pub use open::{Variable, at, cache_folder, open, open_all};
 pub use sweep::{remove_labelled, sweep};
 pub use traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Life, Part, Prepared,
-    SandboxId, Spec, State, UserNamespace,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Hold, Life, Part,
+    Prepared, SandboxId, Spec, State, UserNamespace, Waits,
 };

@@ -74,7 +74,7 @@ async fn open_one(
 pub async fn at(address: &Address, cache: Option<PathBuf>) -> Result<Arc<dyn Engine>, EngineError> {
     Ok(match address.engine() {
         EngineName::Docker => Arc::new(Docker::connect_to(address.place(), cache).await?),
-        EngineName::Embedded => Arc::new(Embedded::at(cache)?),
+        EngineName::Embedded => Arc::new(Embedded::at(address.place(), cache)),
     })
 }
 

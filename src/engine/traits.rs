@@ -16,6 +16,7 @@ use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,9 @@ pub trait Engine: Send + Sync {
 
     /// How long its sandboxes live.
     fn life(&self) -> Life;
+
+    /// Which of its sandboxes may wait for a call.
+    fn waits(&self) -> Waits;
 
     /// What it is and what it can enforce.
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>>;
@@ -88,7 +92,11 @@ pub trait Engine: Send + Sync {
     ///
     /// A failure leaves no sandbox, or one that the engine cannot remove either. If this process dies on the way, the
     /// sandbox is found by its labels.
-    fn park<'a>(&'a self, spec: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>>;
+    fn park<'a>(
+        &'a self,
+        spec: Spec<'a>,
+        hold: Hold<'a>,
+    ) -> BoxFuture<'a, Result<SandboxId, EngineError>>;
 
     /// Connects to the guest of a sandbox that waits, by its label: what else a file says of it is not trusted.
     fn attach<'a>(&'a self, label: &'a CallId) -> BoxFuture<'a, Result<Connected, EngineError>>;
@@ -114,8 +122,28 @@ pub trait Engine: Send + Sync {
 pub enum Life {
     /// A daemon has them: one may outlive the process that asked for it, and may wait for a call.
     Daemon,
-    /// They are children of the process that made them, and end with it. None waits for a call.
+    /// They end with the process that uses them: the one that made them, or that took them when they waited.
     Ours,
+}
+
+/// Which sandboxes of an engine may wait for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// All.
+    All,
+    /// Those in which a program was started ahead. The sandbox itself is made in the time that taking one would cost.
+    Started,
+    /// None: what limits them cannot be handed over.
+    None,
+}
+
+/// What a sandbox that waits needs besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold<'a> {
+    /// This program, for an engine that has no other process to hold it.
+    pub program: &'a Path,
+    /// How long it waits. Its guest, whose arguments say the same, ends by itself then.
+    pub wait: Duration,
 }
 
 /// What an engine is and can do.

@@ -1,6 +1,7 @@
 //! Waiting sandboxes: claim, refill, expire. There is no daemon of ours.
 //!
-//! Duty: keep a few containers that were made and never used, so that a call costs milliseconds. Non-goals:
+//! Duty: keep a few sandboxes that were made and never used, so that a call costs milliseconds. Who holds them until then
+//! is the engine's affair: a daemon, or a process for each. Non-goals:
 //! planning a sandbox (a call does, each time) and talking to a guest (the run does).
 //!
 //! ```text

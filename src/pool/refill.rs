@@ -3,6 +3,7 @@
 //! A death or a failure on the way leaves a place that is free again, and names the container that may be there: who
 //! looks at the pool next ends it, until it is really gone.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::discard::discard;
@@ -10,7 +11,7 @@ use super::entry::{Entry, PoolError};
 use super::held::{Held, Trace};
 use super::order::Order;
 use super::reserve::Published;
-use crate::engine::{Engine, Labels, Purpose, Spec, guest};
+use crate::engine::{Engine, Hold, Labels, Purpose, Spec, guest};
 use crate::ids::{CallId, Owner};
 use crate::sandbox::identity::Expectation;
 use crate::sandbox::outcome::RunError;
@@ -32,11 +33,16 @@ pub enum Refilled {
     NoRoom,
 }
 
-/// Makes a sandbox by order, and adds it to the pool.
+/// Makes a sandbox by order, and adds it to the pool. `program` is this program, for an engine that has a process of its
+/// own hold the sandbox.
 ///
 /// # Errors
 /// The engine or the folder failed; nothing was added.
-pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunError> {
+pub async fn refill(
+    engine: &dyn Engine,
+    order: &Order,
+    program: &Path,
+) -> Result<Refilled, RunError> {
     let local = |operation| move |source| RunError::Local { operation, source };
     let label = CallId::fresh().map_err(local("make an id"))?;
     let pool = order.pool();
@@ -76,7 +82,7 @@ pub async fn refill(engine: &dyn Engine, order: &Order) -> Result<Refilled, RunE
         arguments: &arguments,
         stage: stage.as_ref().map(Stage::folder),
     };
-    let id = engine.park(spec).await?;
+    let id = engine.park(spec, Hold { program, wait: order.bounds.own.ttl }).await?;
     // The guest compares mounts when it is claimed; a runtime that shows numbers of its own cannot, so the
     // sources are looked at now, when they have just been mounted.
     let expectation = Expectation::of(&order.plan, label.as_str());

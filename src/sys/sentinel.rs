@@ -54,8 +54,8 @@ unsafe impl Send for Nest {}
 static NESTS: Mutex<Vec<Box<Nest>>> = Mutex::new(Vec::new());
 
 /// Starts a process that waits until the other end of `socket` is closed, or for `patience`, and is `program` then, with
-/// the socket as standard input, no output, no other descriptor, in the root folder, away from the terminal's signals,
-/// with all signals held back ([`unblock_signals`]).
+/// the socket as standard input, no output, no other descriptor, in the root folder, in a session of its own without the
+/// caller's terminal, with all signals held back ([`unblock_signals`]).
 ///
 /// # Errors
 /// The kernel has no process for us.
@@ -137,7 +137,7 @@ extern "C" fn wait(order: *mut c_void) -> c_int {
     // SAFETY: `sentinel` made it, and keeps it until we are gone.
     let order = unsafe { &*order.cast::<Order>() };
     let number = |fd: c_int| fd as usize;
-    kernel(libc::SYS_setpgid, [0; 5]);
+    kernel(libc::SYS_setsid, [0; 5]);
     kernel(libc::SYS_dup3, [number(order.socket), 0, 0, 0, 0]);
     let place = number(libc::AT_FDCWD);
     let null = kernel(libc::SYS_openat, [place, NULL.as_ptr().addr(), number(libc::O_RDWR), 0, 0]);

@@ -52,6 +52,9 @@ pub struct Recipe {
     pub oom_score: i32,
     /// The guest's arguments.
     pub arguments: Vec<String>,
+    /// Whether standard error is closed once the guest runs: its end without a word tells so. What the guest itself writes
+    /// there is lost.
+    pub tells_start: bool,
 }
 
 /// A group of version 2 that has the launcher and nothing else, and is its to divide.

@@ -1,6 +1,6 @@
 //! Our own folders, which no workspace may hold or lie in.
 //!
-//! Duty: tell whether a workspace overlaps the folders that hold our state, caches and configuration. What stands there
+//! Duty: tell whether a workspace overlaps the folders that hold our state, caches, sockets and configuration. What stands there
 //! is believed: which sandboxes wait, what was recorded, which policies are trusted, what the configuration says. A
 //! sandbox that can write there could say all of that itself. Non-goals: a folder that somebody mounted a second time
 //! from within one of ours.
@@ -29,11 +29,14 @@ pub struct OwnFolder {
 pub(super) fn own_folders(environment: &Environment) -> Vec<OwnFolder> {
     let places = Places::of(environment, None);
     let below = |base: PathBuf| base.join("runner");
+    let runtime = environment.get("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute());
     [
         (Some(below(places.managed)), None),
         (places.user.map(below), Some("XDG_CONFIG_HOME")),
         (places.state, Some("XDG_STATE_HOME")),
         (environment.base_folder("XDG_CACHE_HOME", ".cache").map(below), Some("XDG_CACHE_HOME")),
+        (runtime.map(below), Some("XDG_RUNTIME_DIR")),
     ]
     .into_iter()
     .filter_map(|(path, variable)| Some(OwnFolder { path: path?, variable }))

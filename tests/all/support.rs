@@ -109,6 +109,8 @@ impl Home {
         command.env("XDG_STATE_HOME", self.path("state"));
         if engine_under_test() == EngineName::Embedded {
             command.env("DOCKER_HOST", "unix:///nowhere/docker.sock");
+            // What waits is this caller's own.
+            command.env_remove("XDG_RUNTIME_DIR");
         }
     }
 

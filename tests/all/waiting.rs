@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use runner::call::tool::tool_order;
 use runner::engine::plan::{Runtime, SandboxPlan};
-use runner::engine::{Attached, Chunk, Engine, Labels, Purpose, SandboxId, Spec, guest};
+use runner::engine::{Attached, Chunk, Engine, Hold, Labels, Purpose, SandboxId, Spec, guest};
 use runner::ids::{CallId, Owner};
 use runner::sandbox::order::order;
 use runner::stage::folder::Stage;
@@ -62,7 +62,8 @@ impl Sandbox {
         let stage = Stage::of_plan(&state(), &call, plan).unwrap();
         let stage = stage.as_ref().map(Stage::folder);
         let spec = Spec { plan, prepared, labels, arguments, stage };
-        let id = engine.park(spec).await.unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_runner"));
+        let id = engine.park(spec, Hold { program, wait }).await.unwrap();
         Self { engine, id, call }
     }
 

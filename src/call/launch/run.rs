@@ -200,8 +200,16 @@ async fn prove(
         (Supply::Fresh, Some(Ok(roused))) => roused.give_up(),
         (Supply::Fresh, Some(Err(_)) | None) => {}
     }
-    // From here on containers are made, also while the engine is looked at.
-    watchdog.awake(Vigil::Now).map_err(|source| RunError::Local { operation: WATCH, source })?;
+    // From here on sandboxes are made, also while the engine is looked at.
+    let vigil = match (engine.life(), &supply) {
+        (Life::Daemon, _) => Vigil::Now,
+        (Life::Ours, Supply::Pooled(_)) => Vigil::Patient,
+        (Life::Ours, Supply::Fresh) => {
+            watchdog.spare();
+            Vigil::Patient
+        }
+    };
+    watchdog.awake(vigil).map_err(|source| RunError::Local { operation: WATCH, source })?;
     let sweeping = tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { sweep(engine.as_ref()).await }

@@ -33,5 +33,5 @@ pub async fn warm(
     let Ready { plan, prestart, .. } = ready(scene, engine).await?;
     let pool = supply::pool(scene.warmth, &scene.config);
     let supply = supply::supply(&setting(scene), &plan, engine, Some(&prestart), pool).await?;
-    fill(engine, &supply, count, made).await
+    fill(engine, &supply, &scene.context.watchdog, count, made).await
 }

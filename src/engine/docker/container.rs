@@ -24,8 +24,8 @@ use crate::engine::label::Labels;
 use crate::engine::lifeline::Lifeline;
 use crate::engine::plan::{Image, SandboxPlan};
 use crate::engine::traits::{
-    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, LeftOver, Life, Part,
-    Prepared, SandboxId, Spec, State, UserNamespace,
+    Attached, BoxFuture, Chunk, Connected, Engine, Facts, FileSystem, Found, Hold, LeftOver, Life,
+    Part, Prepared, SandboxId, Spec, State, UserNamespace, Waits,
 };
 use crate::ids::CallId;
 
@@ -48,6 +48,10 @@ impl Engine for Docker {
 
     fn life(&self) -> Life {
         Life::Daemon
+    }
+
+    fn waits(&self) -> Waits {
+        Waits::All
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Facts, EngineError>> {
@@ -132,7 +136,11 @@ impl Engine for Docker {
         })
     }
 
-    fn park<'a>(&'a self, spec: Spec<'a>) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
+    fn park<'a>(
+        &'a self,
+        spec: Spec<'a>,
+        _: Hold<'a>,
+    ) -> BoxFuture<'a, Result<SandboxId, EngineError>> {
         Box::pin(async move {
             let line = self.line().await?;
             let layers = self.layers(spec, overlay::naming(line.as_fd())).await?;

@@ -1,5 +1,7 @@
 //! Why the kernel made no sandbox, told apart by what to do next.
 
+use std::path::PathBuf;
+
 use runner_wire::{LaunchFailure, LaunchStep};
 
 use super::systemd::ScopeError;
@@ -59,9 +61,25 @@ pub enum LaunchError {
     /// systemd gave the launcher no group of its own.
     #[error("systemd made no scope for the sandbox: {0}")]
     Scope(#[from] ScopeError),
-    /// No sandbox of this engine waits.
-    #[error("sandboxes of the embedded engine do not wait for calls")]
+    /// No sandbox of this label waits.
+    #[error("no such sandbox waits")]
     NothingWaits,
+    /// The other end of a socket of a sandbox that waits.
+    #[error(
+        "another user, or a process of another container, is at the socket of a waiting sandbox"
+    )]
+    ForeignPeer,
+    /// The folder of waiting sandboxes.
+    #[error("the folder of waiting sandboxes {path} is not used: {why}")]
+    WaitingFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The process that holds a sandbox that waits.
+    #[error("no sandbox waits: {0}")]
+    NotHeld(String),
     /// The launcher said what is not known.
     #[error("the launcher of the embedded engine ended without a sandbox: {0}")]
     Unknown(String),
@@ -83,9 +101,13 @@ impl LaunchError {
             Self::OldKernel { .. } => Code::KernelTooOld,
             Self::ForeignImage { .. } => Code::ImageNeedsDocker,
             Self::ForeignRuntime { .. } => Code::RuntimeNeedsDocker,
-            Self::GroupsChanged | Self::Scope(_) | Self::NothingWaits | Self::Unknown(_) => {
-                Code::LaunchFailed
-            }
+            Self::GroupsChanged
+            | Self::Scope(_)
+            | Self::NothingWaits
+            | Self::ForeignPeer
+            | Self::WaitingFolder { .. }
+            | Self::NotHeld(_)
+            | Self::Unknown(_) => Code::LaunchFailed,
         }
     }
 
@@ -140,7 +162,13 @@ impl LaunchError {
                 }
                 _ => "run `runner doctor` for what this machine allows, or use Docker (--engine docker)".to_owned(),
             },
-            Self::NothingWaits | Self::Unknown(_) => return None,
+            Self::WaitingFolder { .. } => {
+                "remove it, or give it to this user alone (chmod 700); or set XDG_RUNTIME_DIR to another folder"
+                    .to_owned()
+            }
+            Self::NothingWaits | Self::ForeignPeer | Self::NotHeld(_) | Self::Unknown(_) => {
+                return None;
+            }
         })
     }
 

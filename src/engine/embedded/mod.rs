@@ -11,9 +11,10 @@
 //! A caller whose own place in the tree of control groups has none to give asks systemd for one ([`systemd`]).
 //!
 //! Duty: from a plan to a recipe ([`recipe`]), and the life of the launcher ([`process`]). Non-goals: carrying the
-//! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than this process: its guest ends
-//! when the wire closes, and the kernel kills it with its launcher. So no sandbox waits, and what a sweep finds are
-//! control groups of launchers that were killed ([`groups`]).
+//! recipe out; the launcher does (`src/guest/launch/`). A sandbox lives no longer than the process that has its wire: its
+//! guest ends when the wire closes, and the kernel kills it with its launcher. For a call, that is this process. One that
+//! waits is held by a process of its own ([`waiting`]). What else a sweep finds are control groups of launchers that were
+//! killed ([`groups`]).
 
 mod engine;
 mod failure;
@@ -23,6 +24,8 @@ mod probe;
 mod process;
 mod recipe;
 mod systemd;
+mod waiting;
 
 pub use engine::Embedded;
 pub use failure::LaunchError;
+pub use waiting::main as hold;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pair;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::failure::LaunchError;
 use super::guest_folder::Guest;
@@ -28,22 +29,23 @@ use crate::json;
 const READ: usize = 64 << 10;
 
 /// What is kept of a launcher's last words.
-const WORDS_MAX: u64 = 4 << 10;
+pub(super) const WORDS_MAX: usize = 4 << 10;
 
 /// How long a sandbox that is killed may take to be gone.
-const END_WAIT: Duration = Duration::from_secs(5);
+pub(super) const END_WAIT: Duration = Duration::from_secs(5);
 
 /// A launcher that waits for its recipe.
 pub(super) struct Started {
     child: Child,
-    pid: Pid,
+    pid: u32,
     handle: Handle,
     wire: Pair,
 }
 
 /// A launcher that has its recipe.
 pub(super) struct Launched {
-    child: Child,
+    /// `None` for one that was another process's child: it has said what it had to say, and nobody here waits for it.
+    child: Option<Child>,
     handle: Handle,
     wire: Pair,
 }
@@ -54,7 +56,23 @@ fn local(operation: &'static str) -> impl Fn(io::Error) -> EngineError {
 
 /// Starts a launcher. It makes nothing before it is told what, and ends if this value goes.
 pub(super) fn start(guest: &Guest) -> Result<Started, EngineError> {
-    let failed = local("start the launcher of a sandbox");
+    let failed = local(START);
+    let (command, wire) = command(guest)?;
+    let mut command = tokio::process::Command::from(command);
+    let child = command.spawn().map_err(&failed)?;
+    // Its copies of the launcher's end of the wire go with it.
+    drop(command);
+    let pid = child.id().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let handle = Handle(Arc::new(handle_of(pid)?));
+    Ok(Started { child, pid, handle, wire })
+}
+
+/// What is tried, in errors.
+const START: &str = "start the launcher of a sandbox";
+
+/// How a launcher is started, and our end of its wire. The command has copies of the other end, and must be dropped.
+pub(super) fn command(guest: &Guest) -> Result<(Command, Pair), EngineError> {
+    let failed = local(START);
     let (wire, theirs) = Pair::pair().map_err(&failed)?;
     let output = theirs.try_clone().map_err(&failed)?;
     let mut command = Command::new(guest.program());
@@ -68,40 +86,51 @@ pub(super) fn start(guest: &Guest) -> Result<Started, EngineError> {
         .stderr(Stdio::piped())
         // An interrupt typed at the terminal is for runner, which ends the call in its own way.
         .process_group(0);
-    let child = command.spawn().map_err(&failed)?;
-    // Its copies of the launcher's end of the wire go with it.
-    drop(command);
-    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    Ok((command, wire))
+}
+
+/// A handle of a child that was not waited for yet.
+pub(super) fn handle_of(child: u32) -> Result<OwnedFd, EngineError> {
+    let failed = local(START);
+    let pid = Pid::from_raw(child.cast_signed());
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-    let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    Ok(Started { child, pid, handle: Handle(Arc::new(handle)), wire })
+    pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))
 }
 
 impl Started {
     /// The number of its process. It is waited for by this value, so the number is no other process's.
     pub(super) fn id(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().cast_unsigned()
+        self.pid
     }
 
     /// Tells it what to make, and returns while it is being made.
     pub(super) fn tell(self, recipe: &Recipe) -> Result<Launched, EngineError> {
-        let failed = local("tell a launcher what to make");
-        let text = serde_json::to_vec(recipe).map_err(|error| failed(error.into()))?;
-        let length =
-            u32::try_from(text.len()).ok().filter(|_| text.len() <= runner_wire::RECIPE_MAX);
-        let length = length.ok_or_else(|| failed(io::ErrorKind::FileTooLarge.into()))?;
-        let framed = [&length.to_le_bytes(), text.as_slice()].concat();
-        match io::Write::write_all(&mut (&self.wire), &framed) {
-            // A launcher that could not start says so at the end of its output.
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            Err(error) => return Err(failed(error)),
-        }
-        Ok(Launched { child: self.child, handle: self.handle, wire: self.wire })
+        tell(&self.wire, recipe)?;
+        Ok(Launched { child: Some(self.child), handle: self.handle, wire: self.wire })
+    }
+}
+
+/// Tells a launcher what to make.
+pub(super) fn tell(wire: &Pair, recipe: &Recipe) -> Result<(), EngineError> {
+    let failed = local("tell a launcher what to make");
+    let text = serde_json::to_vec(recipe).map_err(|error| failed(error.into()))?;
+    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= runner_wire::RECIPE_MAX);
+    let length = length.ok_or_else(|| failed(io::ErrorKind::FileTooLarge.into()))?;
+    let framed = [&length.to_le_bytes(), text.as_slice()].concat();
+    match io::Write::write_all(&mut &*wire, &framed) {
+        // A launcher that could not start says so at the end of its output.
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(failed(error)),
     }
 }
 
 impl Launched {
+    /// A sandbox that another process made and held, with its wire and what stands for its launcher.
+    pub(super) fn of_holder(wire: Pair, launcher: OwnedFd) -> Self {
+        Self { child: None, handle: Handle(Arc::new(launcher)), wire }
+    }
+
     /// What ends it.
     pub(super) fn handle(&self) -> Handle {
         self.handle.clone()
@@ -121,7 +150,7 @@ impl Launched {
     /// Waits until the sandbox is gone, without a word to its guest; why there was none.
     pub(super) async fn end(self) -> Result<(), EngineError> {
         drop(self.wire);
-        let mut child = self.child;
+        let Some(mut child) = self.child else { return Ok(()) };
         let words = last_words(&mut child).await;
         let status = child.wait().await.map_err(local("wait for a sandbox"))?;
         match words {
@@ -135,7 +164,7 @@ impl Launched {
 /// What the guest writes, and how its launcher ended.
 struct Output {
     state: Reading,
-    child: Child,
+    child: Option<Child>,
     buffer: Vec<u8>,
 }
 
@@ -164,7 +193,7 @@ impl Output {
             }
         }
         self.state = Reading::Ended;
-        let error = last_words(&mut self.child).await?;
+        let error = last_words(self.child.as_mut()?).await?;
         Some((Err(error), self))
     }
 }
@@ -173,19 +202,21 @@ impl Output {
 async fn last_words(child: &mut Child) -> Option<EngineError> {
     let mut said = Vec::new();
     let words = child.stderr.take()?;
-    words.take(WORDS_MAX).read_to_end(&mut said).await.ok()?;
-    if said.is_empty() {
-        return None;
-    }
-    let error = match json::read_as::<LaunchFailure>(&said, json::Limits::USUAL) {
+    words.take(WORDS_MAX as u64).read_to_end(&mut said).await.ok()?;
+    (!said.is_empty()).then(|| explain(&said))
+}
+
+/// What a launcher's last words mean.
+pub(super) fn explain(said: &[u8]) -> EngineError {
+    let error = match json::read_as::<LaunchFailure>(said, json::Limits::USUAL) {
         Ok(failure) => probe::explain(failure),
-        Err(_) => LaunchError::Unknown(String::from_utf8_lossy(&said).trim().to_owned()),
+        Err(_) => LaunchError::Unknown(String::from_utf8_lossy(said).trim().to_owned()),
     };
-    Some(error.into())
+    error.into()
 }
 
 /// Waits so long for the end of a launcher; whether it came.
-fn ends_within(launcher: &OwnedFd, wait: Duration) -> io::Result<bool> {
+pub(super) fn ends_within(launcher: &OwnedFd, wait: Duration) -> io::Result<bool> {
     let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
     let mut polls = [PollFd::new(launcher, PollFlags::IN)];
     Ok(poll(&mut polls, Some(&wait))? > 0)

@@ -41,6 +41,8 @@ pub(super) struct Parts {
     pub stage: Option<PathBuf>,
     /// What tells this sandbox from all others.
     pub name: String,
+    /// Whether the launcher tells that the guest runs.
+    pub tells_start: bool,
 }
 
 /// The recipe of a plan's sandbox.
@@ -72,6 +74,7 @@ pub(super) fn of_plan(
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         arguments: parts.arguments.clone(),
+        tells_start: parts.tells_start,
     })
 }
 
@@ -102,6 +105,7 @@ pub(super) fn smallest(guest: Source, place: &Place, name: &str) -> Recipe {
         oom_score: FIRST_TO_GO,
         // A guest that waits a millisecond for a host's first word, and ends.
         arguments: vec!["1".to_owned()],
+        tells_start: false,
     }
 }
 

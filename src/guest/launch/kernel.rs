@@ -74,6 +74,20 @@ pub fn let_go_of_the_wire() -> io::Result<()> {
     Ok(())
 }
 
+/// Closes this process's copy of standard error: only the sandbox's first process has it now.
+pub fn let_go_of_words() -> io::Result<()> {
+    let null = File::options().write(true).open("/dev/null")?;
+    // SAFETY: no pointers; nothing in this process writes there any more.
+    check(unsafe { libc::dup2(null.as_raw_fd(), 2) }).map(drop)
+}
+
+/// Standard error is closed when this process becomes another program, and not before. That program opens `/dev/null`
+/// in its place.
+pub fn end_words_with_exec() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(2, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
 /// Signals that a launcher waits for: that its child ended, and that the host wants an end.
 pub struct Signals {
     set: libc::sigset_t,

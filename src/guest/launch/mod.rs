@@ -83,6 +83,9 @@ fn launch() -> Result<(), Failed> {
     match kernel::fork_into(groups.birthplace()).trying(LaunchStep::Process)? {
         Some(first) => {
             kernel::let_go_of_the_wire().trying(LaunchStep::Process)?;
+            if recipe.tells_start {
+                kernel::let_go_of_words().trying(LaunchStep::Process)?;
+            }
             watch.until_ended(first).trying(LaunchStep::Process)
         }
         None => {
@@ -132,6 +135,9 @@ fn become_the_guest(
     root::build(recipe, &sources, id_map)?;
     drop(sources);
     privileges::give_up(recipe, launcher)?;
+    if recipe.tells_start {
+        kernel::end_words_with_exec().trying(LaunchStep::Exec)?;
+    }
     let words = std::iter::once(root::GUEST).chain(recipe.arguments.iter().map(String::as_str));
     let error = kernel::exec(root::GUEST, words);
     Err(error).trying(LaunchStep::Exec)

@@ -10,7 +10,7 @@ mod tools;
 mod unfit;
 mod warm;
 
-use caller::{
+pub use caller::{
     Caller, files, processes, sandbox, sandboxes, state, until, until_gone, until_nothing_is_left,
     used_once,
 };

@@ -83,6 +83,13 @@ impl Watchdog {
         Self { state: State::NotNeeded, needed: false }
     }
 
+    /// It is not needed after all, unless it has begun: the sandbox ends with this process, and nothing shall wait.
+    pub fn spare(&mut self) {
+        if matches!(self.state, State::Asleep(..)) {
+            self.state = State::NotNeeded;
+        }
+    }
+
     /// One that is started by [`awake`](Self::awake): before anything is made, or when a sandbox that waited is taken.
     ///
     /// # Errors

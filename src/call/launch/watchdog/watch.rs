@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::bury::bury;
 use super::words::{Next, Word, Words};
+use crate::call::launch::run::this_program;
 use crate::call::stage;
 use crate::engine::{self, Address};
 use crate::ids::CallId;
@@ -131,7 +132,7 @@ fn make(runtime: &tokio::runtime::Runtime, heard: &mut Heard) {
     let _ = runtime.block_on(async {
         let cache = engine::cache_folder(&|name| std::env::var_os(name));
         let engine = engine::at(&order.address, cache).await?;
-        refill(engine.as_ref(), &order).await
+        refill(engine.as_ref(), &order, &this_program()).await
     });
 }
 
