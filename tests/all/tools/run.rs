@@ -315,7 +315,7 @@ fn commands_of_a_tool_write_what_the_policy_lets_them_unless_the_tool_says_other
     fs::write(home.path("project/package.json"), package).unwrap();
     let script = "const fs = require('fs'); for (const to of ['dist/a', 'src/a']) { try { fs.mkdirSync(to.slice(0, -2), { recursive: true }); fs.writeFileSync(to, 'x') } catch (error) { console.log(error.code) } }";
     fs::write(home.path("project/w.js"), script).unwrap();
-    let code = "export const execute = async (args: any, context: any) => { const own = await context.files.write('dist/own', 'x').then(() => 'wrote', (error: any) => error.code); const ran = await context.exec(['npm', 'test']); return { own, ok: ran.exitCode } }";
+    let code = "export const execute = async (args: any, context: any) => { const own = await context.platform.fs.writeFile('dist/own', 'x').then(() => 'wrote', (error: any) => error.code); const ran = await context.platform.executor.execute('npm', ['test']); return { own, ok: ran.exitCode } }";
     let allowlist = "permissions: { allowlist: [\"npm test*\"] }";
     write_yaml(&home, "open", allowlist, code);
     write_yaml(&home, "closed", &format!("{allowlist}\nfiles: {{ write: [] }}"), code);
