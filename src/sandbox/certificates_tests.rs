@@ -112,6 +112,11 @@ fn what_is_shown_is_what_was_checked() {
     case.put("new", &case.good);
     std::fs::rename(case.workspace.root().join("new"), &path).unwrap();
     assert_eq!(case.seen("a.pem").unwrap(), case.good);
+    // Another content is another layer of covers, which a waiting sandbox does not have.
+    case.put("a.pem", &format!("# another\n{}", case.good));
+    let after = case.shown_with(&["**"], Missing::Make);
+    assert_ne!(before[Path::new("a.pem")].digest, after[Path::new("a.pem")].digest);
+    case.put("a.pem", &case.good);
     // What was kept is gone: it is made again.
     std::fs::remove_file(source).unwrap();
     assert_eq!(case.seen("a.pem").unwrap(), case.good);
