@@ -83,6 +83,7 @@
 //! | `$XDG_STATE_HOME/runner/materials/` | synthetic files that sandboxes mount, and covers over credentials of toolchains |
 //! | `$XDG_STATE_HOME/runner/covers/` | layers of covers, by content |
 //! | `$XDG_STATE_HOME/runner/tracked/` | copies of git indexes in which covered files are not looked at |
+//! | `$XDG_STATE_HOME/runner/certificates/` | copies of public certificates among denied files, and what was read |
 //! | `$XDG_STATE_HOME/runner/stages/` | what running calls write, and changes that were held back |
 //! | `$XDG_STATE_HOME/runner/turns/` | locks: which call judges and changes a folder of the host |
 //! | `$XDG_STATE_HOME/runner/walks/` | what surveys of large workspaces remember of folders that did not change |

@@ -363,7 +363,10 @@ interface Tool<Args = any, Result = unknown> {
 
   /** Commands it may run, and how it is approved. */
   permissions?: ToolPermissions;
-  /** Files it may touch, by patterns: `read` is what the policy allows if left out, `write` is nothing. */
+  /**
+   * Files it may touch, by patterns: `read` is what the policy allows if left out. Without `write` the tool itself writes
+   * nothing, and its commands write what the policy lets them; a list, also an empty one, bounds both.
+   */
   files?: { read?: string | string[]; write?: string | string[] };
   /** Targets it may reach: `GET https://api.example/v1/**`, `GET,HEAD https://api.example/**`. */
   net?: string[];

@@ -7,7 +7,7 @@ use crate::config::Undo;
 use crate::engine::{self, Choice, Engine, sweep};
 use crate::environment::Environment;
 use crate::pool::{Pool, discard};
-use crate::sandbox::{covers, hidden_index};
+use crate::sandbox::{certificates, covers, hidden_index};
 use crate::stage::recover::Recovered;
 
 /// What was swept.
@@ -48,6 +48,7 @@ pub async fn gc(
     let recovered = stage::sweep(&engines, state, undo).await?;
     let _ = covers::forget(state);
     hidden_index::forget(state);
+    certificates::forget(state);
     crate::undo::sweep(ledger.store())?;
     ledger.store().settle()?;
     Ok(Swept { aborted, removed, recovered })

@@ -9,6 +9,9 @@ use runner_wire::{self as wire, Bytes, Line, Work};
 #[must_use]
 pub fn for_guest(plan: &Plan, home: &str, roots: &[Bytes]) -> Work {
     let argv = plan.words().iter().cloned().map(Bytes);
+    if let Some(text) = plan.shell() {
+        return Work::Shell { text: Bytes::from(text) };
+    }
     match plan.line() {
         None => Work::Argv { argv: argv.collect(), program: None },
         Some(line) if !line.is_plain() => {
@@ -72,12 +75,6 @@ impl Context<'_> {
             },
             (None, None) if words.is_empty() => {
                 wire::Command::Builtin(wire::Builtin::Assign(std::mem::take(&mut assignments)))
-            }
-            // The folder is the one that was judged, whatever HOME is.
-            (None, Some("cd")) => {
-                let home = || wire::Word::Text(Bytes::from(self.home));
-                let folder = words.into_iter().nth(1).unwrap_or_else(home);
-                wire::Command::Builtin(wire::Builtin::Cd(Some(folder)))
             }
             (None, Some("export")) => {
                 let pairs = simple.words[1..].iter().map(|word| {

@@ -35,7 +35,7 @@ fn planned(words: &[&str]) -> Option<[String; 2]> {
         Work::Script(script) => {
             Some(["script".to_owned(), serde_json::to_string(&script).unwrap()])
         }
-        Work::Argv { .. } | Work::Waiting => None,
+        Work::Argv { .. } | Work::Shell { .. } | Work::Waiting => None,
     }
 }
 
@@ -101,6 +101,12 @@ const LINES: &[&str] = &[
     "true | false || echo or",
     "cd sub; pwd; cd ..; pwd",
     "cd sub | true; pwd",
+    "cd nosuch 2> /dev/null || echo stayed; cd sub > out && pwd; pwd",
+    "ln -s sub/deep link; mkdir sub/deep; cd link && cd .. && pwd && ls",
+    "mkdir sub/deep; ln -s sub/deep link; cd link; cat ../b.txt; cd ..; echo x > made; ls",
+    "mkdir sub/deep; ln -s sub/deep link; cd link && sh -c 'cd .. && pwd' && cd .. && pwd",
+    "mkdir sub/deep; ln -s sub/deep link; cd link && timeout 60 sh -c 'cd ..; pwd; ls'; ls ..",
+    "mkdir sub/deep; ln -s sub/deep link; (cd link/.. && pwd); { cd link; cd ../sub; pwd; }",
     "[ -f nosuch ]; echo after",
     "[ -f a.txt ] && cat a.txt",
     "nosuchprogram; echo after",
@@ -204,6 +210,10 @@ const SCRIPTS: &[&str] = &[
     "for i in 1 2 3; do for j in a b; do [ $i = 2 ] && continue 2; echo $i$j; done; done",
     "for i in 1 2 3; do [ $i = 2 ] && break; echo $i; done; echo $?",
     "for i in; do echo no; done; echo $?",
+    "break 2> /dev/null && echo and; echo $?; continue 2> /dev/null; echo after",
+    "if true; then break 2> /dev/null; fi; echo after; x=$(break 2> /dev/null; echo in); echo $x",
+    "for i in 1 2; do for j in a b; do echo $i$j; break 5; done; done; echo after",
+    "for i in 1 2; do x=$(break; echo in); echo \"<$x>\"; done; while break; do echo no; done; echo $?",
     "if [ -f a.txt ]; then echo yes; else echo no; fi; if false; then echo; fi; echo $?",
     "if false; then echo a; elif [ -d sub ]; then echo b; else echo c; fi",
     "while read x; do echo \"<$x>\"; done < a.txt; echo $?",
@@ -247,6 +257,7 @@ const OF_BASH: &[&str] = &[
     "command -v cd nosuch if; command -v nosuch || echo none",
     "x=$(set -e; false; echo in); echo \"$x\"",
     "cat <<< \"a $KNOWN\"; time true",
+    "for i in 1 2; do (break 2> /dev/null; echo in $i); echo $i; done",
 ];
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
+use runner_wire::Ran;
 use serde_json::Value;
 
 use super::approval::{Asking, Doing, Fed, Inquiry, Question};
@@ -22,10 +23,10 @@ use super::stage::{Changes, Seen, Settling, StagedError, settle};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
-use crate::call::launch::outcome::Stillness;
+use crate::call::launch::outcome::{Outcome, Stillness};
 use crate::call::launch::run::{self, Keep, Streams};
 use crate::engine::Engine;
-use crate::engine::plan::SandboxPlan;
+use crate::engine::plan::{Note, SandboxPlan};
 use crate::ids::CallId;
 use crate::latency::run_if_slow;
 use crate::pool::Supply;
@@ -250,6 +251,7 @@ async fn in_sandbox(
     let mut metadata = Metadata::of_sandbox(&plan, engine.name(), &outcome);
     let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
     metadata.note(&shortfall);
+    metadata.note(&shell_of(decided, &outcome));
     let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
     let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
     let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
@@ -276,6 +278,18 @@ async fn in_sandbox(
         None => {}
     }
     Ok(result)
+}
+
+/// Which shell ran a line that only a shell reads.
+fn shell_of(decided: &Decided, outcome: &Outcome) -> Vec<Note> {
+    let read = decided.decision.plan.as_ref().is_some_and(|plan| plan.shell().is_some());
+    let ran = outcome.programs.as_ref().filter(|_| read).and_then(|programs| programs.ran.first());
+    let note = |ran: &Ran| {
+        let shell = ran.name.as_os().to_string_lossy();
+        let text = format!("only a shell reads this line: {shell} ran it, not runner");
+        Note { code: "shell", text }
+    };
+    ran.map(note).into_iter().collect()
 }
 
 /// Judges and applies what the call changed, in a thread of its own.

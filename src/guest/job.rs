@@ -4,7 +4,7 @@
 //! tells it what ended. A single program is a line of one command whose failures go to the host. A line inside a
 //! command (`timeout 5 sh -c LINE`) is a job of its own, in a process that is not the guest (see [`crate::within`]).
 
-use crate::program::{Failure, Said};
+use crate::program::{self, Failure, Said};
 use crate::stage::{self, Bounds, Env, Launched, Orders, Telling, Voice, What};
 use crate::sys::{self, Reaped};
 use runner_wire::{
@@ -50,7 +50,6 @@ pub struct Job {
     negated: bool,
     /// Whether the pipeline that runs ends the line if it fails.
     ends: bool,
-    enter: Option<Option<Word>>,
     last: Ending,
     hits: Vec<LimitHit>,
     cpu_us: u64,
@@ -73,6 +72,10 @@ impl Job {
     ) -> Result<Self, WireError> {
         let (line, voice) = match std::mem::replace(&mut start.work, Work::Waiting) {
             Work::Argv { argv, program } => (one_program(argv, program), Voice::Guest),
+            Work::Shell { text } => {
+                let shell = program::shell(&start.env);
+                (one_program(vec![Bytes::from(shell), Bytes::from("-c"), text], None), Voice::Guest)
+            }
             Work::Line(line) => (line, Voice::Command),
             Work::Script(script) => (one(Command::Script(script)), Voice::Command),
             Work::Waiting => return Err(WireError::NothingWaits),
@@ -117,7 +120,6 @@ impl Job {
             running: Vec::new(),
             negated: false,
             ends: false,
-            enter: None,
             last: Ending::Exited { status: 0 },
             hits: Vec::new(),
             cpu_us: 0,
@@ -214,12 +216,6 @@ impl Job {
 
     fn finish(&mut self, ending: Ending) {
         let succeeded = succeeded(&ending);
-        // A `cd` that a stage tried for its redirections counts for the rest of the line.
-        if let Some(word) = self.enter.take()
-            && succeeded
-        {
-            let _ = stage::enter(word.as_ref(), &self.env);
-        }
         self.last =
             if self.negated { Ending::Exited { status: i32::from(succeeded) } } else { ending };
         if self.ends && !succeeded {
@@ -263,15 +259,8 @@ impl Job {
                 (Builtin::Assign(assignments), _) => {
                     stage::assign_known(&mut self.env, assignments);
                 }
-                (Builtin::Cd(word), true) => {
-                    if stage::enter(word.as_ref(), &self.env).is_ok() {
-                        return self.finish(Ending::Exited { status: 0 });
-                    }
-                    // A stage fails in the same way and says so on standard error.
-                }
-                (Builtin::Cd(word), false) => self.enter = Some(word.clone()),
                 (Builtin::True | Builtin::False | Builtin::Test(_), true) => {
-                    let status = stage::run_builtin(builtin, &self.env);
+                    let status = stage::run_builtin(builtin);
                     return self.finish(Ending::Exited { status: i32::from(status) });
                 }
                 (Builtin::True | Builtin::False | Builtin::Test(_), false) => {}
@@ -282,7 +271,6 @@ impl Job {
         }
         if let Err(error) = self.launch(&mut commands) {
             // What was started of a pipeline still ends by itself: its pipes are closed.
-            self.enter = None;
             let ending = match self.voice {
                 Voice::Guest => {
                     Ending::NotExecutable { program: Bytes::default(), errno: number(&error) }

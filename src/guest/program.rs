@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Bytes about files that are tried: what the smallest pipe takes while nobody reads. The guest does not read before a
@@ -155,6 +156,16 @@ pub fn candidates(bound: Option<Bytes>, name: &Bytes, env: &[(Bytes, Bytes)]) ->
     }
 }
 
+/// The shell for a line that the guest does not execute itself: `bash`, as whoever writes such lines has it,
+/// or `sh` where PATH has no `bash`.
+pub fn shell(env: &[(Bytes, Bytes)]) -> &'static str {
+    let executable = |path: Vec<u8>| {
+        let found = std::fs::metadata(OsStr::from_bytes(&path));
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if search(b"bash", env).into_iter().any(executable) { "bash" } else { "sh" }
+}
+
 fn search(name: &[u8], env: &[(Bytes, Bytes)]) -> Vec<Vec<u8>> {
     let path = env.iter().rev().find(|(key, _)| key.0 == b"PATH");
     let path = path.map_or(DEFAULT_PATH, |(_, value)| &value.0);
@@ -215,6 +226,20 @@ mod tests {
         let mut told = Vec::new();
         reader.read_to_end(&mut told).unwrap();
         assert!(told.len() <= TRIES_MAX && Said::last(&told) == Some(Said::NotIt));
+    }
+
+    #[test]
+    fn lines_run_in_bash_where_there_is_one() {
+        let folder = std::env::temp_dir().join(format!("guest-shell-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let env = [(Bytes::from("PATH"), Bytes::from(folder.to_str().unwrap()))];
+        assert_eq!(shell(&env), "sh");
+        let file = folder.join("bash");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(shell(&env), "sh", "nobody can execute it");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(shell(&env), "bash");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

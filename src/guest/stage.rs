@@ -223,7 +223,7 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
         }
     }
     match orders.what {
-        What::Builtin(builtin) => ExitCode::from(run_builtin(&builtin, &orders.env)),
+        What::Builtin(builtin) => ExitCode::from(run_builtin(&builtin)),
         What::Line { words, line } if words.is_empty() => {
             // Nothing more is told: what it starts is a command's own.
             drop(teller);
@@ -234,7 +234,7 @@ fn become_command(orders: Orders, mut teller: Teller) -> ExitCode {
         }
         What::Script(script) => {
             match orders.bounds.map_or(Ok(()), |bounds| apply_limits(&bounds.limits)) {
-                Ok(()) => ExitCode::from(script::run(*script, orders.env, teller)),
+                Ok(()) => ExitCode::from(script::run(*script, orders.env, None, teller)),
                 Err(error) => complain(b"sh", &error, NOT_EXECUTABLE).into(),
             }
         }
@@ -412,33 +412,12 @@ fn apply_limits(limits: &StartLimits) -> io::Result<()> {
 }
 
 /// Does what has no process of its own, for its status and its messages.
-pub fn run_builtin(builtin: &Builtin, env: &[(Bytes, Bytes)]) -> u8 {
+pub fn run_builtin(builtin: &Builtin) -> u8 {
     match builtin {
         Builtin::True | Builtin::Export(_) | Builtin::Assign(_) => 0,
         Builtin::False => 1,
         Builtin::Test(words) => test::status(&glob::expand_all(words)),
-        Builtin::Cd(word) => match enter(word.as_ref(), env) {
-            Ok(()) => 0,
-            Err((what, error)) => {
-                let _ = complain(&[b"cd: ", &what[..]].concat(), &error, 1);
-                1
-            }
-        },
     }
-}
-
-/// Changes the working directory of this process.
-pub fn enter(word: Option<&Word>, env: &[(Bytes, Bytes)]) -> Result<(), (Vec<u8>, io::Error)> {
-    let folder = match word {
-        Some(word) => glob::expand(word).into_iter().next().unwrap_or_default(),
-        None => env
-            .iter()
-            .rev()
-            .find(|(name, _)| name.0 == b"HOME")
-            .map(|(_, value)| value.clone())
-            .unwrap_or_default(),
-    };
-    std::env::set_current_dir(folder.as_os()).map_err(|error| (folder.0, error))
 }
 
 /// Sets variables that are there already.

@@ -12,6 +12,8 @@ use runner_wire::{Bytes, Ending, Line, Script};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The first argument of a guest that executes a line; the second is the line as JSON.
@@ -30,14 +32,16 @@ pub fn words(line: &Line) -> io::Result<Vec<Bytes>> {
 }
 
 /// The words that have another program start the guest for a line with variables, conditions or loops.
-pub fn script_words(script: &Script) -> io::Result<Vec<Bytes>> {
+/// `folder` is where it starts, as it was entered.
+pub fn script_words(script: &Script, folder: &[u8]) -> io::Result<Vec<Bytes>> {
     let guest = std::env::current_exe()?.into_os_string();
-    Ok(vec![guest.into(), Bytes::from(SCRIPT), Bytes::from(serde_json::to_vec(script)?)])
+    let script = Bytes::from(serde_json::to_vec(script)?);
+    Ok(vec![guest.into(), Bytes::from(SCRIPT), script, Bytes(folder.to_vec())])
 }
 
 /// The whole life of a guest that was started so. Nobody hears what it tells.
 pub fn script_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let (Some(script), None) = (args.next(), args.next()) else {
+    let (Some(script), folder, None) = (args.next(), args.next(), args.next()) else {
         return ExitCode::from(CANNOT);
     };
     let Ok(script) = serde_json::from_slice(script.as_encoded_bytes()) else {
@@ -45,7 +49,15 @@ pub fn script_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let env = std::env::vars_os().map(|(name, value)| (name.into(), value.into()));
     let Ok(teller) = Teller::unheard() else { return ExitCode::from(CANNOT) };
-    ExitCode::from(script::run(script, env.collect(), teller))
+    // As a shell takes PWD: only if it is where this process is. What started it may have gone elsewhere.
+    let folder = folder.filter(|folder| is_here(Path::new(folder)));
+    let folder = folder.map(OsString::into_encoded_bytes);
+    ExitCode::from(script::run(script, env.collect(), folder, teller))
+}
+
+fn is_here(folder: &Path) -> bool {
+    let found = folder.metadata().ok().zip(Path::new(".").metadata().ok());
+    found.is_some_and(|(one, here)| (one.dev(), one.ino()) == (here.dev(), here.ino()))
 }
 
 /// The whole life of a guest that was started so.

@@ -59,6 +59,18 @@ impl Effective {
         own && self.within.iter().all(|other| other.may_write(relative, has))
     }
 
+    /// Whether anything below the workspace may be written at all, as far as patterns tell.
+    #[must_use]
+    pub fn writes_anything(&self) -> bool {
+        let own = self.layers.iter().any(|layer| {
+            let files = &layer.files;
+            files.write.patterns.iter().any(|(pattern, _)| !pattern.starts_with(['!', '/']))
+                || !files.packages.is_empty()
+                || !files.create.is_empty()
+        });
+        own && self.within.iter().all(Self::writes_anything)
+    }
+
     /// Files that may be made where nothing is: own ones that everything the policy stays within lets
     /// be made or written too.
     #[must_use]

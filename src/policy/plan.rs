@@ -17,6 +17,8 @@ pub(crate) const MAX_SHELLS: usize = 8;
 pub struct Plan {
     argv: Vec<Vec<u8>>,
     line: Option<PlannedLine>,
+    /// A line that only a shell reads.
+    shell: Option<String>,
 }
 
 /// A line that the guest executes.
@@ -87,19 +89,21 @@ impl Plan {
     pub(crate) fn argv(argv: &[Vec<u8>], inner: Option<Inner>) -> Self {
         match inner {
             Some(Inner { words, line }) => {
-                Self { argv: argv.iter().take(words).cloned().collect(), line: Some(line) }
+                let argv = argv.iter().take(words).cloned().collect();
+                Self { argv, line: Some(line), shell: None }
             }
-            None => Self { argv: argv.to_vec(), line: None },
+            None => Self { argv: argv.to_vec(), line: None, shell: None },
         }
     }
 
     /// A line, or a real shell for what only a shell can read.
     pub(crate) fn line_or_shell(line: Option<PlannedLine>, text: &str) -> Self {
         match line {
-            Some(line) => Self { argv: Vec::new(), line: Some(line) },
+            Some(line) => Self { argv: Vec::new(), line: Some(line), shell: None },
             None => Self {
                 argv: ["sh", "-c", text].map(|word| word.as_bytes().to_vec()).to_vec(),
                 line: None,
+                shell: Some(text.to_owned()),
             },
         }
     }
@@ -108,6 +112,13 @@ impl Plan {
     #[must_use]
     pub fn words(&self) -> &[Vec<u8>] {
         &self.argv
+    }
+
+    /// The line that only a shell reads: it runs in `bash` where the sandbox has one, else in `sh`, and
+    /// then the words are the plan. Text that the caller gave to `sh -c` is not such a line.
+    #[must_use]
+    pub fn shell(&self) -> Option<&str> {
+        self.shell.as_deref()
     }
 
     /// The line that the guest executes, started by the words if there are any.
@@ -169,7 +180,11 @@ impl PlannedLine {
         let plain = |command: &Command| {
             let Some(simple) = command.simple() else { return false };
             let stateful = |name| {
-                matches!(name, "read" | "set" | "unset" | "exit" | "break" | "continue" | "command")
+                // `cd` among them: `..` takes away the last name of where the line is, also that of a symlink.
+                matches!(
+                    name,
+                    "cd" | "read" | "set" | "unset" | "exit" | "break" | "continue" | "command"
+                )
             };
             let first = simple.words.first();
             let bare_export = || {

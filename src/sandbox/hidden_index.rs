@@ -187,7 +187,7 @@ fn digest(index: &Stat, covered: &BTreeSet<PathBuf>, top: &Path) -> String {
 }
 
 /// Writes under a name of its own first: another call sees all or nothing.
-fn remember(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn remember(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let random = u64::from_le_bytes(crate::sys::random()?);
@@ -207,7 +207,12 @@ fn remember(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Removes copies that are older than any sandbox. One that is still right is made again.
 pub fn forget(state: &Path) {
-    let entries = std::fs::read_dir(state.join(FOLDER)).into_iter().flatten().flatten();
+    forget_old(&state.join(FOLDER));
+}
+
+/// Removes files of a folder of ours that are older than any sandbox.
+pub(super) fn forget_old(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         let made = entry.metadata().and_then(|found| found.modified()).ok();
         let age = made.and_then(|made| made.elapsed().ok());

@@ -9,6 +9,7 @@
 //! guest can prove it got the same thing.
 
 pub mod cancel;
+pub mod certificates;
 pub mod covers;
 mod gitconfig;
 pub mod hidden_index;
@@ -19,6 +20,7 @@ mod mount_error;
 pub mod order;
 pub mod outcome;
 pub mod overlay;
+mod pem;
 pub mod planner;
 pub mod protection;
 pub mod pump;
@@ -29,4 +31,5 @@ pub mod synthetic;
 pub mod toolchain;
 mod toolchain_table;
 pub mod user;
+mod virtual_env;
 pub mod wire;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
+use super::certificates;
 use super::covers::{Content, Cover, Covering, layer};
 use super::hidden_index::{self, Hiding};
 use super::materials::Missing;
@@ -89,8 +90,11 @@ pub fn view(
         survey.not_scanned.iter().map(|folder| not_scanned(folder, SEEN)).collect();
     let unseen = survey.hidden.iter().filter(|(_, it)| it.why == WhyHidden::NotScanned);
     notes.extend(unseen.map(|(folder, _)| not_scanned(folder, COVERED)));
+    let public =
+        certificates::public(workspace, grants, &survey.hidden, around.state, around.missing);
+    let secret = survey.hidden.iter().filter(|(path, _)| !public.contains_key(*path));
     let covers: BTreeMap<PathBuf, Cover> =
-        survey.hidden.iter().map(|(path, hidden)| (path.clone(), cover(path, hidden))).collect();
+        secret.map(|(path, hidden)| (path.clone(), cover(path, hidden))).collect();
     let covered: BTreeSet<PathBuf> = covers.keys().cloned().collect();
     let mut trees = hidden_index::trees(workspace, &survey.repositories);
     trees.retain(|tree| {
@@ -99,7 +103,8 @@ pub fn view(
     });
     let hiding = Hiding { covered: &covered, state: around.state, missing: around.missing };
     let folder = (workspace.handle(), workspace.root());
-    let contents = hidden_index::contents(folder, &trees, hiding, &mut notes);
+    let mut contents = hidden_index::contents(folder, &trees, hiding, &mut notes);
+    contents.extend(public);
     let covers_layer = layer(&Covering {
         over: workspace.handle(),
         identity: workspace.identity(),

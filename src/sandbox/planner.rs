@@ -246,6 +246,7 @@ fn toolchains(request: &PlanRequest<'_>, user: &UserChoice, points: &MountPoints
             workspace: request.workspace.root(),
             points,
             user: outside(request, user),
+            code: request.grants.code,
             only: match request.view {
                 View::Workspace => None,
                 View::Program(name) => Some(name),

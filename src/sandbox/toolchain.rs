@@ -4,8 +4,9 @@
 //! variables they need, and a `PATH` built from nothing. Non-goals: finding out which of them a command
 //! needs. Trust boundary: the caller's home is not the adversary's, but it is the caller's secret:
 //! only known toolchain folders are taken from it, credentials in them are covered, and neither the
-//! home nor anything above it is ever mounted. All is read-only. A folder of the workspace is never on
-//! this `PATH`.
+//! home nor anything above it is ever mounted. All is read-only. A folder of the workspace is on this `PATH`
+//! only for a call that may run code, and only the one of an activated virtual environment, or
+//! `node_modules/.bin`, that the caller's own `PATH` has.
 //!
 //! Cargo works offline on a read-only `CARGO_HOME`: it takes no locks on a read-only file system, and the
 //! registry's unpacked sources are already there.
@@ -17,9 +18,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::sockets;
-use super::toolchain_table::{CREDENTIALS, ETC, EXTRAS, KNOWN, Known, SYSTEM, SYSTEM_PATH};
+use super::toolchain_table::{
+    CREDENTIALS, ETC, EXTRAS, KNOWN, Known, MAX_RECEIPTS, NIX_STORE, PYTHONS, RECEIPTS, SYSTEM,
+    SYSTEM_PATH,
+};
+use super::virtual_env::{activated, interpreter, is_environment, is_of_packages};
 use crate::engine::plan::{Environment, MaskKind, Mount, MountRole, Note};
 use crate::ids::Identity;
+use crate::workspace::grants::Code;
 use crate::workspace::mountinfo::MountPoints;
 use crate::workspace::{Owner, lets_in};
 
@@ -35,6 +41,8 @@ pub struct Caller<'a> {
     pub points: &'a MountPoints,
     /// Who the command runs as; a toolchain that is closed to them is of no use.
     pub user: Owner,
+    /// Whether the command may run code: then it may find programs of the workspace.
+    pub code: Code,
     /// The one program that is wanted; `None` for all that is on the caller's `PATH`.
     pub only: Option<&'a str>,
 }
@@ -139,8 +147,27 @@ impl Finder<'_> {
 
     /// Takes a folder of the caller's `PATH`, if it belongs to a toolchain.
     fn path_folder(&mut self, folder: &Path) {
-        if folder.starts_with(self.caller.workspace) || self.caller.workspace.starts_with(folder) {
+        let root = activated(folder, (self.caller.variable)("VIRTUAL_ENV").map(PathBuf::from));
+        if folder.starts_with(self.caller.workspace) {
+            self.own_folder(folder, root);
+            return;
+        }
+        if self.caller.workspace.starts_with(folder) {
             self.skip(folder, "it belongs to the workspace");
+            return;
+        }
+        if let Some(in_store) = self.in_store(folder) {
+            let store = Path::new(NIX_STORE);
+            if self.toolchain(store, None) && !self.path.contains(&in_store) {
+                self.path.push(in_store);
+            }
+            return;
+        }
+        if let Some(root) = root {
+            if self.toolchain(&root, Some("VIRTUAL_ENV")) {
+                self.path.push(folder.to_owned());
+                self.python_of(&root);
+            }
             return;
         }
         if let Some((root, known)) = self.known(folder) {
@@ -182,11 +209,53 @@ impl Finder<'_> {
         }
     }
 
+    /// Takes a folder of the workspace, which the command sees anyway. `environment` is the activated one that it
+    /// belongs to.
+    fn own_folder(&mut self, folder: &Path, environment: Option<PathBuf>) {
+        if environment.is_none() && !is_of_packages(folder) {
+            self.skip(folder, "it belongs to the workspace");
+            return;
+        }
+        if self.caller.only.is_some() || self.caller.code == Code::NotGranted {
+            self.skip(folder, "programs of the workspace are code, which this call may not run");
+            return;
+        }
+        if let Some(root) = environment {
+            self.python_of(&root);
+            self.out.env.insert("VIRTUAL_ENV".into(), root.into());
+        }
+        self.path.push(folder.to_owned());
+    }
+
+    /// The installation of Python that a virtual environment stands on, if it is a known one.
+    fn python_of(&mut self, root: &Path) {
+        let Some(python) = interpreter(root) else { return };
+        for known in PYTHONS {
+            let Some(root) = self.place(known.variable, known.below_home) else { continue };
+            if self.real_folder(&root).is_some_and(|real| python.starts_with(real)) {
+                self.toolchain(&root, None);
+            }
+        }
+    }
+
+    /// Where a folder of `PATH` lies in the store of Nix: profiles lead there.
+    fn in_store(&mut self, folder: &Path) -> Option<PathBuf> {
+        let real = self.real_folder(folder)?;
+        let below = real.strip_prefix(NIX_STORE).ok()?;
+        (below.components().count() > 1).then_some(real)
+    }
+
     /// What programs in `~/.local/bin` are often links or wrappers to.
     fn extras(&mut self) {
         let Some(home) = self.caller.home else { return };
-        for name in EXTRAS {
-            self.mount_if_there(&home.join(name), MountRole::Toolchain);
+        for extra in EXTRAS {
+            if let Some(path) = self.place(extra.variable, extra.below_home)
+                && path.is_dir()
+                && !path.starts_with(self.caller.workspace)
+                && !self.caller.workspace.starts_with(&path)
+            {
+                self.toolchain(&path, None);
+            }
         }
         if self.mounts.contains_key(&home.join(".local/lib")) {
             self.out.env.insert("PYTHONUSERBASE".into(), home.join(".local").into());
@@ -233,6 +302,11 @@ impl Finder<'_> {
             return false;
         }
         let Some((source, found)) = real.filter(|(_, found)| found.is_dir()) else { return false };
+        // A link from outside: a mount of its own would lie beside the covers.
+        if source.starts_with(self.caller.workspace) || self.caller.workspace.starts_with(&source) {
+            self.skip(root, "it belongs to the workspace");
+            return false;
+        }
         let owner = Owner { uid: found.uid(), gid: found.gid() };
         if !lets_in(found.mode(), owner, self.caller.user) {
             self.skip(root, "it is closed to the user that the command runs as");
@@ -244,7 +318,26 @@ impl Finder<'_> {
         }
         self.hide_tokens(&root.join("config.toml"));
         self.hide_tokens(&root.join("config"));
+        if root != Path::new(NIX_STORE) {
+            self.installed(root);
+        }
         true
+    }
+
+    /// Hides what installers note in each folder of a toolchain, and in the toolchain's own. Takes what the virtual
+    /// environments among them stand on.
+    fn installed(&mut self, root: &Path) {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten().take(MAX_RECEIPTS);
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let folders: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        for folder in folders.iter().map(PathBuf::as_path).chain([root]) {
+            for name in RECEIPTS {
+                self.hide(&folder.join(name), MaskKind::File);
+            }
+        }
+        for folder in folders.iter().filter(|folder| is_environment(folder)) {
+            self.python_of(folder);
+        }
     }
 
     /// Whether mounting this would show the home directory, by its name or by where it leads.
@@ -383,19 +476,15 @@ fn identity(found: &Metadata) -> Identity {
     Identity { dev: found.dev(), ino: found.ino() }
 }
 
-/// The folder that a package outside the home is installed in: `/opt/NAME`, Homebrew's, Nix's.
+/// The folder that a package outside the home is installed in: `/opt/NAME`, Homebrew's.
 fn package_root(folder: &Path) -> Option<PathBuf> {
     let mut parts = folder.iter().skip(1);
     let (first, second) = (parts.next()?, parts.next());
     if first == OsStr::new("opt") {
         return second.map(|name| Path::new("/opt").join(name));
     }
-    for prefix in ["/nix", "/home/linuxbrew/.linuxbrew"] {
-        if folder.starts_with(prefix) {
-            return Some(PathBuf::from(prefix));
-        }
-    }
-    None
+    let brew = "/home/linuxbrew/.linuxbrew";
+    folder.starts_with(brew).then(|| PathBuf::from(brew))
 }
 
 #[cfg(test)]

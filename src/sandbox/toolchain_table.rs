@@ -76,6 +76,10 @@ pub(super) const KNOWN: &[Known] = &[
     known(".bun", Some("BUN_INSTALL")),
     known(".deno", None),
     known(".pyenv", Some("PYENV_ROOT")),
+    known(".local/share/uv/tools", Some("UV_TOOL_DIR")),
+    known(UV_PYTHON.below_home, UV_PYTHON.variable),
+    known(".local/share/pipx/venvs", None),
+    known(".local/pipx/venvs", None),
     known(".poetry", None),
     known(".pixi", None),
     known(".rye", None),
@@ -103,9 +107,40 @@ pub(super) const KNOWN: &[Known] = &[
     known(".mix", None),
 ];
 
-/// What programs in `~/.local/bin` are often links or wrappers to.
-pub(super) const EXTRAS: &[&str] =
-    &[".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv"];
+/// Where uv installs Python.
+const UV_PYTHON: Also =
+    Also { below_home: ".local/share/uv/python", variable: Some("UV_PYTHON_INSTALL_DIR") };
+
+/// Installations of Python that a virtual environment may stand on, beside the system's.
+pub(super) const PYTHONS: &[Also] =
+    &[UV_PYTHON, Also { below_home: ".pyenv", variable: Some("PYENV_ROOT") }];
+
+const fn extra(below_home: &'static str, variable: Option<&'static str>) -> Also {
+    Also { below_home, variable }
+}
+
+/// What programs in `~/.local/bin` are often links or wrappers to. Never what lies beside them: uv keeps
+/// passwords in `~/.local/share/uv/credentials`, and pipx logs.
+pub(super) const EXTRAS: &[Also] = &[
+    extra(".local/lib", None),
+    extra(".local/pipx/venvs", None),
+    extra(".local/pipx/shared", None),
+    extra(".local/share/pipx/venvs", None),
+    extra(".local/share/pipx/shared", None),
+    extra(".local/share/pipx/py", None),
+    extra(".local/share/uv/tools", Some("UV_TOOL_DIR")),
+    UV_PYTHON,
+];
+
+/// Where Nix keeps everything that its profiles lead to. What lies beside it (`/nix/var`: the socket of a
+/// daemon, a database) is never mounted.
+pub(super) const NIX_STORE: &str = "/nix/store";
+
+/// What installers note beside each program that they install: where it came from, with passwords of indexes.
+pub(super) const RECEIPTS: &[&str] = &["uv-receipt.toml", "pipx_metadata.json", "pip.conf"];
+
+/// Most folders of one toolchain that are looked at for such notes.
+pub(super) const MAX_RECEIPTS: usize = 1_000;
 
 /// Credentials that toolchains keep in their own folder.
 pub(super) const CREDENTIALS: &[(&str, MaskKind)] = &[
@@ -118,4 +153,6 @@ pub(super) const CREDENTIALS: &[(&str, MaskKind)] = &[
     ("auth.json", MaskKind::File),
     (".ssh", MaskKind::Folder),
     (".condarc", MaskKind::File),
+    (".pypirc", MaskKind::File),
+    (".env", MaskKind::File),
 ];

@@ -37,6 +37,7 @@ fn found(home: &Home, path: &[&str], set: &[(&str, &str)]) -> Toolchains {
         workspace: Path::new("/w"),
         points: &MountPoints::read(),
         user: me(),
+        code: Code::Granted,
         only: None,
     })
 }
@@ -163,22 +164,154 @@ fn what_leads_nowhere_or_is_no_folder_is_no_toolchain() {
     }
 }
 
-#[test]
-fn folders_of_the_workspace_are_not_on_the_path() {
-    let home = home(&["project/node_modules/.bin/x"]);
-    let folder = home.home.join("project/node_modules/.bin");
-    let path = std::env::join_paths([&folder]).unwrap();
-    let variable = |name: &str| (name == "PATH").then(|| path.clone());
-    let workspace = home.home.join("project");
-    let found = find(&Caller {
+/// What is found for a call in `project`, with these folders on the caller's `PATH`.
+fn in_project(home: &Home, path: &[&str], environment: Option<&str>, code: Code) -> Toolchains {
+    let path = std::env::join_paths(path.iter().map(|name| home.home.join(name))).unwrap();
+    let variable = |name: &str| match name {
+        "PATH" => Some(path.clone()),
+        "VIRTUAL_ENV" => environment.map(|name| home.home.join(name).into()),
+        _ => None,
+    };
+    find(&Caller {
         home: Some(&home.home),
         variable: &variable,
-        workspace: &workspace,
+        workspace: &home.home.join("project"),
         points: &MountPoints::read(),
         user: me(),
+        code,
         only: None,
-    });
-    assert!(!path_of(&found).contains("project"));
+    })
+}
+
+#[test]
+fn programs_of_the_workspace_are_on_the_path_where_code_may_run() {
+    let home = home(&[
+        "project/node_modules/.bin/x",
+        "project/bin/x",
+        "project/.venv/bin/x",
+        "project/.venv/pyvenv.cfg",
+        "project/old/bin/x",
+    ]);
+    let path = ["project/node_modules/.bin", "project/.venv/bin", "project/bin", "project/old/bin"];
+    let found = in_project(&home, &path, Some("project/.venv"), Code::Granted);
+    let folder = home.home.join("project").display().to_string();
+    let own = format!("{folder}/node_modules/.bin:{folder}/.venv/bin:/usr/local/sbin:");
+    assert!(path_of(&found).starts_with(&own), "{}", path_of(&found));
+    let environment = home.home.join("project/.venv");
+    assert_eq!(found.env[OsStr::new("VIRTUAL_ENV")], environment.as_os_str());
+    assert!(from_home(&home, &found).is_empty(), "the workspace is there anyway");
+    assert_eq!(found.notes.len(), 2, "{:?}", found.notes);
+    // A call without `code` finds none of them: `ls` could be one.
+    let found = in_project(&home, &path, Some("project/.venv"), Code::NotGranted);
+    assert!(!path_of(&found).contains("project") && found.notes.len() == 4, "{:?}", found.notes);
+    assert!(!found.env.contains_key(OsStr::new("VIRTUAL_ENV")));
+    // One that is not activated, or is none.
+    for named in [None, Some("project/old"), Some("project")] {
+        let found = in_project(&home, &path[1..], named, Code::Granted);
+        assert!(!path_of(&found).contains("project"), "{named:?}");
+    }
+}
+
+#[test]
+fn an_environment_outside_of_the_workspace_is_mounted_without_its_credentials() {
+    let home = home(&[
+        "project/x",
+        "envs/a/bin/x",
+        "envs/a/pyvenv.cfg",
+        "envs/a/pip.conf",
+        ".pyenv/versions/3/bin/python",
+        ".ssh/id_rsa",
+    ]);
+    std::os::unix::fs::symlink(
+        home.home.join(".pyenv/versions/3/bin/python"),
+        home.home.join("envs/a/bin/python"),
+    )
+    .unwrap();
+    let found = in_project(&home, &["envs/a/bin"], Some("envs/a"), Code::NotGranted);
+    assert_eq!(from_home(&home, &found), [".pyenv", "envs/a"]);
+    assert_eq!(found.hidden.len(), 1);
+    assert_eq!(found.hidden[0].0, home.home.join("envs/a/pip.conf"));
+    assert!(path_of(&found).starts_with(&home.home.join("envs/a/bin").display().to_string()));
+    assert_eq!(found.env[OsStr::new("VIRTUAL_ENV")], home.home.join("envs/a").as_os_str());
+    // The control: a folder of that kind that nobody activated.
+    let found = in_project(&home, &["envs/a/bin"], None, Code::Granted);
+    assert!(from_home(&home, &found).is_empty());
+}
+
+#[test]
+fn the_links_of_an_environment_lead_to_known_pythons_alone() {
+    let files = ["project/.venv/pyvenv.cfg", "project/.venv/bin/x", ".ssh/id_rsa", ".pyenv/x"];
+    let home = home(&files);
+    let link = home.home.join("project/.venv/bin/python");
+    for (target, taken) in [
+        (".ssh/id_rsa", &[][..]),
+        (".pyenv/../.ssh/id_rsa", &[]),
+        (".", &[]),
+        (".pyenv/x", &[".pyenv"]),
+    ] {
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(home.home.join(target), &link).unwrap();
+        let path = ["project/.venv/bin"];
+        let found = in_project(&home, &path, Some("project/.venv"), Code::Granted);
+        assert_eq!(from_home(&home, &found), taken, "{target}");
+    }
+}
+
+#[test]
+fn what_leads_into_the_workspace_gets_no_mount_of_its_own() {
+    let home = home(&["project/.venv/pyvenv.cfg", "project/.venv/bin/x", "project/.env"]);
+    std::os::unix::fs::symlink(home.home.join("project/.venv"), home.home.join("env")).unwrap();
+    std::os::unix::fs::symlink(home.home.join("project"), home.home.join(".deno")).unwrap();
+    let found = in_project(&home, &["env/bin", ".deno/.venv/bin"], Some("env"), Code::Granted);
+    assert!(from_home(&home, &found).is_empty(), "{:?}", found.mounts);
+    assert_eq!(found.notes.len(), 2, "{:?}", found.notes);
+}
+
+#[test]
+fn installers_bring_their_programs_and_not_their_passwords() {
+    let home = home(&[
+        ".local/bin/ruff",
+        ".local/share/uv/tools/ruff/bin/ruff",
+        ".local/share/uv/tools/ruff/uv-receipt.toml",
+        ".local/share/uv/python/cpython-3/bin/python3",
+        ".local/share/uv/credentials/credentials.toml",
+        ".local/share/pipx/venvs/black/bin/black",
+        ".local/share/pipx/venvs/black/pipx_metadata.json",
+        ".local/share/pipx/venvs/black/pyvenv.cfg",
+        ".local/share/pipx/logs/x",
+        ".pyenv/versions/3/bin/python",
+        ".local/pipx/venvs/old/bin/old",
+    ]);
+    // What an installed program stands on comes along.
+    std::os::unix::fs::symlink(
+        home.home.join(".pyenv/versions/3/bin/python"),
+        home.home.join(".local/share/pipx/venvs/black/bin/python"),
+    )
+    .unwrap();
+    let found = found(&home, &[".local/bin"], &[]);
+    assert_eq!(
+        from_home(&home, &found),
+        [
+            ".local/bin",
+            ".local/pipx/venvs",
+            ".local/share/pipx/venvs",
+            ".local/share/uv/python",
+            ".local/share/uv/tools",
+            ".pyenv",
+        ]
+    );
+    let hidden: Vec<_> = found
+        .hidden
+        .iter()
+        .map(|(path, ..)| path.strip_prefix(&home.home).unwrap().display().to_string())
+        .collect();
+    assert_eq!(
+        hidden,
+        [
+            ".local/share/pipx/venvs/black/pipx_metadata.json",
+            ".local/share/uv/tools/ruff/uv-receipt.toml"
+        ]
+    );
 }
 
 #[test]
@@ -223,6 +356,7 @@ fn a_toolchain_that_the_user_cannot_enter_is_left_out() {
         workspace: Path::new("/w"),
         points: &MountPoints::read(),
         user,
+        code: Code::Granted,
         only: None,
     };
     let found = find(&caller);

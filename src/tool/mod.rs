@@ -55,7 +55,7 @@ pub use library::{Broken, Library, NotAsked, Tool, Unasked};
 pub use mcp::FromServer;
 pub use metadata::{Auth, Capability, Cost, Metadata};
 pub use origin::{Origin, Switch};
-pub use permissions::Permissions;
+pub use permissions::{CommandsWrite, Permissions};
 pub use read::parse;
 pub use retry::{RetryPolicy, WORDS as RETRY_WORDS};
 pub use schema::{Schema, Violation};

@@ -7,7 +7,8 @@
 //! | what a tool leaves out | what it gets |
 //! | --- | --- |
 //! | `files.read` | whatever the policy lets read |
-//! | `files.write`, `permissions.allowlist`, `net`, `env` | nothing |
+//! | `files.write` | nothing for itself; its commands write what the policy lets them write |
+//! | `permissions.allowlist`, `net`, `env` | nothing |
 //! | `limits`, `timeout` | the policy's |
 
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Permissions {
     pub read: Option<Vec<String>>,
     /// Files to write.
     pub write: Vec<String>,
+    /// What its commands may write.
+    pub commands_write: CommandsWrite,
     /// Peers.
     pub net: Vec<String>,
     /// Variables that its commands may get.
@@ -47,6 +50,19 @@ pub struct Permissions {
     /// The same, able to decide.
     #[serde(skip)]
     policy: Arc<Policy>,
+    /// The same for its commands.
+    #[serde(skip)]
+    commands: Arc<Policy>,
+}
+
+/// What the commands of a tool may write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandsWrite {
+    /// What the tool may write: it has a list, which can be empty.
+    AsTheTool,
+    /// What the policy lets them write: the tool says nothing of it.
+    AsThePolicy,
 }
 
 /// The parts of a definition that are permissions, as they stand in its file.
@@ -79,6 +95,18 @@ impl Permissions {
     #[must_use]
     pub fn narrow(&self, policy: &Effective) -> Effective {
         policy.narrowed(Arc::clone(&self.policy))
+    }
+
+    /// The same for the commands that it runs.
+    #[must_use]
+    pub fn narrow_commands(&self, policy: &Effective) -> Effective {
+        policy.narrowed(Arc::clone(&self.commands))
+    }
+
+    /// Whether it runs commands and none of them may write anything in the workspace.
+    #[must_use]
+    pub fn has_read_only_commands(&self, policy: &Effective) -> bool {
+        !self.allowlist.is_empty() && !self.narrow_commands(policy).writes_anything()
     }
 
     /// As a policy.
@@ -114,28 +142,50 @@ pub(super) fn read(
         ],
     );
     let (file, text) = source;
-    let mut policy = from_tree(&tree, Source { file, text, origin: Origin::Tool }, report)?;
-    // No policy's name holds a colon, so records cannot mistake a tool for one.
-    policy.name = format!("{PERMISSIONS}{}", name.map_or("?", ToolName::as_str));
-    if read.is_none() {
-        let all = ["**", "/**"].map(|pattern| (pattern.to_owned(), root));
-        policy.files.read = List::new(Meaning::Grants, all.to_vec());
-    }
-    if let Some((figure, _)) = wall {
-        let own = policy.sandbox.limits.iter_mut();
-        own.filter(|(limit, _)| *limit == Limit::Wall).for_each(|it| it.1 = it.1.min(figure));
-    }
+    let build = |report: &mut Report<'_>| {
+        let mut policy = from_tree(&tree, Source { file, text, origin: Origin::Tool }, report)?;
+        // No policy's name holds a colon, so records cannot mistake a tool for one.
+        policy.name = format!("{PERMISSIONS}{}", name.map_or("?", ToolName::as_str));
+        if read.is_none() {
+            policy.files.read = everything(root);
+        }
+        if let Some((figure, _)) = wall {
+            let own = policy.sandbox.limits.iter_mut();
+            own.filter(|(limit, _)| *limit == Limit::Wall).for_each(|it| it.1 = it.1.min(figure));
+        }
+        Some(policy)
+    };
+    let policy = build(report)?;
+    // What there is to say of the file was said above.
+    let mut commands = build(&mut Report::new(file, text))?;
     let limits = own_limits(&policy, parts, wall);
+    let commands_write = match write {
+        Some(_) => CommandsWrite::AsTheTool,
+        None => CommandsWrite::AsThePolicy,
+    };
+    if commands_write == CommandsWrite::AsThePolicy {
+        commands.files.write = everything(root);
+        // Two policies that hold other paths have other digests.
+        commands.digest = blake3::hash(&[policy.digest.as_bytes(), &b"commands"[..]].concat());
+    }
     let plain = |texts: Vec<(String, At)>| texts.into_iter().map(|(text, _)| text).collect();
     Some(Permissions {
         allowlist: plain(allowlist),
         read,
-        write,
+        write: write.unwrap_or_default(),
+        commands_write,
         net: plain(net),
         env: plain(env),
         limits,
         policy: Arc::new(policy),
+        commands: Arc::new(commands),
     })
+}
+
+/// Every path.
+fn everything(at: At) -> List {
+    let all = ["**", "/**"].map(|pattern| (pattern.to_owned(), at));
+    List::new(Meaning::Grants, all.to_vec())
 }
 
 /// A list of texts, in bounds.
@@ -155,8 +205,11 @@ fn texts(node: Option<&Node>, what: &str, report: &mut Report<'_>) -> Vec<(Strin
 }
 
 /// The patterns as written; the loader judges them.
-fn files(node: Option<&Node>, report: &mut Report<'_>) -> (Option<Vec<String>>, Vec<String>) {
-    let (mut read, mut write) = (None, Vec::new());
+fn files(
+    node: Option<&Node>,
+    report: &mut Report<'_>,
+) -> (Option<Vec<String>>, Option<Vec<String>>) {
+    let (mut read, mut write) = (None, None);
     let entries = node.and_then(|node| report.keys(node, &["read", "write"]));
     for entry in entries.unwrap_or_default() {
         let texts: Vec<String> = match &entry.value.value {
@@ -176,7 +229,7 @@ fn files(node: Option<&Node>, report: &mut Report<'_>) -> (Option<Vec<String>>, 
         };
         match entry.key.as_str() {
             "read" => read = Some(texts),
-            "write" => write = texts,
+            "write" => write = Some(texts),
             _ => {}
         }
     }

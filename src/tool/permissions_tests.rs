@@ -6,7 +6,7 @@ use runner_policy::load::{Origin, Source, parse};
 use runner_policy::{Query, Verdict, What, decide, may};
 
 use crate::ids::ToolName;
-use crate::tool::{Definition, parse as tool};
+use crate::tool::{CommandsWrite, Definition, parse as tool};
 
 fn policy(text: &str) -> Effective {
     let mut set = PolicySet::default();
@@ -237,4 +237,41 @@ fn a_pattern_in_which_something_cannot_be_seen_is_a_finding() {
         );
     }
     definition("permissions:\n  allowlist: ['yarn test']\nfiles:\n  read: ['src/**']");
+}
+
+#[test]
+fn commands_of_a_tool_that_says_nothing_of_writing_write_what_the_policy_lets_them() {
+    let wide = policy(&WIDE.replace("write: ['**']", "write: ['out/**']"));
+    let lists = "permissions: {allowlist: ['sort*', 'git *']}";
+    let open = definition(lists).permissions;
+    assert_eq!(open.commands_write, CommandsWrite::AsThePolicy);
+    let verdict = |policy: &Effective, what| ask(policy, what).decision;
+    let (own, commands) = (open.narrow(&wide), open.narrow_commands(&wide));
+    // The tool itself writes nothing, whatever its commands do.
+    assert_eq!(verdict(&own, What::Write("out/a")), Verdict::Deny);
+    assert_eq!(verdict(&own, What::Line("sort -o out/a b")), Verdict::Deny);
+    assert_eq!(verdict(&commands, What::Line("sort -o out/a b")), Verdict::Allow);
+    assert_ne!(own.digest, commands.digest);
+    for denied in [
+        "sort -o src/a b",
+        "sort -o out/.env b",
+        "sort -o out/.git/hooks/x b",
+        "cp b out/a",
+        "git clean -fd",
+    ] {
+        assert_eq!(verdict(&commands, What::Line(denied)), Verdict::Deny, "{denied}");
+    }
+    assert!(!open.has_read_only_commands(&wide));
+    assert!(open.has_read_only_commands(&policy(&WIDE.replace("write: ['**']", "write: []"))));
+    // A list of its own holds for its commands too, also an empty one.
+    for (files, allowed) in [("[]", Verdict::Deny), ("['out/**']", Verdict::Allow)] {
+        let own = definition(&format!("{lists}\nfiles: {{write: {files}}}")).permissions;
+        assert_eq!(own.commands_write, CommandsWrite::AsTheTool);
+        let commands = own.narrow_commands(&wide);
+        assert_eq!(verdict(&commands, What::Line("sort -o out/a b")), allowed, "{files}");
+        assert_eq!(verdict(&commands, What::Line("sort -o src/a b")), Verdict::Deny, "{files}");
+        assert_eq!(own.has_read_only_commands(&wide), allowed == Verdict::Deny);
+    }
+    // Without commands there is nothing to say.
+    assert!(!definition("").permissions.has_read_only_commands(&wide));
 }

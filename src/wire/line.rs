@@ -97,8 +97,6 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Builtin {
-    /// `cd [DIR]`, for the rest of the line; without a folder, HOME.
-    Cd(Option<Word>),
     /// `export A=b …`, for the rest of the line.
     Export(Vec<Assignment>),
     /// `A=b` alone: the same, for variables that the environment has already. No program could see others.

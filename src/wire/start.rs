@@ -59,6 +59,11 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<Bytes>,
     },
+    /// A line that only a shell reads: for `bash` where PATH has one, else for `sh`.
+    Shell {
+        /// The line.
+        text: Bytes,
+    },
     /// A line that the guest executes itself.
     Line(Line),
     /// A line with variables, conditions or loops.

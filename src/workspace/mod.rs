@@ -15,7 +15,7 @@ mod look;
 mod memory;
 mod memory_file;
 pub mod mountinfo;
-mod names;
+pub(crate) mod names;
 mod own_folders;
 mod pages;
 pub mod protected;

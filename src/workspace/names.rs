@@ -12,7 +12,7 @@ use super::grants::alternatives;
 
 /// The last parts of the paths that some patterns could hold.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// What the patterns could hold.
     held: Set,
     /// Folders below which they could hold anything.
@@ -21,7 +21,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads patterns as written; those with a leading `!` only subtract.
-    pub(super) fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Self {
+    pub(crate) fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Self {
         let mut names = Self { held: Set::default(), folders: Set::default() };
         for pattern in patterns.into_iter().filter(|text| !text.starts_with('!')) {
             match alternatives(pattern) {
@@ -45,12 +45,12 @@ impl Names {
 
     /// Whether the patterns could hold a path with this last part, in a folder that
     /// [`is_deep`](Self::is_deep) says no of.
-    pub(super) fn could_hold(&self, name: &[u8]) -> bool {
+    pub(crate) fn could_hold(&self, name: &[u8]) -> bool {
         self.held.could_hold(name)
     }
 
     /// Whether the patterns could hold any path below this one, whatever its name.
-    pub(super) fn is_deep<'n>(&self, mut parts: impl Iterator<Item = &'n [u8]>) -> bool {
+    pub(crate) fn is_deep<'n>(&self, mut parts: impl Iterator<Item = &'n [u8]>) -> bool {
         self.held.any || parts.any(|name| self.folders.could_hold(name))
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn authority(
         keep: Arc::new(scene.journal(&asker.call)),
         removals,
         exec: Arc::new(ToolExec {
-            policy: Arc::clone(&scene.policy),
+            policy: Arc::clone(&scene.commands),
             root: scene.workspace.root().to_owned(),
             places: scene.places.clone(),
             image: scene.image.clone(),

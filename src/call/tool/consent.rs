@@ -14,6 +14,7 @@ use crate::call::request::path_text;
 use crate::call::{CallError, CallResult};
 use crate::exit::Status;
 use crate::ids::{CallId, ToolName};
+use crate::tool::{CommandsWrite, Permissions};
 
 /// Who asks in the name of a tool.
 pub(super) fn asker(
@@ -63,6 +64,7 @@ pub(super) fn pending(
     let asks = lists
         .into_iter()
         .flat_map(|(word, list)| list.iter().map(move |entry| (word, entry.clone())))
+        .chain(commands_write(permissions))
         .chain(prepared.program.command().map(|command| ("run", command)));
     let Asker { about, digest, inputs, terms, workspace, .. } =
         asker(id, prepared, Arc::clone(&asking))?;
@@ -82,6 +84,13 @@ pub(super) fn pending(
     let asked = Asked { subject, digest, inputs, terms, arguments, deeds, files, workspace };
     let inquiry = Inquiry { question, asked, doing, call: id.clone() };
     Ok(Pending::new(asking, inquiry))
+}
+
+/// What commands of a tool may write that says nothing of it.
+fn commands_write(permissions: &Permissions) -> Option<(&'static str, String)> {
+    let open = permissions.commands_write == CommandsWrite::AsThePolicy;
+    (open && !permissions.allowlist.is_empty())
+        .then(|| ("write", "what the policy lets its commands write".to_owned()))
 }
 
 /// How a tool is called in messages about its approval.

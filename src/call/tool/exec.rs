@@ -29,7 +29,7 @@ const STDIN_WAITING: usize = 64 << 10;
 
 /// Runs the commands of one tool call.
 pub(super) struct ToolExec {
-    /// The policy, within the tool's permissions.
+    /// The policy, within what the tool's permissions leave to its commands.
     pub policy: Arc<Effective>,
     /// The workspace of the call.
     pub root: PathBuf,

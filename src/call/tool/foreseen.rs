@@ -75,7 +75,7 @@ impl Foreseen {
             writes: runner_policy::model::Writes::default(),
             on_held: crate::call::OnHeld::default(),
         };
-        let (policy, config) = (Arc::clone(&scene.policy), Arc::clone(&scene.config));
+        let (policy, config) = (Arc::clone(&scene.commands), Arc::clone(&scene.config));
         let (places, context) = (scene.places.clone(), scene.context.clone());
         let decided = request.decide_under(policy, workspace, places, config, context)?;
         if !decided.is_allowed() && !decided.asks() {

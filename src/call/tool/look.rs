@@ -39,9 +39,11 @@ impl Looker {
         let config = Arc::new(config::load(&places)?);
         let choice = config.choice(policy, workspace.root());
         let policy = load(&choice, &places, Trust::Required)?.policy;
+        let policy = Arc::new(policy);
         let scene = Scene {
             limits: policy.tightest_limits(),
-            policy: Arc::new(policy),
+            commands: Arc::clone(&policy),
+            policy,
             workspace: Arc::new(workspace),
             places,
             image: None,
@@ -108,6 +110,7 @@ impl Looker {
         let scene = Scene {
             limits: policy.tightest_limits(),
             policy: Arc::new(policy),
+            commands: Arc::new(definition.permissions.narrow_commands(&own.policy)),
             workspace: Arc::clone(&own.workspace),
             places: own.places.clone(),
             image: None,

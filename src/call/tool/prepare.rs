@@ -111,9 +111,11 @@ impl ToolRequest {
         let choice = config.choice(&self.policy, workspace.root());
         let policy = load(&choice, &places, Trust::Required)?.policy;
         let library = Library::find_for(&places, &self.tools, &config, &self.name);
+        let policy = Arc::new(policy);
         let scene = Scene {
             limits: policy.tightest_limits(),
-            policy: Arc::new(policy),
+            commands: Arc::clone(&policy),
+            policy,
             workspace: Arc::new(workspace),
             places,
             image: self.image.clone(),
@@ -139,11 +141,13 @@ impl ToolRequest {
             let error = ToolError::Disabled { name: name.clone(), file: prepared.file };
             return Err(ToolCallError::from(error).into());
         }
-        let narrowed = match &prepared.program {
+        let (narrowed, commands) = match &prepared.program {
             // A server asks for nothing but to run, and a policy decides about that.
-            Program::Server { policy, .. } => Arc::clone(policy),
+            Program::Server { policy, .. } => (Arc::clone(policy), Arc::clone(policy)),
             Program::Module { .. } | Program::BuiltIn(_) => {
-                Arc::new(prepared.definition.permissions.narrow(&prepared.scene.policy))
+                let permissions = &prepared.definition.permissions;
+                let own = &prepared.scene.policy;
+                (Arc::new(permissions.narrow(own)), Arc::new(permissions.narrow_commands(own)))
             }
         };
         let mut longest = prepared.scene.limits;
@@ -164,7 +168,7 @@ impl ToolRequest {
         }
         prepared.longest = longest.get(Limit::Wall);
         prepared.tighten = self.tighten;
-        prepared.scene.policy = narrowed;
+        (prepared.scene.policy, prepared.scene.commands) = (narrowed, commands);
         Ok(prepared)
     }
 }

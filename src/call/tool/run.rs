@@ -34,6 +34,7 @@ use crate::call::request::path_text;
 use crate::call::result::{CallDecision, ErrorObject, Stream};
 use crate::call::{CallError, CallResult};
 use crate::codes::Code;
+use crate::engine::plan::Note;
 use crate::error::Failure as _;
 use crate::ids::CallId;
 use crate::queue::{Gate, Place, Subject, Went};
@@ -273,6 +274,13 @@ pub(super) fn result(
 ) -> CallResult {
     let Ran { served, within } = ran;
     let mut metadata = within.metadata();
+    let permissions = &prepared.definition.permissions;
+    if !permissions.allowlist.is_empty() && !prepared.scene.commands.writes_anything() {
+        metadata.note(&[Note {
+            code: "read_only_commands",
+            text: "the commands of this tool may write nothing in the workspace".to_owned(),
+        }]);
+    }
     metadata.broker = Some(Box::new(OfBroker::new(&served.usage, &served.requests, redactor)));
     let words = match prepared.program {
         Program::BuiltIn(_) => Words::Ours,

@@ -54,6 +54,8 @@ const UMASK: u32 = 0o077;
 pub(super) struct Scene {
     /// The policy, within the tool's permissions.
     pub policy: Arc<Effective>,
+    /// The same for the tool's commands.
+    pub commands: Arc<Effective>,
     /// The workspace, which the tool does not see.
     pub workspace: Arc<Workspace>,
     /// Where our own files are.

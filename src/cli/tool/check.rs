@@ -63,6 +63,8 @@ struct Row {
     /// What a good tool has, and what is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     conformance: Option<Conformance>,
+    /// Whether the policy lets its commands write nothing.
+    read_only_commands: bool,
     /// A policy that comes with runner and denies less of it.
     #[serde(skip)]
     wider: Option<String>,
@@ -139,8 +141,16 @@ fn text(
         rows.iter().try_for_each(|row| report(row, printer))?;
     }
     for row in rows {
-        if let Some(hint) = more(row, policy) {
-            printer.hint(&hint);
+        let more = more(row, policy);
+        if let Some(hint) = &more {
+            printer.hint(hint);
+        }
+        // Commands that may not run anyway are told of above.
+        if row.read_only_commands && more.is_none() {
+            let tool = &row.tool;
+            printer.hint(&format!(
+                "{tool}: its commands may write nothing in the workspace under `{policy}`"
+            ));
         }
     }
     Ok(())
@@ -309,6 +319,7 @@ impl Checker<'_> {
         let denied =
             |asks: &[Asked]| asks.iter().filter(|it| it.decision.decision == Verdict::Deny).count();
         row.asks = put(self.policy);
+        row.read_only_commands = definition.permissions.has_read_only_commands(self.policy);
         let here = denied(&row.asks);
         if here > 0 {
             let shipped = self.shipped.get_or_init(shipped);

@@ -53,6 +53,8 @@ struct Shell {
     nounset: bool,
     /// Conditions around, in which a failure is an answer.
     tested: u32,
+    /// Loops around, in this shell.
+    loops: u32,
     /// Whether `$(…)` ran in the words of this command: its status may be that of the command.
     substituted: bool,
     programs: Programs,

@@ -10,16 +10,19 @@ use runner_wire::{
     Assignment, Block, Bytes, Chain, Does, Expand, Joiner, Node, Opening, OpeningTo, Pipe,
     Redirect, RedirectTo, Script, Setting, Switch, Why,
 };
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Runs a line with the standard streams of this process; its status.
-pub fn run(script: Script, env: Env, teller: Teller) -> u8 {
-    let folder =
-        std::env::current_dir().map_or_else(|_| b"/".to_vec(), |it| it.into_os_string().into_vec());
+/// Runs a line with the standard streams of this process, which is in this folder; its status.
+pub fn run(script: Script, env: Env, folder: Option<Vec<u8>>, teller: Teller) -> u8 {
+    let here = || {
+        let here = std::env::current_dir();
+        here.map_or_else(|_| b"/".to_vec(), |it| it.into_os_string().into_vec())
+    };
+    let folder = folder.unwrap_or_else(here);
     let mut shell = Shell {
         errexit: script.errexit,
         pipefail: script.pipefail,
@@ -31,6 +34,7 @@ pub fn run(script: Script, env: Env, teller: Teller) -> u8 {
         folder,
         status: 0,
         tested: 0,
+        loops: 0,
         substituted: false,
         programs: Default::default(),
         ear: Some(teller),
@@ -181,6 +185,7 @@ impl Shell {
                 let redirects = self.redirects(&node.redirects)?;
                 let child = self.copy([None, None], None, |shell| {
                     shell.errexit &= shell.tested == 0;
+                    shell.loops = 0;
                     match shell.open(&redirects) {
                         Ok(_) => match shell.block(*block) {
                             Err(Leave::Broken(broken)) => Err(Leave::Broken(broken)),
@@ -204,7 +209,10 @@ impl Shell {
                         return self.settle();
                     }
                 };
+                let is_loop = matches!(does, Does::While { .. } | Does::For { .. });
+                self.loops += u32::from(is_loop);
                 let result = self.builtin(does);
+                self.loops -= u32::from(is_loop);
                 restore(saved);
                 result?;
                 let compound = matches!(
@@ -256,7 +264,7 @@ impl Shell {
                 let child = self.fork([None, None], None, |shell, teller| {
                     shell.script = Rc::new(script.clone());
                     match shell.open(&redirects) {
-                        Ok(_) => run(script, env, teller),
+                        Ok(_) => run(script, env, Some(shell.folder.clone()), teller),
                         Err(status) => status,
                     }
                 });
@@ -272,7 +280,8 @@ impl Shell {
         if is_builtin(&name.0) {
             return Err(broken(&name.0, Why::Builtin));
         }
-        let words = match script.map(within::script_words).transpose() {
+        let started = script.map(|script| within::script_words(script, &self.folder));
+        let words = match started.transpose() {
             Ok(more) => [words, more.unwrap_or_default()].concat(),
             Err(error) => {
                 self.status = stage::complain(&name.0, &error, 126);
@@ -403,11 +412,15 @@ impl Shell {
             }
             Does::Break(count) => {
                 self.status = 0;
-                return Err(Leave::Break(*count));
+                if let Some(loops) = self.leaves(*count, "break") {
+                    return Err(Leave::Break(loops));
+                }
             }
             Does::Continue(count) => {
                 self.status = 0;
-                return Err(Leave::Continue(*count));
+                if let Some(loops) = self.leaves(*count, "continue") {
+                    return Err(Leave::Continue(loops));
+                }
             }
             Does::True(words) => {
                 self.all_words(words)?;
@@ -488,6 +501,17 @@ impl Shell {
             Does::Run { .. } | Does::Nested { .. } | Does::Subshell(_) => {}
         }
         Ok(())
+    }
+
+    /// How many of the loops around are left: as many as there are, at most. Outside of any a shell says so and
+    /// goes on.
+    fn leaves(&self, count: u32, name: &str) -> Option<u32> {
+        if self.loops == 0 {
+            let line = format!("{name}: only meaningful in a `for', `while', or `until' loop\n");
+            let _ = io::stderr().write_all(line.as_bytes());
+            return None;
+        }
+        Some(count.min(self.loops))
     }
 
     /// What a loop does with what left its round.

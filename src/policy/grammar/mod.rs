@@ -126,6 +126,8 @@ pub struct Opt {
     pub value: OptValue,
     /// Effects of giving it at all.
     pub does: Vec<Does>,
+    /// Values with which it says no more than what holds without it: then it has no effect.
+    pub but: Vec<String>,
 }
 
 /// What follows an option.
@@ -188,6 +190,10 @@ pub struct When {
     pub count: Option<(u32, u32)>,
     /// Holds for this many operands after `--`.
     pub count_after: Option<(u32, u32)>,
+    /// Holds if the first operand is one of these words (empty: no condition).
+    pub first: Vec<String>,
+    /// Holds unless the first operand is one of these words.
+    pub not_first: Vec<String>,
     /// Operands are then these.
     pub operands: Option<Slots>,
     /// Values of these options are then these.

@@ -327,9 +327,14 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
             _ => Form::Required(value.split_whitespace().count()),
         };
     }
+    let mut but = Vec::new();
     let (role_node, mut does) = match &entry.value.value {
         Value::Map(inner) => {
-            report.keys(&entry.value, &["value", "does"]);
+            report.keys(&entry.value, &["value", "does", "but"]);
+            if let Some(node) = find(inner, "but").map(|entry| &entry.value) {
+                let words = report.one_or_more(node).unwrap_or_default();
+                but = words.into_iter().map(|(word, _)| word.to_owned()).collect();
+            }
             let does = find(inner, "does").map(|e| does_list(&e.value, report)).unwrap_or_default();
             (find(inner, "value").map(|e| &e.value), does)
         }
@@ -365,7 +370,7 @@ fn option(entry: &Entry, report: &mut Report<'_>) -> Option<Opt> {
             OptValue::Required(roles)
         }
     };
-    Some(Opt { names, value, does })
+    Some(Opt { names, value, does, but })
 }
 
 enum Form {
@@ -478,16 +483,29 @@ fn does(text: &str, at: At, report: &mut Report<'_>) -> Option<Does> {
 
 fn when(node: &Node, report: &mut Report<'_>) -> Option<When> {
     let mut when = When::default();
-    let known =
-        ["given", "and", "without", "count", "count-after", "operands", "options", "does", "drops"];
+    let known = [
+        "given",
+        "and",
+        "without",
+        "count",
+        "count-after",
+        "first",
+        "not-first",
+        "operands",
+        "options",
+        "does",
+        "drops",
+    ];
     for entry in report.keys(node, &known)? {
         let value = &entry.value;
         match entry.key.as_str() {
-            "given" | "and" | "without" => {
+            "given" | "and" | "without" | "first" | "not-first" => {
                 let names = report.one_or_more(value)?.into_iter().map(|(n, _)| n.to_owned());
                 match entry.key.as_str() {
                     "given" => when.given = names.collect(),
                     "and" => when.and = names.collect(),
+                    "first" => when.first = names.collect(),
+                    "not-first" => when.not_first = names.collect(),
                     _ => when.without = names.collect(),
                 }
             }

@@ -307,6 +307,11 @@ fn read_command(command: &Command, words: &[Word], level: &mut Level, emit: &mut
                 let before = level.effects.len();
                 let values = overridden(values, option, &holding);
                 note_option(level, option, &values, written);
+                if let [(_, value)] = &values[..]
+                    && value.text().is_some_and(|value| option.but.iter().any(|it| it == value))
+                {
+                    continue;
+                }
                 for does in &option.does {
                     emit.does(level, does, written);
                 }
@@ -427,6 +432,8 @@ struct Facts {
     operands: (usize, usize),
     /// The same for operands after `--`.
     after: (usize, usize),
+    /// The first operand; none if it is not known, or if there is none.
+    first: Option<String>,
 }
 
 impl Facts {
@@ -437,7 +444,7 @@ impl Facts {
     }
 
     fn of(items: &[Item<'_>]) -> Self {
-        let mut facts = Self { given: Vec::new(), operands: (0, 0), after: (0, 0) };
+        let mut facts = Self { given: Vec::new(), operands: (0, 0), after: (0, 0), first: None };
         for item in items {
             match item {
                 Item::Option { option, values, .. } => {
@@ -448,6 +455,9 @@ impl Facts {
                 }
                 Item::Operand { word, after } => {
                     let (least, most) = word.how_many();
+                    if facts.operands == (0, 0) && (least, most) == (1, 1) {
+                        facts.first = word.text().map(str::to_owned);
+                    }
                     let add = |count: &mut (usize, usize)| {
                         *count = (count.0.saturating_add(least), count.1.saturating_add(most));
                     };
@@ -467,7 +477,18 @@ impl Facts {
         let counted = |asked: Option<(u32, u32)>, seen: (usize, usize)| {
             asked.is_none_or(|(least, most)| least as usize <= seen.0 && seen.1 <= most as usize)
         };
-        counted(when.count, self.operands) && counted(when.count_after, self.after)
+        let asks_first = !(when.first.is_empty() && when.not_first.is_empty());
+        counted(when.count, self.operands)
+            && counted(when.count_after, self.after)
+            && (!asks_first || self.first.is_some())
+    }
+
+    /// Whether what a condition asks of the first operand may hold; for what takes effects away, whether it does.
+    fn first_holds(&self, when: &When) -> bool {
+        let Some(first) = &self.first else {
+            return when.drops.is_empty() || (when.first.is_empty() && when.not_first.is_empty());
+        };
+        (when.first.is_empty() || when.first.contains(first)) && !when.not_first.contains(first)
     }
 
     fn hold(&self, when: &When) -> bool {
@@ -488,6 +509,7 @@ impl Facts {
             && !any(&when.without)
             && counted(when.count, self.operands)
             && counted(when.count_after, self.after)
+            && self.first_holds(when)
     }
 }
 

@@ -57,6 +57,13 @@ pub fn read_line(text: &str, scope: Scope<'_>) -> Result<Reading, Refusal> {
     if reading.levels.is_empty() {
         return Err(Refusal::Empty);
     }
+    let unreadable = reading.levels[0].unreadable.clone();
+    if let Some(unreadable) = unreadable.filter(|_| line.is_none()) {
+        // It runs in `bash` where the sandbox has one: what a rule denies of `bash` is denied.
+        let mut level = shell_level("bash", text, place, unreadable);
+        level.standing = Standing::Doubted;
+        reading.levels.push(level);
+    }
     reading.plan = Some(Plan::line_or_shell(line, text));
     Ok(reading)
 }
@@ -98,16 +105,16 @@ pub(super) fn read_into(
         }
         Line::Unreadable(unreadable) => unreadable,
     };
-    reading.levels.push(shell_level(text, place, unreadable));
+    reading.levels.push(shell_level("sh", text, place, unreadable));
     doubt_parts(text, dialect, place, scope, reading)?;
     Ok(None)
 }
 
 /// A line that only a shell can execute.
-fn shell_level(text: &str, place: Place<'_>, unreadable: Unreadable) -> Level {
-    let words = ["sh", "-c", text].map(Word::lit).to_vec();
+fn shell_level(shell: &str, text: &str, place: Place<'_>, unreadable: Unreadable) -> Level {
+    let words = [shell, "-c", text].map(Word::lit).to_vec();
     let mut level = Level::bare(words, place.cwd, place.depth);
-    level.program = "sh".to_owned();
+    level.program = shell.to_owned();
     level.known = Some(Depth::Opaque);
     for name in place.env {
         roles::set_variable(&mut level, name);

@@ -93,6 +93,9 @@ pub(super) fn read(
     for nested in nested {
         match nested {
             Nested::Words(words, cwd, env) => {
+                // `env -C DIR sh -c LINE`: where `..` leads from there is for a real shell to say.
+                let stays = cwd == place.cwd;
+                let carried = carried.filter(|_| stays);
                 let starter = carried.map_or(Starter::Program, |_| place.starter);
                 let place = Place { cwd: &cwd, env: &env, depth, starter };
                 let line = read_level(&words, place, scope, reading)?;

@@ -90,7 +90,7 @@ fn host() -> Vec<HostMessage> {
     let line = Line {
         lists: vec![
             AndOr {
-                first: one(simple(Command::Builtin(Builtin::Cd(Some(text("x")))))),
+                first: one(simple(Command::Builtin(Builtin::True))),
                 rest: vec![(
                     Joiner::And,
                     Pipeline {
@@ -142,7 +142,6 @@ fn host() -> Vec<HostMessage> {
                 rest: vec![
                     (Joiner::Or, one(simple(Command::Builtin(Builtin::True)))),
                     (Joiner::Or, one(simple(Command::Builtin(Builtin::False)))),
-                    (Joiner::Or, one(simple(Command::Builtin(Builtin::Cd(None))))),
                     (
                         Joiner::And,
                         one(simple(Command::Builtin(Builtin::Test(vec![text("-f"), text("a")])))),
@@ -208,6 +207,7 @@ fn host() -> Vec<HostMessage> {
             Stdin::Pipe,
         ),
         start(Work::Argv { argv: vec![Bytes::from("ls")], program: None }, Stdin::Null),
+        start(Work::Shell { text: Bytes::from("a=(1); echo $((1))") }, Stdin::Null),
         start(Work::Line(line), Stdin::Pipe),
         start(Work::Script(script.clone()), Stdin::Pipe),
         start(Work::Waiting, Stdin::Null),

@@ -306,3 +306,29 @@ fn no_policy_is_proposed_for_what_the_tool_itself_does_not_ask_for() {
     let hint = result["error"]["suggestion"].as_str().unwrap();
     assert!(hint.contains("permissions.allowlist"), "{hint}");
 }
+
+#[test]
+fn commands_of_a_tool_write_what_the_policy_lets_them_unless_the_tool_says_otherwise() {
+    needs_engine();
+    let home = Home::new();
+    let package = r#"{"name":"p","version":"1.0.0","scripts":{"test":"node w.js"}}"#;
+    fs::write(home.path("project/package.json"), package).unwrap();
+    let script = "const fs = require('fs'); for (const to of ['dist/a', 'src/a']) { try { fs.mkdirSync(to.slice(0, -2), { recursive: true }); fs.writeFileSync(to, 'x') } catch (error) { console.log(error.code) } }";
+    fs::write(home.path("project/w.js"), script).unwrap();
+    let code = "export const execute = async (args: any, context: any) => { const own = await context.platform.fs.writeFile('dist/own', 'x').then(() => 'wrote', (error: any) => error.code); const ran = await context.platform.executor.execute('npm', ['test']); return { own, ok: ran.exitCode } }";
+    let allowlist = "permissions: { allowlist: [\"npm test*\"] }";
+    write_yaml(&home, "open", allowlist, code);
+    write_yaml(&home, "closed", &format!("{allowlist}\nfiles: {{ write: [] }}"), code);
+    let written = |name: &str| home.path(&format!("project/{name}")).exists();
+    let (closed, ran) = call(&home, "closed", &["--policy", "develop"]);
+    assert!(!written("dist/a") && !written("src/a"), "{closed} {}", ran.err);
+    assert!(closed.to_string().contains("read_only_commands"), "{closed}");
+    let (open, ran) = call(&home, "open", &["--policy", "develop"]);
+    assert!(written("dist/a"), "{open} {}", ran.err);
+    assert!(!written("src/a") && !written("dist/own"), "{open}: no more than the policy");
+    assert!(!open.to_string().contains("read_only_commands"), "{open}");
+    let hints = home.run(["tool", "check", "closed", "--policy", "develop"]).err;
+    assert!(hints.contains("closed: its commands may write nothing"), "{hints}");
+    let hints = home.run(["tool", "check", "open", "--policy", "develop"]).err;
+    assert!(!hints.contains("may write nothing"), "{hints}");
+}

@@ -258,7 +258,7 @@ fn a_reason_names_what_is_protected() {
     for (text, path) in [
         ("echo x > .git/rebase-merge/git-rebase-todo", ".git/rebase-merge/git-rebase-todo"),
         ("touch .git/sequencer/todo", ".git/sequencer/todo"),
-        ("git config user.name x", ".git/config"),
+        ("git config core.pager x", ".git/config"),
         ("git remote add x y", ".git/config"),
         ("git sparse-checkout set x", ".git/config.worktree"),
         ("rm -rf .git", ".git"),
