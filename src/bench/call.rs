@@ -17,7 +17,7 @@ const TRIES: usize = 5;
 
 /// A call, and what is there before it.
 pub struct Ours<'a> {
-    /// Its words. With `--json`, a result says whether it was warm.
+    /// Its words. With `--json=full`, a result says whether it was warm.
     pub words: &'a [&'a str],
     /// The class of sandbox that waits for it; `None` for a cold one.
     pub class: Option<Class>,

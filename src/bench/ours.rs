@@ -43,7 +43,7 @@ pub fn calls(
     let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "readonly"));
     let docker = docker.transpose()?;
     let staying = docker.as_ref().map(DockerRun::stay).transpose()?;
-    let cold = Ours { words: &["exec", "--json", "--cold", "--", "true"], class: None };
+    let cold = Ours { words: &["exec", "--json=full", "--cold", "--", "true"], class: None };
     let warm = Ours { words: EXEC, class: Some(Class::Read) };
     let tool = Ours { words: TOOL, class: Some(Class::Tool) };
     for words in [cold.words, warm.words, tool.words] {
@@ -102,14 +102,22 @@ pub fn calls(
 }
 
 /// The words of a call that is warm if it can be.
-const EXEC: &[&str] = &["exec", "--json", "--", "true"];
+const EXEC: &[&str] = &["exec", "--json=full", "--", "true"];
 
 /// Those of a tool's.
-const TOOL: &[&str] = &["--json", "tool", "run", "once", "--yes"];
+const TOOL: &[&str] = &["--json=full", "tool", "run", "once", "--yes"];
 
 /// Those of a built-in tool's, which reads a file and needs no sandbox.
-const READ: &[&str] =
-    &["--json", "tool", "run", "file_operations", "--arg", "operation=read", "--arg", "path=f0"];
+const READ: &[&str] = &[
+    "--json=full",
+    "tool",
+    "run",
+    "file_operations",
+    "--arg",
+    "operation=read",
+    "--arg",
+    "path=f0",
+];
 
 /// Names of rows that others refer to.
 const BWRAP: &str = "bwrap --unshare-all";
@@ -128,9 +136,9 @@ pub fn gvisor(
     const PEER: &str = "docker run --runtime runsc";
     tell("the same with gVisor");
     let folder = place.workspace();
-    let words = &["exec", "--json", "-p", "gvisor", "--", "true"];
+    let words = &["exec", "--json=full", "-p", "gvisor", "--", "true"];
     let exec = Ours { words, class: Some(Class::Read) };
-    let words = &["--json", "tool", "run", "-p", "gvisor", "once", "--yes"];
+    let words = &["--json=full", "tool", "run", "-p", "gvisor", "once", "--yes"];
     let tool = Ours { words, class: Some(Class::Tool) };
     let docker = peers::is_installed("docker").then(|| DockerRun::like(place, "gvisor"));
     let docker = docker.transpose()?;
@@ -167,7 +175,7 @@ pub fn broker(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(), BenchError> {
     tell("round trips to the broker");
-    let words = ["--json", "tool", "run", "measure", "--yes"];
+    let words = ["--json=full", "tool", "run", "measure", "--yes"];
     quiet();
     let (_, text) = timed(&mut place.runner(&place.workspace(), &words))?;
     let result = read(&text)?;

@@ -49,8 +49,8 @@ impl DockerRun {
             read(&text)
         };
         // The image is there once a call has been made.
-        let first = ask(&["exec", "--json", "--cold", "-p", policy, "--", "true"])?;
-        let plan = ask(&["exec", "--json", "--dry-run", "-p", policy, "--", "true"])?;
+        let first = ask(&["exec", "--json=full", "--cold", "-p", policy, "--", "true"])?;
+        let plan = ask(&["exec", "--json=full", "--dry-run", "-p", policy, "--", "true"])?;
         let filter = folder.with_file_name("seccomp.json");
         std::fs::write(&filter, seccomp::PROFILE)
             .map_err(|error| BenchError::Local("write the system call filter", error))?;

@@ -53,9 +53,9 @@ fn small(
     tell("a call that writes ten files, in turn with one that writes none");
     let folder = place.tree("ten", 1_000, b"")?;
     make_folder(&folder.join("out"))?;
-    let words = ["exec", "--json", "-p", "reading", "--", "sh", "-c", SAY];
+    let words = ["exec", "--json=full", "-p", "reading", "--", "sh", "-c", SAY];
     let reading = Ours { words: &words, class: Some(Class::Read) };
-    let words = ["exec", "--json", "-p", "writing", "--", "sh", "-c", WRITE];
+    let words = ["exec", "--json=full", "-p", "writing", "--", "sh", "-c", WRITE];
     let writing = Ours { words: &words, class: Some(Class::Write) };
     place.drain();
     let mut ours = [reading, writing].map(|call| (call, Calls::default()));
@@ -78,7 +78,7 @@ fn large(place: &Place, report: &mut Report, tell: &mut dyn FnMut(&str)) -> Resu
     const PEER: &str = "cp -r of 10000 files";
     tell(&format!("applying {BUILT} files, in turn with cp -r"));
     let folder = place.tree("build", BUILT, &[b'x'; BUILT_BYTES])?;
-    let words = ["exec", "--json", "--cold", "-p", "writing", "--", "cp", "-r", "d0", "out"];
+    let words = ["exec", "--json=full", "--cold", "-p", "writing", "--", "cp", "-r", "d0", "out"];
     let (mut ours, mut theirs) = (Samples::default(), Samples::default());
     for _ in 0..ROUNDS {
         quiet();
@@ -111,7 +111,7 @@ fn denied(
     for policy in ["readonly", "denied"] {
         tell(&format!("a warm call beside {DENIED} files under the policy `{policy}`"));
         place.drain();
-        let words = ["exec", "--json", "-p", policy, "--", "true"];
+        let words = ["exec", "--json=full", "-p", policy, "--", "true"];
         let warm = Ours { words: &words, class: Some(Class::Read) };
         timed(&mut place.runner(&folder, warm.words))?;
         let mut calls = Calls::default();
