@@ -28,7 +28,7 @@ pub enum Waits {
 
 /// A call, and what is there before it.
 pub struct Ours<'a> {
-    /// Its words. With `--json`, a result says whether it was warm.
+    /// Its words. With `--json=full`, a result says whether it was warm.
     pub words: &'a [&'a str],
     /// What it finds.
     pub waits: Waits,

@@ -17,17 +17,25 @@ use crate::pool::Class;
 pub const GVISOR: &str = "runsc";
 
 /// The words of a call that is warm if it can be.
-pub const EXEC: &[&str] = &["exec", "--json", "--", "true"];
+pub const EXEC: &[&str] = &["exec", "--json=full", "--", "true"];
 
 /// Those of one that never is.
-pub const COLD: &[&str] = &["exec", "--json", "--cold", "--", "true"];
+pub const COLD: &[&str] = &["exec", "--json=full", "--cold", "--", "true"];
 
 /// Those of a tool's, which asks the broker once.
-const TOOL: &[&str] = &["--json", "tool", "run", "once", "--yes"];
+const TOOL: &[&str] = &["--json=full", "tool", "run", "once", "--yes"];
 
 /// Those of a built-in tool's, which reads a file and needs no sandbox.
-const READ: &[&str] =
-    &["--json", "tool", "run", "file_operations", "--arg", "operation=read", "--arg", "path=f0"];
+const READ: &[&str] = &[
+    "--json=full",
+    "tool",
+    "run",
+    "file_operations",
+    "--arg",
+    "operation=read",
+    "--arg",
+    "path=f0",
+];
 
 /// What a call of a command finds on an engine.
 pub fn waits(engine: &Measured, class: Class) -> Waits {
@@ -211,9 +219,9 @@ fn gvisor_on(
     const PEER: &str = "docker run --runtime runsc";
     tell("the same with gVisor");
     let (site, folder) = (place.site(engine.name), &place.workspace());
-    let words = &["exec", "--json", "-p", "gvisor", "--", "true"];
+    let words = &["exec", "--json=full", "-p", "gvisor", "--", "true"];
     let exec = Ours { words, waits: waits(engine, Class::Read) };
-    let words = &["--json", "tool", "run", "-p", "gvisor", "once", "--yes"];
+    let words = &["--json=full", "tool", "run", "-p", "gvisor", "once", "--yes"];
     let tool = Ours { words, waits: waits(engine, Class::Tool) };
     let docker = container(place, std::slice::from_ref(engine), "gvisor", report);
     site.drain();

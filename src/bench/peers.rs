@@ -50,7 +50,7 @@ impl Alike {
     /// There is no plan, or a path in it is not text.
     pub fn of(site: Site<'_>) -> Result<Self, BenchError> {
         let folder = site.place().workspace();
-        let words = ["exec", "--json", "--dry-run", "--", "true"];
+        let words = ["exec", "--json=full", "--dry-run", "--", "true"];
         let (_, text) = timed(&mut site.runner(&folder, &words))?;
         let plan = read(&text)?;
         let mut words: Vec<String> =
@@ -121,8 +121,8 @@ impl Container {
             read(&text)
         };
         // The image is there once a call has been made.
-        let first = ask(&["exec", "--json", "--cold", "-p", policy, "--", "true"])?;
-        let plan = ask(&["exec", "--json", "--dry-run", "-p", policy, "--", "true"])?;
+        let first = ask(&["exec", "--json=full", "--cold", "-p", policy, "--", "true"])?;
+        let plan = ask(&["exec", "--json=full", "--dry-run", "-p", policy, "--", "true"])?;
         let filter = folder.with_file_name("seccomp.json");
         std::fs::write(&filter, seccomp::PROFILE)
             .map_err(|error| BenchError::Local("write the system call filter", error))?;

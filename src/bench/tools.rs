@@ -36,7 +36,7 @@ pub fn broker(
         return Ok(());
     }
     tell(&row);
-    let words = ["--json", "tool", "run", "measure", "--yes"];
+    let words = ["--json=full", "tool", "run", "measure", "--yes"];
     quiet();
     let (_, text) = timed(&mut site.runner(&site.place().workspace(), &words))?;
     let result = read(&text)?;

@@ -70,7 +70,7 @@ fn small(
             ("reading", SAY, Class::Read, "ten words and no file"),
             ("writing", WRITE, Class::Write, "ten changed files"),
         ] {
-            let words = ["exec", "--json", "-p", policy, "--", "sh", "-c", script];
+            let words = ["exec", "--json=full", "-p", policy, "--", "sh", "-c", script];
             let name = site.row(&format!("runner exec, {what}"));
             if report.attempt(&name, timed(&mut site.runner(folder, &words)).map(drop)) {
                 let waits = waits(engine, class);
@@ -117,7 +117,7 @@ fn large(
 
 /// How long applying took in a call that copies the build.
 fn apply(site: Site<'_>, folder: &Path, name: &str) -> Result<Duration, BenchError> {
-    let words = ["exec", "--json", "--cold", "-p", "writing", "--", "cp", "-r", "d0", name];
+    let words = ["exec", "--json=full", "--cold", "-p", "writing", "--", "cp", "-r", "d0", name];
     quiet();
     let (_, text) = timed(&mut site.runner(folder, &words))?;
     let result = read(&text)?;
@@ -148,11 +148,12 @@ fn denied(
             tell(&format!("{DENIED} {what}, on {}", site.engine()));
             let (how, words, waits) = match engine.life {
                 Life::Daemon => {
-                    let words = ["exec", "--json", "-p", policy, "--", "true"].to_vec();
+                    let words = ["exec", "--json=full", "-p", policy, "--", "true"].to_vec();
                     ("warm", words, waits(engine, Class::Read))
                 }
                 Life::Ours => {
-                    let words = ["exec", "--json", "--cold", "-p", policy, "--", "true"].to_vec();
+                    let words =
+                        ["exec", "--json=full", "--cold", "-p", policy, "--", "true"].to_vec();
                     ("cold", words, Waits::Never)
                 }
             };

@@ -45,6 +45,11 @@ pub enum Details {
         /// In so many milliseconds.
         retry_after_ms: i64,
     },
+    /// How long to wait before it is tried again.
+    Wait {
+        /// In milliseconds.
+        retry_after_ms: u64,
+    },
     /// What an MCP server wrote before it ended.
     Server {
         /// Its output.
@@ -116,6 +121,7 @@ impl Details {
             Self::Question { .. }
             | Self::File { .. }
             | Self::Credentials { .. }
+            | Self::Wait { .. }
             | Self::Later { .. } => self,
         }
     }

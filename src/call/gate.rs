@@ -181,7 +181,7 @@ impl Shut {
             decision: CallDecision::Refused(Box::new(explanation)),
             changes: None,
             metadata: None,
-            shortfall: Vec::new(),
+            sandbox: Vec::new(),
             ending,
             farewell: None,
         })

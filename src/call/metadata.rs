@@ -3,6 +3,7 @@
 //! Duty: the facts as types, and their form as JSON, whose keys and order are stable. Non-goals: finding them
 //! out. Nothing in this program reads the JSON back.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use runner_policy::limits::{Isolation, Limit, Limits};
@@ -321,6 +322,25 @@ impl Metadata {
 
     fn of(ran: Where) -> Self {
         Self { ran: Some(Box::new(ran)), ..Self::default() }
+    }
+
+    /// What a server sent beside the tool's value.
+    #[must_use]
+    pub(super) fn attachments(&self) -> Option<&Attachments> {
+        self.mcp.as_ref()?.attachments.as_ref()
+    }
+
+    /// The same without them.
+    #[must_use]
+    pub(super) fn without_attachments(&self) -> Cow<'_, Self> {
+        if self.attachments().is_none() {
+            return Cow::Borrowed(self);
+        }
+        let mut without = self.clone();
+        if let Some(mcp) = &mut without.mcp {
+            mcp.attachments = None;
+        }
+        Cow::Owned(without)
     }
 
     /// Adds what is worth knowing.

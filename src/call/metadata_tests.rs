@@ -19,6 +19,7 @@ fn outcome() -> Outcome {
         verdict: Verdict::Completed,
         hits: Vec::new(),
         programs: Some(Programs { ran: Vec::new(), left_out: 2 }),
+        left_running: 0,
         usage: None,
         stdout: Kept::new(1),
         stderr: Kept::new(1),
@@ -36,14 +37,13 @@ fn outcome() -> Outcome {
 #[test]
 fn a_call_in_a_sandbox() {
     let mut plan = settings::plan(Isolation::Strict);
-    plan.notes = Vec::new();
     plan.protections = vec![Planned {
         name: "network",
         enforced_by: "no device",
         status: ProtectionStatus::Absent("why"),
     }];
+    plan.notes = vec![Note { code: "not_scanned", text: "t".to_owned() }];
     let mut metadata = Metadata::of_sandbox(&plan, "docker", &outcome());
-    metadata.note(&[Note { code: "no_network", text: "t".to_owned() }]);
     metadata.queued(Duration::from_millis(2));
     let expected = json!({
         "duration_ms": {
@@ -66,7 +66,7 @@ fn a_call_in_a_sandbox() {
         "protections": [
             { "name": "network", "enforced_by": "no device", "status": "absent", "why": "why" },
         ],
-        "notes": [{ "code": "no_network", "text": "t" }],
+        "notes": [{ "code": "not_scanned", "text": "t" }],
     });
     assert_eq!(text(&metadata), expected.to_string());
 }

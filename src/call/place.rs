@@ -21,7 +21,7 @@ pub(super) async fn place_of_command(
 ) -> Result<Place, CallError> {
     let told = match output {
         Output::Streamed(streams) | Output::Spoken(streams) => &mut streams.stderr,
-        Output::Kept(_) => &mut None,
+        Output::Kept(..) => &mut None,
     };
     place((&decided.places, &decided.config), Subject::Command, &decided.limits(), cancel, told)
         .await

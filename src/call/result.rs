@@ -1,4 +1,4 @@
-//! The result of a call: one object for machines, the same facts for people.
+//! The result of a call. [`told`](super::told) is its form for machines.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,19 +11,20 @@ use super::details::Details;
 use super::metadata::{Metadata, Protection, User};
 use super::request::OnHeld;
 use super::run::DryRun;
+use super::shortfall::Shortfall;
 use super::stage::{Changes, StagedError};
 use crate::audit::Redactor;
 pub use crate::audit::ToolRef;
 use crate::call::launch::farewell::Farewell;
 use crate::codes::Code;
-use crate::engine::plan::{Image, Note, OverlayWrites};
+use crate::engine::plan::{Image, OverlayWrites};
 use crate::error::Failure as _;
 use crate::exit::{Ending, Kind, Status};
 use crate::sandbox::kept::Kept;
 use crate::sandbox::outcome::{CancelCause, Verdict};
 
 /// What a call came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct CallResult {
     /// Its id.
     pub call: String,
@@ -32,34 +33,26 @@ pub struct CallResult {
     /// The exit code.
     pub exit: crate::exit::ExitCode,
     /// The tool, if it was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
     /// What the tool returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Standard output, as far as it was kept.
-    #[serde(flatten)]
     pub stdout: Option<Stream>,
     /// Standard error, as far as it was kept.
-    #[serde(flatten)]
     pub stderr: Option<Stream>,
     /// What went wrong, if it was not the command's own exit code.
     pub error: Option<ErrorObject>,
     /// What was decided.
     pub decision: CallDecision,
     /// What came of its changes, if it could write.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// How it ran; `null` if it did not.
+    /// How it ran; `None` if it did not.
     pub metadata: Option<Metadata>,
-    /// What the sandbox could not give a command that failed; also among the notes of `metadata`.
-    #[serde(skip)]
-    pub shortfall: Vec<Note>,
+    /// What the sandbox kept from it.
+    pub sandbox: Vec<Shortfall>,
     /// For the process.
-    #[serde(skip)]
     pub ending: Ending,
     /// Its sandbox, to be let go of once this was told.
-    #[serde(skip)]
     pub farewell: Option<Farewell>,
 }
 
@@ -84,11 +77,16 @@ impl CallResult {
         self.error = Some(error);
     }
 
-    /// What its end record tells of it.
-    pub(super) fn detail(&self) -> Value {
-        let mut detail = json!(self.metadata);
-        if let (Some(object), Some(changes)) = (detail.as_object_mut(), &self.changes) {
-            object.insert("changes".to_owned(), json!(changes));
+    /// What its end record tells of it, with the metadata as `recorded` has them.
+    pub(super) fn detail(&self, recorded: impl FnOnce(&Metadata) -> Metadata) -> Value {
+        let mut detail = json!(self.metadata.as_ref().map(recorded));
+        if let Some(object) = detail.as_object_mut() {
+            if let Some(changes) = &self.changes {
+                object.insert("changes".to_owned(), json!(changes));
+            }
+            if !self.sandbox.is_empty() {
+                object.insert("sandbox".to_owned(), json!(self.sandbox));
+            }
         }
         detail
     }
@@ -122,20 +120,19 @@ impl CallDecision {
     }
 }
 
-/// One kept output stream. Its keys carry the stream's name.
+/// One kept output stream.
 #[derive(Debug)]
 pub struct Stream {
-    name: &'static str,
     kept: Kept,
     /// Hides secrets in what is shown of it.
     redactor: Option<Redactor>,
 }
 
 impl Stream {
-    /// What was kept of the stream with this name.
+    /// What was kept of it.
     #[must_use]
-    pub fn new(name: &'static str, kept: Kept) -> Self {
-        Self { name, kept, redactor: None }
+    pub fn new(kept: Kept) -> Self {
+        Self { kept, redactor: None }
     }
 
     /// The same without secrets: a tool's prints are shown as its log is.
@@ -174,28 +171,38 @@ fn mark(dropped: u64) -> String {
     format!("\n[... {dropped} bytes left out ...]\n")
 }
 
-impl Serialize for Stream {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = Map::new();
-        let name = self.name;
+/// A stream as JSON tells it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ToldStream {
+    /// Its content as one text.
+    pub text: String,
+    /// `base64` if the text is that of bytes that are no text.
+    pub encoding: Option<&'static str>,
+    /// How many bytes there were, if some are left out.
+    pub bytes: Option<u64>,
+    /// How many of them are left out, if some are.
+    pub dropped: Option<u64>,
+}
+
+impl Stream {
+    /// For JSON. Lossless: text as text, anything else as base64. A cut is visible in both.
+    #[must_use]
+    pub fn told(&self) -> ToldStream {
         let dropped = self.kept.dropped();
         let (head, tail) = self.shown();
         let whole = [head.as_slice(), &tail].concat();
-        // Lossless: text as text, anything else as base64. A cut is visible in both.
         let (text, encoding) = match (String::from_utf8(whole), dropped) {
-            (Ok(text), 0) => (text, "utf-8"),
+            (Ok(text), 0) => (text, None),
             (_, _) => match (cut_text(&head, Cut::End), cut_text(&tail, Cut::Start)) {
                 (Some(head), Some(tail)) if dropped > 0 => {
-                    (format!("{head}{}{tail}", mark(dropped)), "utf-8")
+                    (format!("{head}{}{tail}", mark(dropped)), None)
                 }
-                _ => (BASE64_STANDARD.encode([head.as_slice(), &tail].concat()), "base64"),
+                _ => (BASE64_STANDARD.encode([head.as_slice(), &tail].concat()), Some("base64")),
             },
         };
-        map.insert(name.to_owned(), Value::from(text));
-        map.insert(format!("{name}_encoding"), Value::from(encoding));
-        map.insert(format!("{name}_bytes"), Value::from(self.kept.total()));
-        map.insert(format!("{name}_dropped"), Value::from(dropped));
-        map.serialize(serializer)
+        let cut = dropped > 0;
+        let bytes = cut.then(|| self.kept.total());
+        ToldStream { text, encoding, bytes, dropped: cut.then_some(dropped) }
     }
 }
 
@@ -226,8 +233,10 @@ pub struct ErrorObject {
     /// Whether trying again can help.
     pub recoverable: bool,
     /// The next step.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
     /// The rule that denied it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
     /// Where a tool threw it, in the author's own source.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -451,38 +460,34 @@ pub fn plan_object(decision: &Explanation, dry: Option<&DryRun>) -> Value {
 mod tests {
     use super::*;
 
-    fn stream(bytes: &[u8], limit: u64) -> Value {
+    fn stream(bytes: &[u8], limit: u64) -> ToldStream {
         let mut kept = Kept::new(limit);
         kept.push(bytes);
-        serde_json::to_value(Stream::new("stdout", kept)).unwrap()
+        Stream::new(kept).told()
     }
 
     #[test]
     fn text_is_text_and_bytes_are_base64() {
-        assert_eq!(stream("añb".as_bytes(), 100)["stdout"], "añb");
+        let text = ToldStream { text: "añb".to_owned(), ..ToldStream::default() };
+        assert_eq!(stream("añb".as_bytes(), 100), text);
         let binary = stream(&[0xff, 0, 1], 100);
-        assert_eq!(binary["stdout"], "/wAB");
-        assert_eq!(binary["stdout_encoding"], "base64");
+        assert_eq!((binary.text.as_str(), binary.encoding), ("/wAB", Some("base64")));
     }
 
     #[test]
-    fn prints_of_tools_are_shown_without_secrets_and_counted_as_they_were() {
-        let text = b"TOKEN=abcdef and on";
+    fn prints_of_tools_are_shown_without_secrets() {
         let mut kept = Kept::new(100);
-        kept.push(text);
-        let shown = |stream: Stream| serde_json::to_value(stream).unwrap();
-        let masked = Stream::new("stdout", kept.clone()).redacted(&Redactor::new());
-        let masked = shown(masked);
-        assert_eq!(masked["stdout"], "TOKEN=[redacted] and on");
-        assert_eq!(masked["stdout_bytes"], text.len());
+        kept.push(b"TOKEN=abcdef and on");
+        let masked = Stream::new(kept.clone()).redacted(&Redactor::new());
+        assert_eq!(masked.told().text, "TOKEN=[redacted] and on");
         // A command's output is the caller's, as it is.
-        assert_eq!(shown(Stream::new("stdout", kept))["stdout"], "TOKEN=abcdef and on");
+        assert_eq!(Stream::new(kept).told().text, "TOKEN=abcdef and on");
     }
 
     #[test]
     fn a_cut_is_visible_and_counted() {
         let cut = stream("ééééééééééééééé".as_bytes(), 9);
-        assert_eq!(cut["stdout_bytes"], 30);
-        assert!(cut["stdout"].as_str().unwrap().contains("bytes left out"));
+        assert_eq!(cut.bytes, Some(30));
+        assert!(cut.text.contains("bytes left out"));
     }
 }

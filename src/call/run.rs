@@ -19,6 +19,7 @@ use super::plan::{Planned, Setting, make_plan, state};
 use super::record::{End, Starting, Unrecorded};
 use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
+use super::shortfall::{EVIDENCE_MAX, Ended};
 use super::stage::{Changes, Seen, Settling, StagedError, settle};
 use super::{shortfall, supply};
 use crate::approvals::{Asked, Terms};
@@ -42,8 +43,8 @@ use crate::workspace::grants::{Code, Writes};
 pub enum Output {
     /// To these, as it comes.
     Streamed(Streams),
-    /// Into the result, with this standard input.
-    Kept(Source),
+    /// Into the result, so much of it, with this standard input.
+    Kept(Source, Keep),
     /// To whoever talks with the command; what it writes to standard error is kept beside that.
     Spoken(Streams),
 }
@@ -53,7 +54,7 @@ impl Output {
     fn fed(&self) -> Fed {
         Fed::of(match self {
             Self::Streamed(streams) => &streams.stdin,
-            Self::Kept(stdin) => stdin,
+            Self::Kept(stdin, _) => stdin,
             Self::Spoken(_) => return Fed::Input,
         })
     }
@@ -137,7 +138,7 @@ pub(super) async fn carry_out(
             code: result.error.as_ref().map(|error| error.code),
             rule: None,
             cost: None,
-            detail: result.detail(),
+            detail: result.detail(Metadata::clone),
             requests: Vec::new(),
         },
         Err(error) => End::of_error(error),
@@ -217,12 +218,15 @@ async fn in_sandbox(
         Err(verdict) => return Ok(ended_early(&id, decided, &verdict)),
     };
     let Ready { engine, ahead, planned: Planned { plan, took }, supply } = ready;
-    let (streams, [keeps_out, keeps_err]) = match output {
-        Output::Streamed(streams) => (streams, [false, false]),
-        Output::Kept(stdin) => {
-            (Streams { stdin, keep: Keep::Limit, ..Streams::default() }, [true, true])
+    let (streams, keep, [keeps_out, keeps_err]) = match output {
+        // What the caller has already is looked at, for what the sandbox has to do with it.
+        Output::Streamed(streams) => {
+            (Streams { keep: Keep::AtMost(EVIDENCE_MAX), ..streams }, None, [false, false])
         }
-        Output::Spoken(streams) => (streams, [false, true]),
+        Output::Kept(stdin, keep) => {
+            (Streams { stdin, keep, ..Streams::default() }, Some(keep), [true, true])
+        }
+        Output::Spoken(streams) => (streams, None, [false, true]),
     };
     starting.written()?;
     let call = run::Call {
@@ -249,12 +253,12 @@ async fn in_sandbox(
     let ending = ending(&outcome.verdict);
     let wall = plan.limits.get(Limit::Wall);
     let mut metadata = Metadata::of_sandbox(&plan, engine.name(), &outcome);
-    let shortfall = shortfall::notes(decided, &plan, &outcome.verdict);
-    metadata.note(&shortfall);
     metadata.note(&shell_of(decided, &outcome));
     let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
     let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
-    let stream = |name, kept, keeps: bool| keeps.then(|| Stream::new(name, kept));
+    let ended = Ended { outcome: &outcome, plan: &plan, keep };
+    let sandbox = shortfall::of_command(decided, &ended, path.as_deref());
+    let stream = |kept, keeps: bool| keeps.then(|| Stream::new(kept));
     let mut result = CallResult {
         call: id.to_string(),
         status: ending.status,
@@ -265,9 +269,9 @@ async fn in_sandbox(
         decision: CallDecision::Command(Box::new(decided.decision.clone())),
         changes: None,
         metadata: Some(metadata),
-        stdout: stream("stdout", outcome.stdout, keeps_out),
-        stderr: stream("stderr", outcome.stderr, keeps_err),
-        shortfall,
+        stdout: stream(outcome.stdout, keeps_out),
+        stderr: stream(outcome.stderr, keeps_err),
+        sandbox,
         ending,
         farewell: outcome.farewell,
     };
@@ -356,7 +360,7 @@ fn ended_early(id: &CallId, decided: &Decided, verdict: &Verdict) -> CallResult 
         decision: CallDecision::Command(Box::new(decided.decision.clone())),
         changes: None,
         metadata: None,
-        shortfall: Vec::new(),
+        sandbox: Vec::new(),
         ending,
         farewell: None,
     };

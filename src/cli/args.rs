@@ -6,13 +6,15 @@ use std::os::fd::RawFd;
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::call::Detail;
 use crate::exit;
 
 use super::later::Later;
 use super::printer::Format;
 use super::style;
 use super::{
-    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, stage, tool, undo,
+    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, schema, stage, tool,
+    undo,
 };
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
@@ -40,15 +42,25 @@ pub struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Global {
-    /// Print one JSON object instead of text
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// Print one JSON object instead of text; `--json=full` tells of a call also how it ran
+    #[arg(long, global = true, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "brief")]
+    pub json: Option<Json>,
     /// When to colour
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub color: Color,
     /// Write one JSON line with the status to this open descriptor (3 or above) when done
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub status_fd: Option<RawFd>,
+}
+
+/// How much JSON tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Json {
+    /// What the caller of a call needs to go on
+    #[default]
+    Brief,
+    /// Also protections, limits, phases, usage, and the whole decision
+    Full,
 }
 
 /// When to colour.
@@ -109,6 +121,13 @@ pub enum Command {
     Stage(Later<stage::Command>),
     /// Take back what a call changed
     Undo(Later<undo::Args>),
+    /// Print the JSON Schema of what runner writes or reads
+    #[command(after_help = "Without a subcommand the schemas are listed.")]
+    Schema {
+        /// Which.
+        #[command(subcommand)]
+        command: Option<Later<schema::Command>>,
+    },
     /// Show calls that run now
     Ps,
     /// End a call that runs
@@ -121,7 +140,16 @@ impl Global {
     /// The format of results.
     #[must_use]
     pub fn format(&self) -> Format {
-        if self.json { Format::Json } else { Format::Text }
+        if self.json.is_some() { Format::Json } else { Format::Text }
+    }
+
+    /// How much JSON tells of a call.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        match self.json {
+            Some(Json::Full) => Detail::Full,
+            Some(Json::Brief) | None => Detail::Brief,
+        }
     }
 
     /// For [`Printer`](super::Printer).
@@ -149,7 +177,10 @@ impl Global {
                 None => (word, None),
             };
             match name {
-                "--json" => seen.json = true,
+                "--json" => {
+                    let form = value.and_then(|form| Json::from_str(form, false).ok());
+                    seen.json = Some(form.unwrap_or_default());
+                }
                 "--color" => {
                     let value = value.or_else(|| ours.next()).unwrap_or_default();
                     seen.color = Color::from_str(value, false).unwrap_or_default();
@@ -202,8 +233,10 @@ mod tests {
     fn a_glimpse_reads_our_own_options_only() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         let seen = Global::glimpse(&words("runner --color=never polcy --json --status-fd 7"));
-        assert!(seen.json && seen.color == Color::Never && seen.status_fd == Some(7));
+        assert!(seen.json.is_some() && seen.color == Color::Never && seen.status_fd == Some(7));
         let seen = Global::glimpse(&words("runner polcy -- ls --json"));
-        assert!(!seen.json);
+        assert!(seen.json.is_none());
+        let seen = Global::glimpse(&words("runner --json=full polcy"));
+        assert_eq!(seen.detail(), Detail::Full);
     }
 }

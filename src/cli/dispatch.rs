@@ -19,7 +19,8 @@ use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
 use super::{
-    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, stage, tool, undo,
+    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, schema, stage, tool,
+    undo,
 };
 
 /// Does what the command line says and reports how it went.
@@ -96,6 +97,7 @@ fn dispatch(command: Command, context: &Context, printer: &mut Printer) -> Resul
         Command::Doctor(Later(args)) => doctor::run(&args, context, printer),
         Command::Stage(Later(command)) => stage::run(command, context, printer),
         Command::Undo(Later(args)) => undo::run(&args, context, printer),
+        Command::Schema { command } => schema::run(command.map(|Later(it)| it), printer),
         Command::Ps => calls::ps(context, printer),
         Command::Cancel(Later(args)) => calls::cancel(&args, context, printer),
         Command::Gc(Later(args)) => calls::gc(args, context, printer),
@@ -107,7 +109,7 @@ fn in_context(
     global: &Global,
     work: impl FnOnce(&mut Printer) -> Result<Ending, Error>,
 ) -> ExitCode {
-    let mut printer = Printer::new(global.format(), global.color_choice());
+    let mut printer = Printer::new(global.format(), global.detail(), global.color_choice());
     let mut sink = StatusSink::none();
     let result = StatusSink::open(global.status_fd).map_err(Error::from).and_then(|opened| {
         sink = opened;

@@ -4,18 +4,17 @@
 //! Non-goal: text that holds everything. A message names the operation and the object, a hint the
 //! next step.
 
-use runner_policy::finding::Finding;
-use serde::Serialize;
+use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::approvals::ApprovalError;
 use crate::bench::BenchError;
-use crate::call::CallError;
 use crate::call::stage::StagedError;
 use crate::call::undo::UndoError;
-use crate::codes::Code;
+use crate::call::{CallError, Details, ErrorObject, Told, ToldError};
 use crate::config::ConfigError;
 use crate::doctor::DoctorError;
-use crate::error::{Failure, Fault, Retry};
+use crate::error::{Failure, Retry};
 use crate::exit::Ending;
 use crate::policy_files::PolicyError;
 use crate::sys::HardenError;
@@ -112,49 +111,27 @@ impl Error {
 
     /// The form for machines.
     #[must_use]
-    pub fn record(&self) -> ErrorRecord {
+    pub fn told(&self) -> Told<'_> {
         let failure = self.failure();
-        ErrorRecord {
+        let wait = |time: Duration| Details::Wait {
+            retry_after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        };
+        let object = ErrorObject {
             code: failure.code(),
             message: failure.to_string(),
-            fault: failure.fault(),
             recoverable: failure.retry() == Retry::CanHelp,
-            details: failure.retry_after().map(|time| Details {
-                retry_after_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-            }),
             suggestion: failure.hint(),
-            findings: failure.findings().to_vec(),
-        }
+            rule: None,
+            stack: None,
+            details: failure.retry_after().map(wait),
+        };
+        let error = ToldError {
+            object: Cow::Owned(object),
+            fault: Some(failure.fault()),
+            findings: failure.findings(),
+        };
+        Told::of_error(failure.call(), &self.ending(), error)
     }
-}
-
-/// What is known of an error beyond its sentence, under the same names as in a call's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Details {
-    /// How long to wait before trying again.
-    pub retry_after_ms: u64,
-}
-
-/// An error as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ErrorRecord {
-    /// Stable name.
-    pub code: Code,
-    /// For people.
-    pub message: String,
-    /// Who has to change something.
-    pub fault: Fault,
-    /// Whether trying again can help.
-    pub recoverable: bool,
-    /// What else is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub details: Option<Details>,
-    /// The next step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suggestion: Option<String>,
-    /// What is wrong in files.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
 }
 
 impl From<ToolError> for Error {

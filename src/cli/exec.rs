@@ -26,8 +26,8 @@ use crate::call::Context;
 use crate::call::launch::run::{Keep, Streams};
 use crate::call::stage::Changes;
 use crate::call::{
-    self, Asking, CallResult, Command, Decided, ErrorObject, OnHeld, Output, Request, Spent,
-    Variables, Warmth,
+    self, Asking, CallResult, Command, Decided, ErrorObject, OnHeld, Output, Request, Shortfall,
+    ShortfallKind, Spent, Variables, Warmth, shortfall_line,
 };
 use crate::cli::Error;
 use crate::codes::Code;
@@ -64,6 +64,9 @@ pub struct Args {
     /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
     #[arg(long = "limit", value_name = "KEY=FIGURE")]
     limits: Vec<String>,
+    /// With --json: keep so much of each output stream, such as 1MiB, within the policy's `output` limit [default: 32KiB]
+    #[arg(long, value_name = "SIZE")]
+    output: Option<String>,
     /// Make a sandbox for this call, and leave none waiting for the next
     #[arg(long)]
     cold: bool,
@@ -91,12 +94,13 @@ pub struct Args {
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let dry_run = args.dry_run;
     let named = args.approve.clone();
+    let keep = kept(args.output.as_deref())?;
     let mut decided = args.resolve(context)?.decide(context)?;
     if dry_run {
         return plan(&decided, printer);
     }
     let output = match printer.format() {
-        Format::Json => Output::Kept(input()),
+        Format::Json => Output::Kept(input(), keep),
         Format::Text => Output::Streamed(streams()),
     };
     if (decided.is_allowed() || decided.asks()) && printer.format() == Format::Text {
@@ -159,6 +163,15 @@ impl Args {
     }
 }
 
+/// Bytes that a result keeps of each output stream if nobody asks for more: what fits an agent's context.
+const OUTPUT: u64 = 32 << 10;
+
+/// What is kept of each output stream, by `--output`.
+pub(super) fn kept(size: Option<&str>) -> Result<Keep, UsageError> {
+    let bytes = size.map(|size| limit("--output", Limit::Output.row().key, size)).transpose()?;
+    Ok(Keep::AtMost(bytes.map_or(OUTPUT, |(_, bytes)| bytes)))
+}
+
 /// The limits of `--limit KEY=FIGURE`.
 pub(super) fn tightened(limits: &[String]) -> Result<Vec<(Limit, u64)>, UsageError> {
     let one = |text: &String| {
@@ -212,7 +225,7 @@ fn streams() -> Streams {
         stdout: Some(out),
         stderr: Some(err),
         talk: None,
-        keep: Keep::Nothing,
+        keep: Keep::default(),
     }
 }
 
@@ -257,7 +270,7 @@ fn not_widened(decided: &Decided, printer: &mut Printer) {
 /// What a person sees besides the command's own output.
 fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
     if printer.format() == Format::Json {
-        printer.json(result)?;
+        printer.json(&result.told(printer.detail()))?;
         return Ok(());
     }
     // What the policy asks about is over: a person has answered.
@@ -293,8 +306,12 @@ fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Resu
             printer.hint(suggestion);
         }
     }
-    for note in &result.shortfall {
-        printer.talk(format_args!("runner: {}", visible(&note.text)));
+    // The error of a limit has said which, and that of a program where it is.
+    let said = result.error.is_some();
+    let errors = [ShortfallKind::Limit, ShortfallKind::OutsideSandbox];
+    let told = |entry: &Shortfall| said && errors.contains(&entry.code);
+    if let Some(line) = shortfall_line(&result.sandbox, told) {
+        printer.talk(format_args!("runner: {}", visible(&line)));
     }
     let is_told = result.error.as_ref().is_some_and(|error| error.code == Code::ChangesHeld);
     let changes = result.changes.as_ref().filter(|_| !is_told);

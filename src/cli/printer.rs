@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
+use crate::call::Detail;
 use crate::cli::Error;
 use crate::codes::Code;
 use crate::error::{Failure, Fault};
@@ -44,6 +45,7 @@ pub struct Printer {
     err: AutoStream<io::Stderr>,
     out_open: Pipe,
     format: Format,
+    detail: Detail,
     color: ColorChoice,
 }
 
@@ -56,12 +58,13 @@ enum Pipe {
 impl Printer {
     /// A printer for this process.
     #[must_use]
-    pub fn new(format: Format, color: ColorChoice) -> Self {
+    pub fn new(format: Format, detail: Detail, color: ColorChoice) -> Self {
         Self {
             out: AutoStream::new(io::stdout(), color),
             err: AutoStream::new(io::stderr(), color),
             out_open: Pipe::Open,
             format,
+            detail,
             color,
         }
     }
@@ -70,6 +73,12 @@ impl Printer {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// How much JSON tells of a call.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        self.detail
     }
 
     /// The choice of colour, for what is written while something runs.
@@ -132,15 +141,7 @@ impl Printer {
     /// As for [`data`](Self::data).
     pub fn error(&mut self, error: &Error) -> Result<(), OutputError> {
         match self.format {
-            Format::Json => {
-                let ending = error.ending();
-                self.json(&JsonFailure {
-                    call: error.failure().call(),
-                    status: ending.status,
-                    exit: ending.exit,
-                    error: error.record(),
-                })
-            }
+            Format::Json => self.json(&error.told()),
             Format::Text => {
                 let failure = error.failure();
                 let bad = style::BAD;
@@ -172,15 +173,6 @@ impl Printer {
             self.talk(format_args!("        {}", visible(line)));
         }
     }
-}
-
-#[derive(Serialize)]
-struct JsonFailure<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<&'a str>,
-    status: crate::exit::Status,
-    exit: crate::exit::ExitCode,
-    error: crate::cli::ErrorRecord,
 }
 
 impl From<serde_json::Error> for OutputError {

@@ -18,6 +18,7 @@ use super::visible::visible;
 use crate::approvals::ApprovalError;
 use crate::audit::Ledger;
 use crate::call::Context;
+use crate::call::Told;
 use crate::call::stage::{self, Changes, HeldChange, Looked};
 use crate::cli::Error;
 use crate::config::{self, Config, Flag};
@@ -187,7 +188,7 @@ fn confirm(chosen: usize, looked: &Looked, config: &Config) -> Result<(), Error>
 
 fn told(changes: &Changes, call: &str, printer: &mut Printer) -> Result<Ending, Error> {
     match printer.format() {
-        Format::Json => printer.json(&json!({ "call": call, "changes": changes }))?,
+        Format::Json => printer.json(&Told::of_changes(call, &Ending::ok(), changes))?,
         Format::Text => {
             let applied = &changes.applied;
             let count = applied.created + applied.changed + applied.removed + applied.folders;

@@ -8,6 +8,7 @@ use runner_policy::model::Writes;
 
 use super::inside::VERB;
 use super::place::{PROBE, Place};
+use crate::call::launch::run::Keep;
 use crate::call::{
     self, CallError, CallResult, Command, Context, Decided, OnHeld, Output, Request,
 };
@@ -88,6 +89,6 @@ impl Trial<'_> {
         cancel: &mut Cancel,
     ) -> Result<CallResult, CallError> {
         let nothing: Source = None;
-        self.run(words, tighten, Output::Kept(nothing), cancel).await
+        self.run(words, tighten, Output::Kept(nothing, Keep::Limit), cancel).await
     }
 }

@@ -54,6 +54,8 @@ pub struct Call<'a> {
     announced: bool,
     cancelled: Option<Instant>,
     stopped: Option<Cause>,
+    /// Other processes that still ran when the command ended by itself.
+    left_running: u64,
     /// Since when nothing runs any more, and until when output may still leave.
     ended: Option<(Duration, Instant)>,
     buffer: Vec<u8>,
@@ -87,6 +89,7 @@ impl<'a> Call<'a> {
             announced: false,
             cancelled: None,
             stopped: None,
+            left_running: 0,
             ended: None,
             buffer: vec![0; DATA_MAX],
         })
@@ -300,6 +303,9 @@ impl<'a> Call<'a> {
             self.stop(Cause::Cancel);
         }
         if by_itself || self.stopped.is_some() {
+            if self.stopped.is_none() {
+                self.left_running = watch::others();
+            }
             sys::kill_all();
             self.work.job.stop();
             self.work.inputs.iter_mut().for_each(Input::stop);
@@ -372,7 +378,8 @@ impl<'a> Call<'a> {
             (None, Some(ending)) => ending.clone(),
             (None, None) => Ending::Stopped { cause: Cause::Cancel },
         };
-        Exit { ending, hits, programs: self.work.job.programs().clone(), usage }
+        let programs = self.work.job.programs().clone();
+        Exit { ending, hits, programs, left_running: self.left_running, usage }
     }
 }
 

@@ -143,7 +143,8 @@ mod tests {
             NUMBER_AT => u32::try_from(call).unwrap(),
             _ => {
                 let value = arguments[(at as usize - 16) / 8];
-                u32::try_from(if at % 8 == 0 { value & 0xffff_ffff } else { value >> 32 }).unwrap()
+                u32::try_from(if at.is_multiple_of(8) { value & 0xffff_ffff } else { value >> 32 })
+                    .unwrap()
             }
         };
         let (mut at, mut loaded) = (0, 0);

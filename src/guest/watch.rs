@@ -6,6 +6,7 @@
 
 use crate::cgroup::Counters;
 use crate::memory::{self, Memory};
+use crate::sys;
 use runner_wire::{Cause, StartLimits};
 use std::time::{Duration, Instant};
 
@@ -109,4 +110,46 @@ fn tasks() -> u64 {
         count.trim().parse::<u64>().ok()
     };
     entries.filter_map(threads).sum()
+}
+
+/// How many other processes of this sandbox run: neither the guest nor one that has ended.
+pub fn others() -> u64 {
+    // The usual case costs one system call.
+    if !sys::has_children() {
+        return 0;
+    }
+    let guest = std::process::id();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let runs = |entry: &std::fs::DirEntry| {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+        pid.is_some_and(|pid| pid != guest) && is_alive(&stat)
+    };
+    entries.filter(runs).count() as u64
+}
+
+/// Whether `/proc/PID/stat` is of a process that has not ended. The name before the state can hold anything.
+fn is_alive(stat: &[u8]) -> bool {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')');
+    let state = name_ends.and_then(|at| stat.get(at + 2));
+    state.is_some_and(|state| !matches!(state, b'Z' | b'X' | b'x'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_alive;
+
+    #[test]
+    fn a_process_is_alive_unless_it_has_ended_whatever_its_name() {
+        for (stat, alive) in [
+            ("7 (sleep) S 1 7", true),
+            ("7 (a) Z (b) R 1 7", true),
+            ("7 (x) Z 1 7", false),
+            ("7 (R) X 1 7", false),
+            ("7 (cut", false),
+            ("", false),
+        ] {
+            assert_eq!(is_alive(stat.as_bytes()), alive, "{stat}");
+        }
+    }
 }

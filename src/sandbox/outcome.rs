@@ -289,7 +289,7 @@ mod tests {
 
     fn exit(ending: Ending, hits: &[LimitHit]) -> Exit {
         let (programs, usage) = (Programs::default(), Usage::default());
-        Exit { ending, hits: hits.to_vec(), programs, usage }
+        Exit { ending, hits: hits.to_vec(), programs, left_running: 0, usage }
     }
 
     #[test]

@@ -124,6 +124,8 @@ pub struct Exit {
     pub hits: Vec<LimitHit>,
     /// Which programs ran.
     pub programs: Programs,
+    /// Other processes that still ran when the command ended by itself; they were killed.
+    pub left_running: u64,
     /// What it used.
     pub usage: Usage,
 }

@@ -61,6 +61,15 @@ fn the_table_of_decision_codes_is_the_codes() {
     assert_eq!(table("## A denial"), code);
 }
 
+#[test]
+fn the_table_of_what_a_sandbox_keeps_is_the_kinds() {
+    let code: Vec<_> = runner::call::ShortfallKind::TABLE
+        .iter()
+        .map(|(_, word, about)| vec![format!("`{word}`"), (*about).to_owned()])
+        .collect();
+    assert_eq!(table("### What the sandbox kept"), code);
+}
+
 /// `RUNNER_BLESS=1` writes it anew.
 #[test]
 fn the_table_of_error_codes_is_the_codes() {

@@ -77,7 +77,7 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     );
     fs::write(home.path("project/.runner/tools/reports.tool.ts"), reports).unwrap();
     let booked = || {
-        home.run(["--json", "audit", "list", "-n", "1"]).json()["calls"][0]["cost_microdollars"]
+        home.run(["--json=full", "audit", "list", "-n", "1"]).json()["calls"][0]["cost_microdollars"]
             .clone()
     };
     for (cost, status, micro) in [
@@ -111,7 +111,8 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     let text = fs::read_to_string(&file).unwrap().replace("schema: { type: object }", schema);
     fs::write(&file, text).unwrap();
     let fails = || call(&home, "u", &["--arg", "fail=true"]).0;
-    let stands = || home.run(["--json", "tool", "info", "u"]).json()["circuit"]["breaker"].clone();
+    let stands =
+        || home.run(["--json=full", "tool", "info", "u"]).json()["circuit"]["breaker"].clone();
     assert_eq!(stands(), "closed");
     for _ in 0..2 {
         assert_eq!(told(&fails()).0, "failed");
@@ -134,7 +135,7 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
     assert_eq!(told(&call(&home, "u", &[]).0).0, "completed");
     assert_eq!(stands(), "closed");
     // A call that a limit held back neither ran nor was denied.
-    let stats = home.run(["--json", "audit", "stats"]).json();
+    let stats = home.run(["--json=full", "audit", "stats"]).json();
     assert_eq!((&stats["denials"], &stats["denials_without_rule"]), (&json!([]), &json!([])));
     assert_eq!(
         stats["held"],
@@ -151,12 +152,12 @@ fn rate_cost_and_circuit_say_when_to_come_back() {
 
 /// The ledger tells what the caller saw.
 fn assert_recorded(home: &Home, result: &Value) {
-    let listed = home.run(["--json", "audit", "list", "-n", "1"]).json()["calls"][0].clone();
+    let listed = home.run(["--json=full", "audit", "list", "-n", "1"]).json()["calls"][0].clone();
     for key in ["call", "status", "exit"] {
         assert_eq!(listed[key], result[key], "{key}: {listed}");
     }
     assert_eq!(listed["code"], result["error"]["code"], "{listed}");
-    assert!(home.run(["--json", "audit", "list", "--denied"]).json()["calls"] == json!([]));
+    assert!(home.run(["--json=full", "audit", "list", "--denied"]).json()["calls"] == json!([]));
 }
 
 #[test]
@@ -170,7 +171,7 @@ fn a_tool_without_its_credentials_is_not_started() {
     assert_eq!((ran.code, told(&result).2), (Some(126), "authentication_required"), "{result}");
     assert!(result["error"]["suggestion"].as_str().unwrap().contains("https://keys.example/"));
     let mut command = home.runner();
-    command.args(["--json", "tool", "run", "secretive", "--yes"]).env("SECRETIVE_KEY", "k");
+    command.args(["--json=full", "tool", "run", "secretive", "--yes"]).env("SECRETIVE_KEY", "k");
     let ran = Ran::from(command.output().unwrap());
     assert_eq!(told(&ran.json()).0, "completed", "{}", ran.out);
 }
@@ -395,7 +396,7 @@ fn a_timeout_names_the_limit_that_was_met() {
             write_yaml(&home, "short", "timeout: 3s", sleeps);
             let brief = POLICY.replace("name: writes", "name: brief").replace("2m", "3s");
             home.user_policy("brief", &brief);
-            let ran = home.run(["--json"].iter().chain(words));
+            let ran = home.run(["--json=full"].iter().chain(words));
             let result = ran.json();
             assert_eq!((ran.code, told(&result).0), (Some(124), "timeout"), "{result}");
             let suggestion = result["error"]["suggestion"].as_str().unwrap_or_default();

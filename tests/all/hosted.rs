@@ -136,7 +136,7 @@ async fn run_command(request: Request, context: Context, reply: Reply) -> CallRe
     };
     let (_canceller, mut cancel) = Cancel::pair();
     let asking = Some(Arc::new(asking));
-    call::run(&mut decided, Output::Kept(None), asking, &mut cancel).await.unwrap()
+    call::run(&mut decided, Output::Kept(None, Keep::Limit), asking, &mut cancel).await.unwrap()
 }
 
 async fn run_tool(request: ToolRequest, context: Context) -> CallResult {

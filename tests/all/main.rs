@@ -38,6 +38,7 @@ mod policy;
 mod pool;
 mod queue;
 mod refused;
+mod results;
 mod slow_engine;
 mod stage;
 mod support;

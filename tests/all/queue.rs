@@ -25,7 +25,7 @@ const UNTIL_GO: &str =
 /// A call of it.
 fn call(caller: &Caller, project: &Path) -> Command {
     let mut command = caller.runner(project);
-    let words = ["--json", "exec", "--policy", "develop", "--timeout", "10m", "--"];
+    let words = ["--json=full", "exec", "--policy", "develop", "--timeout", "10m", "--"];
     command.args(words).args(["python3", "-c", UNTIL_GO]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -96,7 +96,7 @@ fn so_many_run_so_many_wait_the_rest_is_busy_and_the_dead_leave_their_places() {
 
     // Also those who wait can be seen, and found if they die.
     until(|| {
-        let listed = caller.run(&project, &["--json", "ps"]).json();
+        let listed = caller.run(&project, &["--json=full", "ps"]).json();
         let listed = listed["calls"].as_array().expect("a list").len();
         assert!(listed <= RUNNING + WAITING, "those who were refused are not among them");
         listed == RUNNING + WAITING

@@ -42,10 +42,12 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// Its standard output as one JSON value.
+    /// Its standard output as one JSON value. A result is held against the schema of results.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.out)
-            .unwrap_or_else(|error| panic!("{error}: {:?} {:?}", self.out, self.err))
+        let value = serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error}: {:?} {:?}", self.out, self.err));
+        crate::results::check(&value);
+        value
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub hits: Vec<LimitHit>,
     /// Which programs ran, if the guest could tell.
     pub programs: Option<Programs>,
+    /// Processes that still ran when the command ended by itself; the sandbox ended them.
+    pub left_running: u64,
     /// What it used, if the guest could tell.
     pub usage: Option<Usage>,
     /// Standard output.

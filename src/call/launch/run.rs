@@ -104,8 +104,20 @@ pub enum Keep {
     /// Head and tail, within the `output` limit.
     #[default]
     Limit,
-    /// Nothing: it was streamed.
-    Nothing,
+    /// At most so many bytes of them, within that limit too.
+    AtMost(u64),
+}
+
+impl Keep {
+    /// The bytes that are kept under these limits.
+    #[must_use]
+    pub fn bytes(self, limits: &Limits) -> u64 {
+        let limit = limits.get(Limit::Output);
+        match self {
+            Self::Limit => limit,
+            Self::AtMost(bytes) => bytes.min(limit),
+        }
+    }
 }
 
 /// Runs a call from its plan to its outcome, in a sandbox that is made for it.
@@ -396,10 +408,7 @@ impl Proved {
             stdout: streams.stdout,
             stderr: streams.stderr,
             talk: streams.talk,
-            keep: match streams.keep {
-                Keep::Limit => limits.get(Limit::Output),
-                Keep::Nothing => 0,
-            },
+            keep: streams.keep.bytes(&limits),
             floor: Floor {
                 folders: written(&call.state, &call.plan),
                 bytes: limits.get(Limit::FreeSpace),
@@ -458,6 +467,7 @@ impl Proved {
                 }
             }
         };
+        let left_running = pumped.exit.as_ref().map_or(0, |exit| exit.left_running);
         let (hits, programs, usage) = match pumped.exit {
             Some(exit) => (exit.hits, Some(exit.programs), Some(exit.usage)),
             None => (Vec::new(), None, None),
@@ -466,6 +476,7 @@ impl Proved {
             verdict,
             hits,
             programs,
+            left_running,
             usage,
             stdout: pumped.stdout,
             stderr: pumped.stderr,
@@ -488,6 +499,7 @@ impl Outcome {
             verdict,
             hits: Vec::new(),
             programs: None,
+            left_running: 0,
             usage: None,
             stdout: Kept::default(),
             stderr: Kept::default(),

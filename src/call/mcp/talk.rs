@@ -16,6 +16,7 @@ use crate::call::record::Unrecorded;
 use crate::call::request::{Command, Decided, Request, Variables};
 use crate::call::result::{CallResult, ErrorObject, Stream};
 use crate::call::run::{Output, carry_out};
+use crate::call::shortfall::{Kind, Shortfall};
 use crate::call::supply::Warmth;
 use crate::call::{CallError, Context};
 use crate::codes::Code;
@@ -143,7 +144,7 @@ async fn pass_on(cancel: &mut Cancel, canceller: &Canceller) -> Infallible {
 
 /// How a call ends whose talk broke: what the sandbox met comes before what the talk saw of it.
 pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, ErrorObject) {
-    let CallResult { ending, error: met, stderr, shortfall, .. } = result;
+    let CallResult { ending, error: met, stderr, sandbox, .. } = result;
     let by_itself = matches!(ending.status, Status::Completed | Status::Failed);
     let ours = met.as_ref().is_some_and(|met| met.code == Code::BrokerEnded);
     let silent = matches!(error, McpError::Ended { .. } | McpError::Stream(_));
@@ -156,7 +157,10 @@ pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, E
     }
     let words = stderr.map(last_words).unwrap_or_default();
     // A server that misses a file or a network says so in its own words, or not at all.
-    let lacked = shortfall.into_iter().next().map(|note| note.text);
+    let lacks = |entry: &&Shortfall| {
+        matches!(entry.code, Kind::OutsideSandbox | Kind::NoNetwork | Kind::ReadOnly)
+    };
+    let lacked = sandbox.iter().find(lacks).map(Shortfall::sentence);
     let object = ErrorObject {
         code: error.code(),
         message,

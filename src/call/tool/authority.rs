@@ -6,6 +6,7 @@ use runner_policy::limits::Limit;
 
 use super::approval::Asker;
 use super::exec::ToolExec;
+use super::lacked::Lacked;
 use super::sandbox::Scene;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, FreeRemovals, NoExec, NoNet, Removals};
@@ -15,13 +16,15 @@ use crate::stage::around::Around;
 use crate::tool::Removal;
 use crate::undo::KeepNothing;
 
-/// What a tool may ask for in a scene. What the policy asks about is put to `asker`.
+/// What a tool may ask for in a scene. What the policy asks about is put to `asker`; what sandboxes keep from the
+/// tool's commands is added to `lacked`.
 pub(super) fn authority(
     scene: &Scene,
     asker: Asker,
     tighten: &[(Limit, u64)],
     redactor: Redactor,
     removal: Removal,
+    lacked: Lacked,
 ) -> Authority {
     let removals: Arc<dyn Removals> = match removal {
         Removal::Free => Arc::new(FreeRemovals),
@@ -47,6 +50,7 @@ pub(super) fn authority(
             config: Arc::clone(&scene.config),
             warmth: scene.warmth,
             context: scene.context.clone(),
+            lacked,
         }),
         limits: BrokerLimits::from_limits(&scene.limits),
         around: AroundScene {

@@ -8,9 +8,11 @@ use runner_policy::limits::Limit;
 use tokio::io::AsyncWriteExt as _;
 
 use super::approval::{Asker, refused};
+use super::lacked::Lacked;
 use crate::broker::{Body, Boxed, Command, Exec, ExecReply, ExecRequest, Refusal};
 use crate::call::approval::{Doing, Fed, Question};
 use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
+use crate::call::launch::run::Keep;
 use crate::call::record::Unrecorded;
 use crate::call::request::{Decided, Request, Variables};
 use crate::call::run::{Output, carry_out};
@@ -49,6 +51,8 @@ pub(super) struct ToolExec {
     pub warmth: Warmth,
     /// On whose behalf.
     pub context: Context,
+    /// What their sandboxes keep from them.
+    pub lacked: Lacked,
 }
 
 impl Exec for ToolExec {
@@ -105,9 +109,11 @@ impl ToolExec {
             Gate::Open(call) => call,
             Gate::Shut(shut) => return Err(shut_out(shut, &decided)),
         };
-        let output = Output::Kept(given);
+        let output = Output::Kept(given, Keep::Limit);
         let result = carry_out(call, &decided, output, &mut cancel, Some(parent)).await;
-        reply(result.map_err(broken)?, begun.elapsed())
+        let result = result.map_err(broken)?;
+        self.lacked.add(&result.sandbox);
+        reply(result, begun.elapsed())
     }
 }
 

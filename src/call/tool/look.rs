@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::approval::Asker;
 use super::authority::authority;
 use super::describe;
+use super::lacked::Lacked;
 use super::prepare::compile;
 use super::sandbox::Scene;
 use crate::audit::Redactor;
@@ -146,7 +147,7 @@ impl Looker {
         };
         let powers = |id: &CallId| {
             let asker = Asker { call: id.clone(), ..asker };
-            authority(&scene, asker, &[], Redactor::new(), Removal::Asked)
+            authority(&scene, asker, &[], Redactor::new(), Removal::Asked, Lacked::default())
         };
         let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers, cancel).await?;
         let health = said.get("health").cloned().unwrap_or_default();

@@ -22,6 +22,7 @@ mod entries;
 mod error;
 mod exec;
 mod foreseen;
+mod lacked;
 mod lapsed;
 mod look;
 mod memory;

@@ -52,5 +52,5 @@ pub(super) async fn run_here(
         limits: scene.limits,
         duration: begun.elapsed(),
     };
-    Ran { served, within }
+    Ran { served, within, lacked: Vec::new() }
 }

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use runner_policy::Verdict;
 use runner_policy::limits::Limit;
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
 use super::authority::authority;
 use super::consent::{asker, give_back, named, pending, refusal};
 use super::foreseen::{denied, foresee};
+use super::lacked::Lacked;
 use super::ourselves::run_here;
 use super::outcome::{Judged, Words, judge, of_failure};
 use super::prepare::Prepared;
@@ -26,7 +27,7 @@ use crate::broker::{Conversation, Events, Form, Job, Mode};
 use crate::call::approval::Asking;
 use crate::call::details::Details;
 use crate::call::gate::{Consent, NotApproved};
-use crate::call::launch::run::Streams;
+use crate::call::launch::run::{Keep, Streams};
 use crate::call::metadata::{Fallback, FallbackOf, Metadata, Named, OfBroker};
 use crate::call::place::place;
 use crate::call::record::{End, Opened, Unrecorded};
@@ -183,7 +184,7 @@ async fn run_one(
                 code: result.error.as_ref().map(|error| error.code),
                 rule: result.error.as_ref().and_then(|error| Some(error.rule.as_ref()?.id.clone())),
                 cost,
-                detail: json!(result.metadata.as_ref().map(|it| it.recorded(requests.count()))),
+                detail: result.detail(|metadata| metadata.recorded(requests.count())),
                 requests: requests.left,
             })?;
             left?;
@@ -214,7 +215,8 @@ pub(super) async fn serve(
     let name = prepared.definition.name.to_string();
     let asker = asker(id, prepared, Arc::clone(&front.asking))?;
     let (tighten, redactor) = (&prepared.tighten, front.redactor.clone());
-    let authority = authority(scene, asker, tighten, redactor, prepared.definition.removal);
+    let (removal, lacked) = (prepared.definition.removal, Lacked::default());
+    let authority = authority(scene, asker, tighten, redactor, removal, lacked.clone());
     let (form, code) = match &prepared.program {
         Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),
         Program::BuiltIn(_) => (Form::BuiltIn, Vec::new()),
@@ -242,7 +244,7 @@ pub(super) async fn serve(
     };
     if let Program::BuiltIn(tool) = prepared.program {
         let ran = run_here(tool, scene, job, authority, recorded, cancel).await;
-        return Ok((ran, place));
+        return Ok((Ran { lacked: lacked.take(), ..ran }, place));
     }
     // A name is free again only when its sandbox is gone.
     let sandbox = match attempt {
@@ -250,7 +252,7 @@ pub(super) async fn serve(
         _ => CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
     };
     let ran = run_job(&sandbox, scene, job, authority, recorded, streams, cancel).await?;
-    Ok((ran, place))
+    Ok((Ran { lacked: lacked.take(), ..ran }, place))
 }
 
 fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallError> {
@@ -269,10 +271,10 @@ pub(super) fn result(
     id: &CallId,
     prepared: &Prepared,
     ran: Ran,
-    keeps: bool,
+    keep: Option<Keep>,
     redactor: &Redactor,
 ) -> CallResult {
-    let Ran { served, within } = ran;
+    let Ran { served, within, lacked } = ran;
     let mut metadata = within.metadata();
     let permissions = &prepared.definition.permissions;
     if !permissions.allowlist.is_empty() && !prepared.scene.commands.writes_anything() {
@@ -289,9 +291,11 @@ pub(super) fn result(
     let name = &prepared.definition.name;
     let mut judged = judge(within.verdict(), served, within.limits(), words, name);
     judged = redacted(checked(prepared, judged), words, redactor);
+    let sandbox = [within.lacked(keep), lacked].concat();
     let (streams, farewell) = within.rest(redactor);
-    let streams = if keeps { streams } else { [None, None] };
-    CallResult { farewell, ..assemble(id, prepared, judged, Some(metadata), streams) }
+    let streams = if keep.is_some() { streams } else { [None, None] };
+    let result = assemble(id, prepared, judged, Some(metadata), streams);
+    CallResult { farewell, sandbox, ..result }
 }
 
 /// Hides secrets in what went wrong, and in what a tool of others returned. What a built-in tool returns are contents
@@ -345,7 +349,7 @@ pub(super) fn assemble(
         },
         changes: None,
         metadata,
-        shortfall: Vec::new(),
+        sandbox: Vec::new(),
         ending: judged.ending,
         farewell: None,
     }

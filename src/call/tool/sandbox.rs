@@ -107,7 +107,8 @@ pub(super) async fn run_job(
         Err(verdict) => {
             let (end, usage) = (Err(ServeError::NoResult), BrokerUsage::default());
             let served = Served { end, usage, requests: Vec::new(), cost: None };
-            return Ok(Ran { served, within: Within::Nothing { verdict, limits: scene.limits } });
+            let within = Within::Nothing { verdict, limits: scene.limits };
+            return Ok(Ran { served, within, lacked: Vec::new() });
         }
     };
     let AtHand { engine, ahead, ready, supply } = at_hand;
@@ -132,7 +133,8 @@ pub(super) async fn run_job(
     let mut outcome = Box::new(outcome?);
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let (plan, engine) = (Box::new(plan), engine.name());
-    Ok(Ran { served, within: Within::Sandbox { outcome, plan, engine } })
+    let within = Within::Sandbox { outcome, plan, engine };
+    Ok(Ran { served, within, lacked: Vec::new() })
 }
 
 /// A tool's sandbox, and where it comes from.

@@ -29,6 +29,7 @@ use crate::call::place::place;
 use crate::call::record::Unrecorded;
 use crate::call::request::Decided;
 use crate::call::result::{ErrorObject, Stream};
+use crate::call::shortfall::Shortfall;
 use crate::call::{CallError, CallResult};
 use crate::codes::Code;
 use crate::exit::{Ending, Kind};
@@ -51,6 +52,7 @@ struct Came {
     judged: Judged,
     metadata: Metadata,
     stderr: Option<Stream>,
+    sandbox: Vec<Shortfall>,
 }
 
 /// One attempt.
@@ -65,7 +67,7 @@ pub(super) async fn attempt(
     let streams = (front.streams)();
     let keeps = streams.stdout.is_none();
     let came = run(id, prepared, front, (from, policy), streams, wall, cancel).await?;
-    let (Came { judged, mut metadata, stderr }, place) = came;
+    let (Came { judged, mut metadata, stderr, sandbox }, place) = came;
     let judged = redacted(checked(prepared, judged), Words::Theirs, &front.redactor);
     if let Some(mcp) = &mut metadata.mcp {
         mcp.redact(&front.redactor);
@@ -73,7 +75,7 @@ pub(super) async fn attempt(
     let stderr = stderr.map(|stream| stream.redacted(&front.redactor));
     let streams = [None, stderr.filter(|_| keeps)];
     metadata.queued(place.queued());
-    Ok(assemble(id, prepared, judged, Some(metadata), streams))
+    Ok(CallResult { sandbox, ..assemble(id, prepared, judged, Some(metadata), streams) })
 }
 
 async fn run(
@@ -157,34 +159,39 @@ fn refused(shut: Shut, decided: &Decided, from: &FromServer) -> Result<Came, Cal
         false => error,
     });
     let metadata = told(None, from, &call, None, Vec::new());
-    Ok(Came { judged: Judged { ending, value: None, error }, metadata, stderr: None })
+    let judged = Judged { ending, value: None, error };
+    Ok(Came { judged, metadata, stderr: None, sandbox: Vec::new() })
 }
 
 /// Judges by the table above.
 fn judge(from: &FromServer, spoken: Spoken<(Peer, Said)>) -> Came {
     let Spoken { said, mut result } = spoken;
     let (metadata, call) = (result.metadata.take(), result.call.clone());
+    let sandbox = result.sandbox.clone();
     match said {
         Ok((peer, Said::Answer(Answer::Value { value, attachments }))) => Came {
             judged: Judged { ending: Ending::ok(), value: Some(value), error: None },
             metadata: told(metadata, from, &call, Some(peer), attachments),
             stderr: result.stderr,
+            sandbox,
         },
         Ok((peer, Said::Answer(Answer::Failed { message, data }))) => Came {
             judged: threw_by_itself(message, data),
             metadata: told(metadata, from, &call, Some(peer), Vec::new()),
             stderr: result.stderr,
+            sandbox,
         },
         Ok((peer, Said::Differs(change))) => Came {
             judged: another(from, change.as_ref()),
             metadata: told(metadata, from, &call, Some(peer), Vec::new()),
             stderr: result.stderr,
+            sandbox,
         },
         Err(error) => {
             let (ending, object) = broke(&error, result);
             let judged = Judged { ending, value: None, error: Some(object) };
             let metadata = told(metadata, from, &call, None, Vec::new());
-            Came { judged, metadata, stderr: None }
+            Came { judged, metadata, stderr: None, sandbox }
         }
     }
 }

@@ -127,10 +127,10 @@ async fn one_attempt(
         return Ok((result.await?, None));
     }
     let streams = (front.streams)();
-    let keeps = streams.stdout.is_none();
+    let keep = streams.stdout.is_none().then_some(streams.keep);
     let (ran, place) = serve(id, prepared, front, recorded, streams, attempt, cancel).await?;
     let reported = ran.served.cost.as_ref().and_then(reported_cost);
-    let mut result = result(id, prepared, ran, keeps, &front.redactor);
+    let mut result = result(id, prepared, ran, keep, &front.redactor);
     if let Some(metadata) = &mut result.metadata {
         metadata.queued(place.queued());
     }

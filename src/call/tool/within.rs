@@ -8,8 +8,10 @@ use crate::audit::Redactor;
 use crate::broker::Served;
 use crate::call::launch::farewell::Farewell;
 use crate::call::launch::outcome::Outcome;
+use crate::call::launch::run::Keep;
 use crate::call::metadata::Metadata;
 use crate::call::result::Stream;
+use crate::call::shortfall::{self, Ended, Shortfall};
 use crate::engine::plan::SandboxPlan;
 use crate::sandbox::outcome::Verdict;
 
@@ -19,6 +21,8 @@ pub(super) struct Ran {
     pub served: Served,
     /// What it ran in.
     pub within: Within,
+    /// What the sandboxes of its commands kept from them.
+    pub lacked: Vec<Shortfall>,
 }
 
 /// What a tool ran in.
@@ -76,14 +80,23 @@ impl Within {
         }
     }
 
+    /// What its own sandbox kept from it. `keep` is what a result has of its output, if it has that.
+    pub(super) fn lacked(&self, keep: Option<Keep>) -> Vec<Shortfall> {
+        match self {
+            Self::Sandbox { outcome, plan, .. } => {
+                shortfall::of_sandbox(&Ended { outcome, plan, keep })
+            }
+            Self::Nothing { .. } | Self::Ourselves { .. } => Vec::new(),
+        }
+    }
+
     /// What it printed, without secrets, and what is left of it. A built-in tool prints nothing, and leaves nothing.
     pub(super) fn rest(self, redactor: &Redactor) -> ([Option<Stream>; 2], Option<Farewell>) {
         match self {
             Self::Sandbox { outcome, .. } => {
                 let Outcome { stdout, stderr, farewell, .. } = *outcome;
-                let streams = [("stdout", stdout), ("stderr", stderr)];
-                let shown = |(name, kept)| Some(Stream::new(name, kept).redacted(redactor));
-                (streams.map(shown), farewell)
+                let shown = |kept| Some(Stream::new(kept).redacted(redactor));
+                ([stdout, stderr].map(shown), farewell)
             }
             Self::Nothing { .. } | Self::Ourselves { .. } => ([None, None], None),
         }

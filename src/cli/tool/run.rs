@@ -13,13 +13,13 @@ use super::live::Live;
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::Context;
-use crate::call::launch::run::{Keep, Streams};
+use crate::call::launch::run::Streams;
 use crate::call::tool::{self, Front, Given, ToolRequest};
-use crate::call::{Asking, CallResult, Spent, Warmth};
+use crate::call::{Asking, CallResult, Shortfall, ShortfallKind, Spent, Warmth, shortfall_line};
 use crate::cli::Error;
 use crate::cli::ask::{Yes, approver};
 use crate::cli::event_loop::cancellable;
-use crate::cli::exec::{limit, tightened};
+use crate::cli::exec::{kept, limit, tightened};
 use crate::cli::policy::place;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
@@ -72,6 +72,9 @@ pub struct Args {
     /// What makes the sandboxes [default: auto]
     #[arg(long, value_name = "ENGINE", value_parser = crate::cli::engine::choice())]
     engine: Option<engine::Choice>,
+    /// With --json: keep so much of each output stream, such as 1MiB, within the policy's `output` limit [default: 32KiB]
+    #[arg(long, value_name = "SIZE")]
+    output: Option<String>,
     /// End the call after this time, such as 30s; can only tighten
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
@@ -101,6 +104,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
         Ok(config::load(&here.resolve(context)?.places)?)
     })?;
     let named = args.approve.clone();
+    let keep = kept(args.output.as_deref())?;
     let retry = args.retry.as_deref().map(retry).transpose()?;
     let name = args.name.to_string();
     let request = args.resolve(context)?;
@@ -120,7 +124,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
                 let sink = || prints(&desk, &hides);
                 Streams { stdout: sink(), stderr: sink(), ..Streams::default() }
             }
-            (Format::Json | Format::Text, _) => Streams { keep: Keep::Limit, ..Streams::default() },
+            (Format::Json | Format::Text, _) => Streams { keep, ..Streams::default() },
         };
         let events = Live::new(&name, printer.color(), redactor.clone(), Arc::clone(&desk));
         let asking = Asking {
@@ -212,7 +216,7 @@ fn prints(desk: &Desk, redactor: &Redactor) -> Sink {
 /// The value on standard output; what went wrong on standard error.
 fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
     if printer.format() == Format::Json {
-        printer.json(result)?;
+        printer.json(&result.told(printer.detail()))?;
         return Ok(());
     }
     match &result.value {
@@ -269,6 +273,11 @@ fn report(result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
         if let Some(suggestion) = &error.suggestion {
             printer.hint(suggestion);
         }
+    }
+    let said = result.error.is_some();
+    let told = |entry: &Shortfall| said && entry.code == ShortfallKind::Limit;
+    if let Some(line) = shortfall_line(&result.sandbox, told) {
+        printer.talk(format_args!("runner: {}", visible(&line)));
     }
     if let Some(other) = metadata.and_then(|metadata| metadata.fallback.as_ref()) {
         let why = other.error.as_ref().map_or("", |error| &error.message);

@@ -9,7 +9,7 @@ use super::inside::{NO_NETWORK, NO_NETWORK_CODE};
 use super::judge::{certain, effects_of, mandatory, reading};
 use super::rules::{is_about, rules};
 use super::{Code, Decision, Query, What, decide, instead, peers};
-use crate::effect::Effect;
+use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::model::Verdict;
 use crate::pattern::Certainty;
@@ -67,16 +67,40 @@ fn allowed_by(
     if decision.reaches_out || !lacks_a_grant(decision) || is_withheld(policy, query) {
         return Vec::new();
     }
+    allowing(policy, query, others, Classes::default())
+}
+
+/// Other policies that allow a command and grant it these classes of effects, the narrowest first. `others` are those
+/// that the caller may choose instead.
+#[must_use]
+pub fn granting(
+    policy: &Effective,
+    query: &Query<'_>,
+    others: &[Effective],
+    classes: Classes,
+) -> Vec<String> {
+    if is_withheld(policy, query) { Vec::new() } else { allowing(policy, query, others, classes) }
+}
+
+fn allowing(
+    policy: &Effective,
+    query: &Query<'_>,
+    others: &[Effective],
+    classes: Classes,
+) -> Vec<String> {
+    let allows = |decision: &Decision| {
+        let granted = decision.grant.classes;
+        decision.decision == Verdict::Allow && granted.intersection(classes) == classes
+    };
     // A tool's own permissions hold under every policy: what they refuse, none would allow.
-    let own = policy.narrowings().iter();
-    if own.clone().any(|own| decide(own, query).decision != Verdict::Allow) {
+    if policy.narrowings().iter().any(|own| !allows(&decide(own, query))) {
         return Vec::new();
     }
     let mut allowing: Vec<(&Effective, Decision)> = others
         .iter()
         .filter(|other| other.digest != policy.digest)
         .map(|other| (other, decide(other, query)))
-        .filter(|(_, decision)| decision.decision == Verdict::Allow && decision.would.is_none())
+        .filter(|(_, decision)| allows(decision) && decision.would.is_none())
         .collect();
     allowing.sort_by_key(|(other, decision)| {
         let granted = decision.grant.classes.iter().count();

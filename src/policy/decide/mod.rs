@@ -18,7 +18,7 @@ mod rules;
 mod tests;
 
 pub use code::Code;
-pub use explain::{Explanation, Note, explain};
+pub use explain::{Explanation, Note, explain, granting};
 pub use inside::{NO_NETWORK, NO_NETWORK_CODE};
 pub(crate) use judge::reading;
 pub use peers::{DialRefused, dial};

@@ -307,8 +307,9 @@ fn guest() -> Vec<GuestMessage> {
             }
             _ => vec![],
         };
-        let programs = Programs { left_out: u64::from(!ran.is_empty()), ran };
-        messages.push(GuestMessage::Exit(Exit { ending, hits, programs, usage: usage.clone() }));
+        let (left_out, left_running) = (u64::from(!ran.is_empty()), ran.len() as u64);
+        let (programs, usage) = (Programs { left_out, ran }, usage.clone());
+        messages.push(GuestMessage::Exit(Exit { ending, hits, programs, left_running, usage }));
     }
     for phase in [Phase::Setup, Phase::Handshake, Phase::Wait, Phase::Spawn, Phase::Run] {
         messages.push(GuestMessage::Fatal(Fatal { phase, message: "why".to_owned() }));

@@ -21,6 +21,7 @@ fn forged() -> Vec<u8> {
             ending: Ending::Exited { status: 0 },
             hits: vec![],
             programs: Programs::default(),
+            left_running: 0,
             usage: Usage::default(),
         };
         GuestMessage::Exit(exit).encode(&mut encoder, &mut bytes).unwrap();

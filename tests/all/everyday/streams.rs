@@ -35,7 +35,7 @@ fn a_denied_command_leaves_everything_as_it_was() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(126), ""));
     assert!(ran.err.starts_with("deny  rm a.txt"), "{}", ran.err);
     assert!(project.join("a.txt").exists());
-    let audit = caller.run(&project, &["audit", "list", "--denied", "--json"]);
+    let audit = caller.run(&project, &["audit", "list", "--denied", "--json=full"]);
     assert!(audit.out.contains("rm a.txt"), "{}", audit.out);
 }
 
@@ -128,11 +128,11 @@ fn json_is_lossless_and_says_what_was_left_out() {
     needs_engine();
     let (caller, project) = caller();
     let json = |args: &[&str]| caller.run(&project, args).json();
-    let result = json(&["exec", "--json", "--", "cat", "a.txt", "nosuch"]);
+    let result = json(&["exec", "--json=full", "--", "cat", "a.txt", "nosuch"]);
     assert_eq!(result["status"], "failed");
     assert_eq!(result["exit"], 1);
     assert_eq!(result["stdout"], "one\n");
-    assert_eq!(result["stdout_encoding"], "utf-8");
+    assert!(result.get("stdout_encoding").is_none(), "text is the rule");
     assert_eq!(result["stderr"], "cat: nosuch: No such file or directory\n");
     assert_eq!(result["error"], serde_json::Value::Null);
     let meta = &result["metadata"];
@@ -147,12 +147,12 @@ fn json_is_lossless_and_says_what_was_left_out() {
     assert!(meta["image_digest"].as_str().is_some_and(|digest| digest.starts_with(algorithm)));
     assert_eq!(meta["limits"]["memory"], "256MiB");
     assert!(meta["protections"].as_array().is_some_and(|all| all.len() > 10));
-    let denied = json(&["exec", "--json", "--", "rm", "x"]);
+    let denied = json(&["exec", "--json=full", "--", "rm", "x"]);
     assert_eq!((&denied["status"], &denied["exit"]), (&"denied".into(), &126.into()));
     assert_eq!(denied["error"]["rule"]["id"], "readonly/look");
     let code = "import sys; sys.stdout.buffer.write(bytes([255, 0, 1, 10]))";
     let mut words = python(code).to_vec();
-    words.insert(1, "--json");
+    words.insert(1, "--json=full");
     let result = json(&words);
     assert_eq!(
         (&result["stdout"], &result["stdout_encoding"]),
@@ -160,7 +160,7 @@ fn json_is_lossless_and_says_what_was_left_out() {
     );
     let code = "print('a' * 3000000)";
     let mut words = python(code).to_vec();
-    words.splice(1..1, ["--json", "--limit", "output=64KiB"]);
+    words.splice(1..1, ["--json=full", "--output", "64KiB"]);
     let result = json(&words);
     assert_eq!(result["stdout_bytes"], 3_000_001);
     assert_eq!(result["stdout_dropped"], 3_000_001 - 65_536);
@@ -192,7 +192,7 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
         assert!(text.contains(word), "{word} is missing in {text}");
     }
     let mut words = dry.to_vec();
-    words.insert(1, "--json");
+    words.insert(1, "--json=full");
     let plan = caller.run(&project, &words).json();
     assert_eq!(plan["decision"]["decision"], "allow");
     let overlays = plan["plan"]["overlays"].as_array().expect("overlays");
@@ -222,7 +222,7 @@ fn a_dry_run_shows_the_plan_and_runs_nothing() {
     assert!(!build.exists(), "a dry run makes nothing");
     let denied = caller.run(&project, &["exec", "--dry-run", "--", "rm", "a.txt"]);
     assert_eq!(denied.code, Some(126), "{}", denied.err);
-    let shown = caller.run(&project, &["audit", "list", "--json"]).json();
+    let shown = caller.run(&project, &["audit", "list", "--json=full"]).json();
     assert_eq!(shown["calls"], serde_json::json!([]), "a dry run is no call");
 }
 
@@ -231,7 +231,7 @@ fn limits_can_only_be_tightened() {
     needs_engine();
     let (caller, project) = caller();
     let with = |options: &[&str]| {
-        let mut words = vec!["exec", "--json", "--dry-run"];
+        let mut words = vec!["exec", "--json=full", "--dry-run"];
         words.extend(options);
         words.extend(["--", "true"]);
         caller.run(&project, &words)
@@ -247,7 +247,7 @@ fn limits_can_only_be_tightened() {
     let preset = (&"256MiB".into(), &"30s".into(), &"128".into());
     assert_eq!((&limits["memory"], &limits["wall"], &limits["pids"]), preset);
     // What was planned is what is in force.
-    let words = ["exec", "--json", "--memory", "64MiB", "--limit", "pids=60000", "--", "true"];
+    let words = ["exec", "--json=full", "--memory", "64MiB", "--limit", "pids=60000", "--", "true"];
     let limits = &caller.run(&project, &words).json()["metadata"]["limits"];
     assert_eq!((&limits["memory"], &limits["pids"]), (&"64MiB".into(), &"128".into()));
     let said = caller.run(&project, &["exec", "--memory", "8GiB", "--", "true"]);

@@ -25,7 +25,7 @@ impl Caller {
     }
 
     pub fn exec(&self, words: &[&str]) -> Ran {
-        let mut all = vec!["exec", "--json"];
+        let mut all = vec!["exec", "--json=full"];
         all.extend(words);
         self.0.run(all)
     }
@@ -39,7 +39,7 @@ impl Caller {
     }
 
     pub fn status(&self) -> Value {
-        self.0.run(["pool", "status", "--json"]).json()
+        self.0.run(["pool", "status", "--json=full"]).json()
     }
 
     pub fn waiting(&self) -> Vec<Value> {

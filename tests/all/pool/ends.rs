@@ -25,10 +25,10 @@ fn what_waits_ends_itself_and_what_is_drained_ends_at_once() {
     assert!(!caller.warm(&["--", "true"]), "what is over is not handed out");
 
     let caller = Caller::new("size: 3");
-    let made = caller.0.run(["pool", "warm", "5", "--json"]).json();
+    let made = caller.0.run(["pool", "warm", "5", "--json=full"]).json();
     assert_eq!(made["made"], 3, "{made}");
     let entries = caller.settled(3);
-    let drained = caller.0.run(["pool", "drain", "--json"]).json();
+    let drained = caller.0.run(["pool", "drain", "--json=full"]).json();
     assert_eq!(drained["ended"], 3);
     for entry in &entries {
         until_gone(&sandbox(entry));
@@ -48,7 +48,7 @@ fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
     let stays = SandboxId::new(moved["sandbox"].as_str().unwrap().to_owned());
     moved["address"] = "docker:unix:///nowhere/docker.sock".into();
     fs::write(&entry, moved.to_string()).unwrap();
-    let drained = caller.0.run(["pool", "drain", "--json"]);
+    let drained = caller.0.run(["pool", "drain", "--json=full"]);
     let told = drained.json();
     assert_eq!((drained.code, &told["ended"]), (Some(125), &1.into()), "{told:#}");
     assert_eq!(told["left"][0]["endpoint"], "unix:///nowhere/docker.sock", "{told:#}");
@@ -58,7 +58,7 @@ fn a_drain_goes_on_where_an_engine_is_gone_and_says_so() {
     // It is not forgotten: when its engine is back, it is ended.
     assert_eq!(caller.waiting().len(), 1);
     fs::write(&entry, text).unwrap();
-    assert_eq!(caller.0.run(["pool", "drain", "--json"]).json()["ended"], 1);
+    assert_eq!(caller.0.run(["pool", "drain", "--json=full"]).json()["ended"], 1);
     until_gone(&stays);
 }
 
@@ -92,7 +92,7 @@ fn a_pool_that_could_hand_out_none_is_off() {
     until("its watchdog has ended", || processes(&caller).is_empty());
     caller.settled(0);
     assert_eq!(files(&caller, "waiting"), Vec::<std::path::PathBuf>::new());
-    let warmed = caller.0.run(["pool", "warm", "--json"]).json();
+    let warmed = caller.0.run(["pool", "warm", "--json=full"]).json();
     assert_eq!(warmed["made"], 0, "{warmed}");
     assert!(warmed["note"].as_str().is_some_and(|note| note.contains("pool.ttl")), "{warmed}");
 }
@@ -117,7 +117,7 @@ fn an_answer_waits_for_no_removal() {
     let caller = Caller::new("size: 2");
     let warm = |words: &[&str]| {
         let mut command = caller.0.runner();
-        command.env("DOCKER_HOST", engine.endpoint()).args(["exec", "--json"]).args(words);
+        command.env("DOCKER_HOST", engine.endpoint()).args(["exec", "--json=full"]).args(words);
         let result = Ran::from(command.output().unwrap()).json();
         assert_eq!(result["status"], "completed", "{result:#}");
         result["metadata"]["warm"].as_bool().unwrap()

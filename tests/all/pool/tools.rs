@@ -22,7 +22,7 @@ fn a_tool_waits_with_node_started_and_nothing_of_the_caller_in_it() {
     let call = || {
         let mut command = caller.0.runner();
         command.env("LANG", "C.UTF-8").env("SECRET_TOKEN", CANARY);
-        command.args(["tool", "run", "once", "--yes", "--json"]);
+        command.args(["tool", "run", "once", "--yes", "--json=full"]);
         let result = Ran::from(command.output().unwrap()).json();
         assert_eq!(
             result["value"],
@@ -58,12 +58,12 @@ fn a_tool_is_warmed_by_name_and_its_first_call_is_warm() {
     write_tool(&caller, "one", "a/**");
     write_tool(&caller, "two", "b/**");
     let warm = |words: &[&str]| {
-        let ran = caller.0.run(["pool", "warm", "--json"].iter().chain(words));
+        let ran = caller.0.run(["pool", "warm", "--json=full"].iter().chain(words));
         assert_eq!(ran.code, Some(0), "{}", ran.out);
         ran.json()
     };
     let call = |name: &str| {
-        let ran = caller.0.run(["tool", "run", name, "--yes", "--json", "--arg", "word=hi"]);
+        let ran = caller.0.run(["tool", "run", name, "--yes", "--json=full", "--arg", "word=hi"]);
         let result = ran.json();
         assert_eq!(result["value"], "hi", "{result:#}");
         result["metadata"]["warm"].as_bool().unwrap()

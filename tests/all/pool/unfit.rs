@@ -102,15 +102,19 @@ fn a_sandbox_that_nobody_answers_for_is_given_up_and_a_new_one_made() {
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         ran.json()
     };
-    assert_eq!(run(&["pool", "warm", "2", "--json"])["made"], 2);
+    assert_eq!(run(&["pool", "warm", "2", "--json=full"])["made"], 2);
     let waiting: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
     // An answer to a request is awaited for longer than this call has.
-    let result = run(&["exec", "--json", "--", "echo", "hi"]);
+    let result = run(&["exec", "--json=full", "--", "echo", "hi"]);
     assert_eq!(engine.held(), 1, "once only");
     assert_eq!((&result["stdout"], &result["metadata"]["warm"]), (&"hi\n".into(), &false.into()));
     let left: Vec<_> = caller.settled(2).iter().map(sandbox).collect();
     let given_up: Vec<_> = waiting.iter().filter(|id| !left.contains(id)).collect();
     let [given_up] = given_up.as_slice() else { panic!("{waiting:?} {left:?}") };
     until_gone(given_up);
-    assert_eq!(run(&["exec", "--json", "--", "true"])["metadata"]["warm"], true, "the control");
+    assert_eq!(
+        run(&["exec", "--json=full", "--", "true"])["metadata"]["warm"],
+        true,
+        "the control"
+    );
 }

@@ -29,7 +29,7 @@ pub fn write_yaml(home: &Home, name: &str, more: &str, code: &str) {
 
 /// Calls a tool; the result as JSON, and everything about the run.
 pub fn call(home: &Home, name: &str, args: &[&str]) -> (Value, Ran) {
-    let words = ["--json", "tool", "run", name, "--yes"];
+    let words = ["--json=full", "tool", "run", name, "--yes"];
     let ran = home.run(words.iter().chain(args));
     (ran.json(), ran)
 }

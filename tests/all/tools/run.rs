@@ -42,7 +42,8 @@ export async function execute(args, context) {
     // Both calls are in the ledger, and the command's names the tool's.
     let request = &result["metadata"]["broker"]["requests"][0];
     assert_eq!(request["method"], "exec.run");
-    let inner = home.run(["--json", "audit", "show", request["call"].as_str().unwrap()]).json();
+    let inner =
+        home.run(["--json=full", "audit", "show", request["call"].as_str().unwrap()]).json();
     assert!(inner.to_string().contains(result["call"].as_str().unwrap()), "{inner}");
     // The same under a policy that does not allow it, and without the tool's own permission.
     let (result, ran) = call(&home, "t", &[]);
@@ -80,8 +81,16 @@ fn the_tool_of_the_description_runs_unchanged() {
     fs::write(folder.join("run_tests.yml"), SEED).unwrap();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.path(".local/bin").display());
     let run = |more: &[&str]| {
-        let words =
-            ["--json", "tool", "run", "run_tests", "--policy", "develop", "--arg", "pattern=adds"];
+        let words = [
+            "--json=full",
+            "tool",
+            "run",
+            "run_tests",
+            "--policy",
+            "develop",
+            "--arg",
+            "pattern=adds",
+        ];
         Ran::from(home.runner().env("PATH", &path).args(words).args(more).output().unwrap())
     };
     // Its author wants to be asked, and nobody is there to answer.
@@ -170,14 +179,14 @@ export const tool = {
     let (result, ran) = call(&home, "m", &["--arg", "text=ab"]);
     assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);
     assert_eq!(result["value"]["said"], "abab");
-    let listed = home.run(["--json", "audit", "list"]).json().to_string();
+    let listed = home.run(["--json=full", "audit", "list"]).json().to_string();
     assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
     let (result, _) = call(&home, "m", &["--arg", "text="]);
     assert_eq!(told(&result).2, "invalid_arguments", "{result}");
     let (result, _) = call(&home, "m", &["--arg", "text=odd"]);
     assert_eq!(told(&result), ("error", 125, "invalid_result"), "as in YAML: {result}");
     call(&home, "m", &["--arg", "text=c"]);
-    let listed = home.run(["--json", "audit", "list"]).json().to_string();
+    let listed = home.run(["--json=full", "audit", "list"]).json().to_string();
     assert_eq!(listed.matches("tool describe m").count(), 1, "{listed}");
 }
 
@@ -261,7 +270,7 @@ fn a_reader_who_does_not_read_stops_neither_clock_nor_signal() {
     let code = "export async function execute(args, context) { for (;;) { for (let i = 0; i < 100; i += 1) context.logger.info('x'.repeat(1000)); await new Promise((done) => setTimeout(done, 1)) } }";
     write_yaml(&home, "t", "timeout: 2s", code);
     let mut command = home.runner();
-    command.args(["--json", "tool", "run", "t"]).stdout(std::process::Stdio::piped());
+    command.args(["--json=full", "tool", "run", "t"]).stdout(std::process::Stdio::piped());
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     // Nobody reads standard error; the result comes all the same.
     let mut out = String::new();

@@ -54,7 +54,7 @@ fn a_file_is_read_whole_or_by_lines_without_an_engine() {
     let requests = part["metadata"]["broker"]["requests"].as_array().unwrap();
     assert!(requests.iter().any(|it| it["method"] == "file.read" && it["object"] == "src/a.txt"));
     // Each request is in the ledger, and the ledger holds.
-    let record = home.run(["--json", "audit", "show", part["call"].as_str().unwrap()]).json();
+    let record = home.run(["--json=full", "audit", "show", part["call"].as_str().unwrap()]).json();
     assert!(record.to_string().contains("file.read"), "{record:#}");
     assert_eq!(home.run(["audit", "verify"]).code, Some(0));
 }
@@ -250,8 +250,16 @@ fn to_delete_is_asked_about_and_can_be_undone() {
     put(&home, "dir/a.txt", "x\n");
     let args = json!({ "operation": "delete", "path": "dir", "recursive": true }).to_string();
     let call = |more: &[&str]| {
-        let words =
-            ["--json", "tool", "run", "file_operations", "--policy", "editing", "--args", &args];
+        let words = [
+            "--json=full",
+            "tool",
+            "run",
+            "file_operations",
+            "--policy",
+            "editing",
+            "--args",
+            &args,
+        ];
         home.run(words.iter().chain(more))
     };
     let asked = call(&[]);

@@ -44,7 +44,7 @@ pub fn get(home: &Home, path: &str) -> String {
 /// Calls a tool without an engine and without anybody to ask.
 pub fn offline(home: &Home, name: &str, args: &Value, more: &[&str]) -> (Value, Ran) {
     let args = args.to_string();
-    let words = ["--json", "tool", "run", name, "--args", &args];
+    let words = ["--json=full", "tool", "run", name, "--args", &args];
     let mut command = home.runner();
     command.env("DOCKER_HOST", "unix:///nowhere/docker.sock");
     let ran = Ran::from(command.args(words.iter().chain(more)).output().unwrap());

@@ -39,7 +39,7 @@ fn a_server_that_breaks_the_protocol_is_not_heard() {
         let exit = if code.is_empty() { 0 } else { 125 };
         assert_eq!(ran.code, Some(exit), "{mode}: {asked}");
         if !code.is_empty() {
-            let list = home.run(["--json", "tool", "list"]).json();
+            let list = home.run(["--json=full", "tool", "list"]).json();
             assert!(
                 !list["tools"].to_string().contains("s__"),
                 "{mode}: nothing of it is believed"
@@ -79,7 +79,7 @@ fn what_is_wrong_with_a_tool_is_told_and_hides_no_other() {
     configure(&home, "names", "");
     refresh(&home);
     assert_eq!(row(&home, "s__dots_and_slashes")["state"], "ready");
-    let list = home.run(["--json", "tool", "list"]).json();
+    let list = home.run(["--json=full", "tool", "list"]).json();
     let broken = list["tools"]
         .as_array()
         .unwrap()
@@ -144,7 +144,7 @@ fn a_server_that_is_another_program_now_offers_nothing_until_it_is_asked() {
     assert_eq!(ran.code, Some(126), "{} {}", ran.out, ran.err);
     assert!(ran.err.contains("the MCP server s changed"), "{}", ran.err);
     assert!(ran.err.contains("runner mcp refresh s"), "{}", ran.err);
-    let list = home.run(["--json", "mcp", "list"]).json();
+    let list = home.run(["--json=full", "mcp", "list"]).json();
     assert_eq!(list["servers"][0]["state"], "changed", "{list}");
     refresh(&home);
     assert_eq!(row(&home, "s__echo")["state"], "ready");
@@ -180,9 +180,9 @@ fn a_policy_decides_about_the_server_itself() {
     let home = home("honest", "");
     let plain = "pool: { size: 0 }\napprovals: { withoutTerminal: true }\nmcp: { servers: { s: { command: [node, server.mjs, honest] } } }\n";
     home.config(plain);
-    let ran = home.run(["--json", "mcp", "refresh", "s"]);
+    let ran = home.run(["--json=full", "mcp", "refresh", "s"]);
     assert_eq!(ran.code, Some(126), "`readonly` runs no code: {} {}", ran.out, ran.err);
-    let ran = home.run(["--json", "mcp", "refresh", "s", "--policy", "serve"]);
+    let ran = home.run(["--json=full", "mcp", "refresh", "s", "--policy", "serve"]);
     assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
     // The policy of the call decides, where the server names none.
     let (result, _) = call(&home, "s__echo", &["--arg", "text=hi"]);
@@ -206,11 +206,11 @@ fn where_the_policy_asks_about_the_server_somebody_is_asked() {
         (Some(77), &json!("approval_needed")),
         "{asked}"
     );
-    let list = home.run(["--json", "mcp", "list"]).json();
+    let list = home.run(["--json=full", "mcp", "list"]).json();
     assert_eq!(list["servers"][0]["state"], "never", "nothing was started: {list}");
-    let ran = home.run(["--json", "mcp", "refresh", "s", "--yes"]);
+    let ran = home.run(["--json=full", "mcp", "refresh", "s", "--yes"]);
     assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
-    let ran = home.run(["--json", "tool", "run", "s__echo", "--arg", "text=hi"]);
+    let ran = home.run(["--json=full", "tool", "run", "s__echo", "--arg", "text=hi"]);
     assert_eq!(ran.code, Some(77), "{} {}", ran.out, ran.err);
     let (result, ran) = call(&home, "s__echo", &["--arg", "text=hi"]);
     assert_eq!(told(&result), ("completed", 0, ""), "{result} {}", ran.err);

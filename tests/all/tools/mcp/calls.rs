@@ -24,7 +24,7 @@ fn a_server_is_asked_once_and_its_tools_are_called_in_sandboxes_of_their_own() {
     assert_eq!(result["metadata"]["mcp"]["tool"], "echo");
     // The server's command is a call of its own, decided and recorded, and names the tool's.
     let inner = result["metadata"]["mcp"]["call"].as_str().unwrap();
-    let shown = home.run(["--json", "audit", "show", inner]).json();
+    let shown = home.run(["--json=full", "audit", "show", inner]).json();
     assert!(shown.to_string().contains(result["call"].as_str().unwrap()), "{shown}");
     assert!(shown.to_string().contains("server.mjs"), "{shown}");
     let verified = home.run(["audit", "verify"]);
@@ -53,8 +53,8 @@ fn wrong_arguments_start_nothing() {
     let home = home("honest", "");
     refresh(&home);
     let before =
-        home.run(["--json", "audit", "list"]).json().to_string().matches("server.mjs").count();
-    let ran = home.run(["--json", "tool", "run", "s__add", "--yes", "--arg", "a=x"]);
+        home.run(["--json=full", "audit", "list"]).json().to_string().matches("server.mjs").count();
+    let ran = home.run(["--json=full", "tool", "run", "s__add", "--yes", "--arg", "a=x"]);
     assert_eq!(ran.code, Some(2), "{} {}", ran.out, ran.err);
     assert!(
         ran.out.contains("invalid_arguments") || ran.err.contains("not arguments"),
@@ -63,7 +63,7 @@ fn wrong_arguments_start_nothing() {
         ran.err
     );
     let after =
-        home.run(["--json", "audit", "list"]).json().to_string().matches("server.mjs").count();
+        home.run(["--json=full", "audit", "list"]).json().to_string().matches("server.mjs").count();
     assert_eq!(before, after);
 }
 
@@ -100,13 +100,13 @@ fn who_cancels_a_call_ends_the_server() {
     needs_engine();
     let home = home("honest", "");
     refresh(&home);
-    let words = ["--json", "tool", "run", "s__sleep", "--yes"];
+    let words = ["--json=full", "tool", "run", "s__sleep", "--yes"];
     let mut child =
         home.runner().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Both the tool and its server are calls that run.
     loop {
         assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
-        let running = home.run(["--json", "ps"]).json();
+        let running = home.run(["--json=full", "ps"]).json();
         if running["calls"].as_array().is_some_and(|calls| calls.len() == 2) {
             break;
         }
@@ -124,7 +124,7 @@ fn who_cancels_a_call_ends_the_server() {
         ran.out,
         ran.err
     );
-    assert_eq!(home.run(["--json", "ps"]).json()["calls"], json!([]));
+    assert_eq!(home.run(["--json=full", "ps"]).json()["calls"], json!([]));
     let (result, _) = call(&home, "s__echo", &["--arg", "text=hi"]);
     assert_eq!(told(&result), ("completed", 0, ""), "the control: {result}");
 }
@@ -134,10 +134,10 @@ fn a_server_does_not_run_if_the_question_about_it_cannot_be_put() {
     needs_engine();
     let home = home("honest", "");
     home.user_policy("serve", &super::POLICY.replace("allow: ", "ask: "));
-    let refreshed = home.run(["--json", "mcp", "refresh", "s", "--yes"]);
+    let refreshed = home.run(["--json=full", "mcp", "refresh", "s", "--yes"]);
     assert_eq!(refreshed.code, Some(0), "{}", refreshed.out);
     let run = |more: &[&str]| {
-        let words = ["--json", "tool", "run", "s__echo", "--arg", "text=hi"];
+        let words = ["--json=full", "tool", "run", "s__echo", "--arg", "text=hi"];
         home.run(words.iter().chain(more)).json()
     };
     let first = run(&[]);
@@ -177,7 +177,7 @@ fn a_call_is_asked_about_and_an_approval_is_void_when_the_tool_changes() {
     let home = home("honest", "");
     refresh(&home);
     let run = |more: &[&str]| {
-        let words = ["--json", "tool", "run", "s__echo", "--arg", "text=hi"];
+        let words = ["--json=full", "tool", "run", "s__echo", "--arg", "text=hi"];
         home.run(words.iter().chain(more))
     };
     // The server says that it only reads; that counts for nothing.
