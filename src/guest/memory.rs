@@ -6,7 +6,8 @@
 //! count too. Between two looks a call can have more than its limit; the table of protections says so.
 //!
 //! Memory that processes share stays when they let go of its pages, and only its size can be seen: such mappings count
-//! in full, and so does all that a process has mapped that lets nobody look. Page tables count. Memory that no process maps is forbidden to the command (`filter`).
+//! in full; those of a process that lets nobody look cannot be seen, and count only while they are in its memory. Page
+//! tables count. Memory that no process maps is forbidden to the command (`filter`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,8 +42,8 @@ pub struct Memory {
     ask_at: Instant,
     /// The size of what processes share, when it was last looked at.
     shared: u64,
-    /// Page tables, and all that processes have mapped that let nobody look.
-    besides: u64,
+    /// The size of page tables.
+    tables: u64,
     /// When both are looked at again.
     shared_at: Instant,
     peak: u64,
@@ -59,7 +60,7 @@ impl Memory {
             ask_above: 0,
             ask_at: now,
             shared: 0,
-            besides: 0,
+            tables: 0,
             shared_at: now,
             peak: 0,
         }
@@ -74,11 +75,12 @@ impl Memory {
         let files: u64 = self.folders.iter().map(|folder| crate::sys::used_space(folder)).sum();
         let processes = processes();
         if now >= self.shared_at {
-            (self.shared, self.besides) = shared(&processes);
+            self.shared = shared(&processes);
+            self.tables = processes.iter().map(|process| tables(process)).sum();
             self.shared_at = now + ASK_EVERY;
         }
         let resident = processes.iter().map(|process| resident(process)).sum::<u64>();
-        let sum = files + self.shared + self.besides + resident;
+        let sum = files + self.shared + self.tables + resident;
         let overdue = sum > self.limit && now >= self.ask_at;
         if sum <= self.ask_above && !overdue {
             return false;
@@ -87,7 +89,7 @@ impl Memory {
             .iter()
             .map(|process| share(process))
             .fold((0, 0), |sum, share| (sum.0 + share.0, sum.1 + share.1));
-        let shares = files + self.besides + own + in_common.max(self.shared);
+        let shares = files + self.tables + own + in_common.max(self.shared);
         self.peak = self.peak.max(shares);
         let left = self.limit.saturating_sub(shares) / 2;
         self.ask_above = sum + left.min(sum / 4);
@@ -148,27 +150,23 @@ fn share(process: &Path) -> (u64, u64) {
     }
 }
 
-/// The size of all memory that processes share, each once; and what they have besides.
-fn shared(processes: &[PathBuf]) -> (u64, u64) {
-    let (mut sizes, mut besides) = (BTreeMap::new(), 0);
+/// The size of a process's page tables.
+fn tables(process: &Path) -> u64 {
+    let status = read(&process.join("status")).unwrap_or_default();
+    field(&status, "VmPTE:").unwrap_or(0)
+}
+
+/// The size of all memory that processes share, each once.
+fn shared(processes: &[PathBuf]) -> u64 {
+    let mut sizes = BTreeMap::new();
     for process in processes {
-        let status = read(&process.join("status")).unwrap_or_default();
-        besides += field(&status, "VmPTE:").unwrap_or(0);
-        let maps = match fs::read_to_string(process.join("maps")) {
-            Ok(maps) => maps,
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                besides += field(&status, "VmSize:").unwrap_or(0);
-                continue;
-            }
-            // It is gone.
-            Err(_) => continue,
-        };
+        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
         for (inode, size) in maps.lines().filter_map(shared_mapping) {
             let known: &mut u64 = sizes.entry(inode).or_default();
             *known = size.max(*known);
         }
     }
-    (sizes.values().sum(), besides)
+    sizes.values().sum()
 }
 
 /// The inode and size of what a line `FROM-TO MODE OFFSET DEVICE INODE NAME` maps, if it is memory that is shared.

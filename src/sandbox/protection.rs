@@ -135,7 +135,8 @@ const fn memory(holder: Holder) -> Option<Cell> {
         ),
         Holder::Guest => partly(
             "watched by the guest",
-            "the guest looks every 10 ms and ends what has too much; what is filled in between counts late",
+            "the guest looks every 10 ms and ends what has too much; what is filled in between counts late; memory of the kernel for \
+             sockets and pipes, and shared memory that a process lets go of and hides, do not count",
         ),
         Holder::UserLimit | Holder::Processors | Holder::Nothing => NO_LIMIT,
     })

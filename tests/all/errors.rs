@@ -38,7 +38,8 @@ fn exec(home: &Home, folder: &Path, options: &[&OsStr]) -> Command {
 }
 
 fn with_engine(home: &Home, endpoint: &str) -> Command {
-    let mut command = exec(home, &home.path("project"), &[]);
+    let docker = ["--engine", "docker"].map(OsStr::new);
+    let mut command = exec(home, &home.path("project"), &docker);
     command.env("DOCKER_HOST", endpoint);
     command
 }
@@ -68,15 +69,19 @@ fn no_engine() {
 fn an_engine_that_runner_does_not_have() {
     let home = Home::new();
     for words in [
-        &["exec", "--engine", "embedded", "--", "true"][..],
-        &["tool", "run", "todo_finder", "--engine", "embedded"],
-        &["pool", "warm", "--engine", "embedded"],
-        &["mcp", "refresh", "--engine", "embedded"],
-        &["gc", "--engine", "embedded"],
+        &["exec", "--engine", "podman", "--", "true"][..],
+        &["tool", "run", "todo_finder", "--engine", "podman"],
+        &["pool", "warm", "--engine", "podman"],
+        &["mcp", "refresh", "--engine", "podman"],
+        &["gc", "--engine", "podman"],
     ] {
         let ran = home.run(words);
         assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains("[possible values: auto, docker]"), "{words:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("[possible values: auto, docker, embedded]"),
+            "{words:?}: {}",
+            ran.err
+        );
     }
 }
 
@@ -89,24 +94,16 @@ fn an_engine_that_the_policy_does_not_allow() {
         "policy: 1\nname: elsewhere\nextends: [readonly]\nsandbox: { engines: [embedded] }\n";
     std::fs::write(&policy, text).expect("a policy");
     let missing = format!("unix://{}", home.path("nosuch.sock").display());
-    for engine in ["auto", "docker"] {
-        let options = [OsStr::new("--engine"), OsStr::new(engine)];
-        let refused = || {
-            let mut command = exec(&home, &home.path("project"), &options);
-            command.env("DOCKER_HOST", &missing).arg("--policy").arg(&policy);
-            command
-        };
-        let value = fails(&refused, "engine_not_allowed", 125, "`sandbox.engines` has docker");
-        let message = value["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("`elsewhere` allows the engines [embedded]"), "{message}");
-        // The control: with a policy that allows it, it is looked for.
-        let reached = || {
-            let mut command = exec(&home, &home.path("project"), &options);
-            command.env("DOCKER_HOST", &missing);
-            command
-        };
-        fails(&reached, "engine_missing", 125, "install Docker and start it");
-    }
+    let refused = || {
+        let mut command = with_engine(&home, &missing);
+        command.arg("--policy").arg(&policy);
+        command
+    };
+    let value = fails(&refused, "engine_not_allowed", 125, "`sandbox.engines` has docker");
+    let message = value["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("`elsewhere` allows the engines [embedded]"), "{message}");
+    // The control: with a policy that allows it, it is looked for.
+    fails(&|| with_engine(&home, &missing), "engine_missing", 125, "install Docker and start it");
 }
 
 #[test]

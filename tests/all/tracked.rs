@@ -214,7 +214,19 @@ fn a_split_index_is_noted_and_what_it_commits_of_them_is_held() {
     git(&project, &["update-index", "--split-index"]);
     let ran = caller.run(
         &project,
-        &["exec", "--json", "--policy", "contained", "--", "git", "commit", "-q", "-a", "-m", "x"],
+        &[
+            "exec",
+            "--json=full",
+            "--policy",
+            "contained",
+            "--",
+            "git",
+            "commit",
+            "-q",
+            "-a",
+            "-m",
+            "x",
+        ],
     );
     assert!(ran.out.contains("git_index"), "{}{}", ran.out, ran.err);
     intact(&project);

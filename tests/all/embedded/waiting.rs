@@ -37,7 +37,7 @@ fn caller(pool: &str) -> Caller {
     caller
 }
 
-const CALL: [&str; 5] = ["tool", "run", "once", "--yes", "--json"];
+const CALL: [&str; 5] = ["tool", "run", "once", "--yes", "--json=full"];
 
 /// Runs the tool, which goes well; what the result says of the call.
 fn call(caller: &Caller) -> Value {
@@ -484,7 +484,7 @@ fn no_sandbox_sees_the_folder_or_the_holder() {
     // Nor is a workspace there.
     let mut inside = caller.0.runner();
     inside.env("XDG_RUNTIME_DIR", caller.0.path("project"));
-    let ran = Ran::from(inside.args(["exec", "--json", "--", "true"]).output().unwrap());
+    let ran = Ran::from(inside.args(["exec", "--json=full", "--", "true"]).output().unwrap());
     assert_eq!(ran.json()["error"]["code"], "workspace_is_ours", "{}", ran.out);
 }
 

@@ -53,7 +53,7 @@ fn a_line_that_only_a_shell_reads_runs_in_bash() {
     let caller = Caller::ourselves("/var/tmp");
     let project = caller.project("bash", &[("a", "")]);
     let text = "a=(one two); echo ${a[1]}; [ -n \"$BASH_VERSION\" ] && echo bash";
-    let args = ["--json", "exec", "--policy", "edit", "--shell", text];
+    let args = ["--json=full", "exec", "--policy", "edit", "--shell", text];
     let result = caller.run(&project, &args).json();
     assert_eq!(result["stdout"], "two\nbash\n", "{result}");
     assert!(result.to_string().contains("bash ran it"), "{result}");
