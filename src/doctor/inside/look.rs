@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{
+    Pid, Resource, Rlimit, getrlimit, prlimit, setpriority_process, setrlimit, test_kill_process,
+};
 
 use crate::doctor::place::{ALLOWED, DENIED, DENIED_FOLDER, FORBIDDEN, KEY, PLAIN};
 use crate::doctor::seen::{Asked, Seen};
@@ -39,6 +41,7 @@ pub fn look(asked: &Asked) -> Seen {
     staged(&mut seen);
     setuid(&mut seen);
     channel(&mut seen);
+    guest(&mut seen);
     figures(&mut seen, asked);
     // Last: where such a call succeeds, this process is no longer what the others are about.
     system_calls(&mut seen);
@@ -232,6 +235,19 @@ fn channel(seen: &mut Seen) {
     }
 }
 
+/// What a process of the guest's user may try against the process that ends its sandbox.
+fn guest(seen: &mut Seen) {
+    const NAME: &str = "orphans";
+    const NICE: i32 = 5;
+    let own = setpriority_process(None, NICE).map_err(io::Error::from);
+    seen.control(NAME, "lower its own priority", own);
+    let slowed = setpriority_process(Some(Pid::INIT), NICE).map_err(io::Error::from);
+    seen.attack(NAME, "lower the priority of the process that ends the sandbox", slowed);
+    let few = Rlimit { current: Some(8), maximum: Some(8) };
+    let limited = prlimit(Some(Pid::INIT), Resource::Nofile, few).map(drop);
+    seen.attack(NAME, "limit the process that ends the sandbox", limited.map_err(io::Error::from));
+}
+
 /// Limits that a process meets and outlives.
 fn figures(seen: &mut Seen, asked: &Asked) {
     let limits = asked.limits;
@@ -300,6 +316,11 @@ fn system_calls(seen: &mut Seen) {
         "start a thread",
         std::thread::Builder::new().spawn(|| {}).map(|it| it.join()),
     );
+    // It seems to succeed, since programs do it with the best intentions.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = setrlimit(Resource::Core, none);
+    let lowered = when(getrlimit(Resource::Core) == none, "the limit is as it was");
+    seen.attack(NAME, "have a crash start the host's program for core dumps", lowered);
     for (name, result) in try_forbidden_calls() {
         seen.attack(NAME, format!("use {name}"), result);
     }
