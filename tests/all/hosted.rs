@@ -446,6 +446,11 @@ fn ten_thousand_sandboxes_from_one_process_leave_nothing() {
         assert!(after.descriptors <= before.descriptors, "open files were left: {told}");
         assert!(after.threads <= start.threads, "threads were left: {told}");
         assert_eq!(groups(&ids).await, [] as [PathBuf; 0], "control groups were left");
+        // The answer to a writing call does not wait until its stage is unmounted: the next one removes it, or `gc`.
+        for tenant in [&ann, &bob] {
+            let swept = tenant.home.run(["gc", "--engine", "embedded"]);
+            assert_eq!(swept.code, Some(0), "{}", swept.err);
+        }
         assert_eq!([stages(&ann), stages(&bob)].concat(), [] as [PathBuf; 0], "stages were left");
     });
 }
