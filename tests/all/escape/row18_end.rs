@@ -74,8 +74,8 @@ def tried(name, act):
         print(name, "done")
     except OSError as error:
         print(name, error.strerror)
-idle, batch = os.SCHED_IDLE, os.SCHED_BATCH
-for name, pid, policy in (("policy", 1, idle), ("own policy", 0, batch)):
+idle, usual = os.SCHED_IDLE, os.SCHED_OTHER
+for name, pid, policy in (("policy", 1, idle), ("own policy", 0, usual)):
     tried(name, lambda: os.sched_setscheduler(pid, policy, os.sched_param(0)))
 for name, pid in (("processors", 1), ("own processors", 0)):
     tried(name, lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)))
