@@ -154,3 +154,40 @@ fn folders_go_by_names_in_every_line() {
         assert_eq!((ran.code, &ran.out[..]), (Some(0), "top\n"), "{text}: {}", ran.err);
     }
 }
+
+/// Connects to a unix socket, and says how that went.
+const CONNECT: &str = r#"
+import socket, sys
+try:
+    socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+    print("connected")
+except OSError:
+    print("refused")
+"#;
+
+/// THREATS row 24: a read-only mount does not stop a program from connecting to what listens in it.
+#[test]
+fn a_socket_of_the_host_beside_a_program_of_the_path_cannot_be_reached() {
+    needs_engine();
+    let caller = Caller::with_home("/var/tmp");
+    let project = caller.project("project", &[("connect.py", CONNECT)]);
+    let bin = caller.home().join("bin");
+    program(&bin.join("beside"), "#!/bin/sh\necho beside\n");
+    let socket = bin.join("agent.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+
+    let inside = |words: &[&str]| {
+        let path = format!("{}:/usr/bin:/bin", bin.display());
+        let mut command = caller.runner(&project);
+        command.args(["exec", "--policy", "contained", "--"]).args(words).env("PATH", path);
+        Ran::from(command.output().unwrap())
+    };
+    // The controls: the folder is there, and on the host the socket answers.
+    assert_eq!(inside(&["beside"]).out, "beside\n");
+    let socket = socket.to_str().unwrap();
+    let host = Command::new("python3").arg(project.join("connect.py")).arg(socket).output();
+    assert_eq!(host.unwrap().stdout, b"connected\n");
+    let ran = inside(&["python3", "connect.py", socket]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "refused\n"), "{}", ran.err);
+}
