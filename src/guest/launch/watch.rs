@@ -2,7 +2,7 @@
 //!
 //! The guest ends a sandbox by itself in the usual case. It is a process of the sandbox, and competes for processors with
 //! what it should end. The launcher is in none of the sandbox's namespaces of processes and groups: nothing in the sandbox
-//! can see, signal or slow it.
+//! can see it, signal it or change how it is scheduled.
 
 use super::kernel::{self, Signals};
 use crate::sys::{self, Poll};
@@ -26,31 +26,24 @@ pub struct Watch {
     signals: OwnedFd,
     /// The launcher's copy of the wire.
     wire: OwnedFd,
-    /// The namespace of the sandbox's processes, by device and inode.
-    space: (u64, u64),
 }
 
 impl Watch {
-    /// For the namespace that the next child of this process begins.
+    /// On the wire that is standard input, and for these signals.
     pub fn begin(signals: &Signals) -> io::Result<Self> {
-        let wire = sys::high_number(0)?;
-        let found = fs::metadata("/proc/self/ns/pid_for_children");
-        // Before its first process is there, the namespace has no name: it is looked up later.
-        let space = found.map_or((0, 0), |found| (found.dev(), found.ino()));
-        Ok(Self { signals: signals.descriptor()?, wire, space })
+        Ok(Self { signals: signals.descriptor()?, wire: sys::high_number(0)? })
     }
 
     /// Returns when the first process of the sandbox has ended, and with it every other.
-    pub fn until_ended(mut self, first: u32) -> io::Result<()> {
-        if let Some(space) = space_of(first) {
-            self.space = space;
-        }
+    pub fn until_ended(self, first: u32) -> io::Result<()> {
+        // Not known of one that has ended: the kernel has killed the others then.
+        let space = space_of(first);
         let mut wire = Poll::hangup(self.wire.as_raw_fd());
         let mut end_at: Option<Instant> = None;
         loop {
             let now = Instant::now();
             if end_at.is_some_and(|at| at <= now) {
-                self.kill_all(first);
+                kill_all(first, space);
                 end_at = Some(now + AGAIN);
             }
             let left = end_at.map_or(LONG, |at| at.saturating_duration_since(Instant::now()));
@@ -70,21 +63,20 @@ impl Watch {
             }
         }
     }
+}
 
-    /// Kills the first process, by which the kernel kills the rest, and each other one: the first may wait long for a
-    /// processor if the others use them all.
-    fn kill_all(&self, first: u32) {
-        kernel::kill(first);
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
-            else {
-                continue;
-            };
-            // Opened first, then compared: a number that is given to another process meanwhile is not that process.
-            let Ok(process) = kernel::open_process(pid) else { continue };
-            if space_of(pid) == Some(self.space) {
-                kernel::kill_opened(&process);
-            }
+/// Kills the first process, by which the kernel kills the rest, and each other one: the first may wait long for a
+/// processor if the others use them all.
+fn kill_all(first: u32, space: Option<(u64, u64)>) {
+    kernel::kill(first);
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // Opened first, then compared: a number that is given to another process meanwhile is not that process.
+        let Ok(process) = kernel::open_process(pid) else { continue };
+        if space.is_some() && space_of(pid) == space {
+            kernel::kill_opened(&process);
         }
     }
 }
