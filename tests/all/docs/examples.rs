@@ -1,0 +1,150 @@
+//! Examples in YAML: each loads with the reader that the program itself uses. The word after `yaml` says which.
+//!
+//! | block | read as |
+//! | --- | --- |
+//! | `yaml policy` | a policy of the user; it passes its own tests; the others of its page can be built on |
+//! | `yaml managed-policy` | the same, of the managed layer |
+//! | `yaml config`, `yaml managed-config`, `yaml project-config` | a configuration file of this layer |
+//! | `yaml tool` | a tool, which `tool check` must pass |
+//! | `yaml part-of-a-tool` | keys beside those that every tool needs |
+
+use std::fs;
+use std::path::Path;
+
+use runner::config;
+use runner::environment::Environment;
+use runner::ids::ToolName;
+use runner::policy_files::{Choice, Places, Trust, load};
+use runner_policy::Effective;
+
+use super::{Page, none, pages};
+use crate::support::Home;
+
+/// The value of a key at the top of a YAML text.
+pub fn key<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+}
+
+/// The policies of a page, loaded; complaints of those that do not load.
+pub fn policies(page: &Page) -> (Vec<Effective>, Vec<String>) {
+    let home = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    for block in page.markdown().blocks {
+        let base = match block.info {
+            "yaml policy" => "user",
+            "yaml managed-policy" => "managed",
+            _ => continue,
+        };
+        let name =
+            key(&block.text, "name").unwrap_or_else(|| panic!("{}: no name", page.at(block.line)));
+        let folder = home.path().join(base).join("runner/policies");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}.yml")), &block.text).unwrap();
+        names.push((block.line, name.to_owned()));
+    }
+    let mut places = Places::of(&Environment::default(), None);
+    places.managed = home.path().join("managed");
+    places.user = Some(home.path().join("user"));
+    let (mut loaded, mut complaints) = (Vec::new(), Vec::new());
+    for (line, name) in names {
+        match load(&Choice::Named(name), &places, Trust::Required) {
+            Ok(it) => loaded.push(it.policy),
+            Err(error) => complaints.push(format!("{}: {error:?}", page.at(line))),
+        }
+    }
+    (loaded, complaints)
+}
+
+#[test]
+fn every_policy_loads_and_passes_its_tests() {
+    let mut count = 0;
+    let mut complaints = Vec::new();
+    for page in pages() {
+        let (loaded, wrong) = policies(&page);
+        count += loaded.len();
+        complaints.extend(wrong);
+    }
+    none(&complaints);
+    assert!(count > 10, "only {count} policies were found");
+}
+
+#[test]
+fn every_configuration_is_read() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for block in page.markdown().blocks {
+            let layer = match block.info {
+                "yaml config" => config::Layer::User,
+                "yaml managed-config" => config::Layer::Managed,
+                "yaml project-config" => config::Layer::Project,
+                _ => continue,
+            };
+            if let Err(findings) = config::read(layer, "config.yml", &block.text) {
+                complaints.push(format!("{}: {findings:?}", page.at(block.line)));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn every_tool_passes_its_check() {
+    let home = Home::new();
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for page in pages() {
+        for block in page.markdown().blocks {
+            let text = match block.info {
+                "yaml tool" => block.text.clone(),
+                "yaml part-of-a-tool" => format!(
+                    "name: example\ndescription: An example.\nschema: {{ type: object }}\n{}code: |\n  export async \
+                     function execute() {{}}\n",
+                    block.text
+                ),
+                _ => continue,
+            };
+            count += 1;
+            let name =
+                key(&text, "name").unwrap_or_else(|| panic!("{}: no name", page.at(block.line)));
+            let stem: ToolName = name.parse().unwrap();
+            if let Err(findings) = runner::tool::parse("tool.yml", &text, &stem) {
+                complaints.push(format!("{}: {findings:?}", page.at(block.line)));
+                continue;
+            }
+            let file = home.path(&format!("project/{name}.yml"));
+            fs::write(&file, text).unwrap();
+            let ran = home.run([Path::new("tool"), Path::new("check"), &file]);
+            if ran.code != Some(0) {
+                complaints.push(format!("{}: {}{}", page.at(block.line), ran.out, ran.err));
+            }
+        }
+    }
+    none(&complaints);
+    assert!(count > 2, "only {count} tools were found");
+}
+
+#[test]
+fn every_block_of_yaml_is_read_as_something() {
+    let known = [
+        "yaml policy",
+        "yaml managed-policy",
+        "yaml config",
+        "yaml managed-config",
+        "yaml project-config",
+        "yaml tool",
+        "yaml part-of-a-tool",
+    ];
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for block in page.markdown().blocks {
+            if block.info.starts_with("yaml") && !known.contains(&block.info) {
+                complaints.push(format!(
+                    "{}: `{}` is checked by nothing",
+                    page.at(block.line),
+                    block.info
+                ));
+            }
+        }
+    }
+    none(&complaints);
+}
