@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use clap::Parser as _;
 use runner::cli::Cli;
-use runner::policy_files::shipped;
+use runner::config;
+use runner::environment::Environment;
+use runner::ids::ToolName;
+use runner::policy_files::{Places, shipped};
+use runner::tool::Library;
 
 use super::examples::key;
 use super::{Page, none, pages};
@@ -83,6 +87,35 @@ fn argv(line: &str) -> Result<Option<Vec<String>>, String> {
         .position(|word| ["|", ">", ">>", "<", "&&", ";", "#", "2>&1"].contains(&word.as_str()));
     words.truncate(end.unwrap_or(words.len()));
     Ok(Some(words))
+}
+
+/// Checks the arguments of `tool run NAME` against the schema of a built-in tool.
+fn fit(page: &Page, argv: &[String]) -> Result<(), String> {
+    let ["runner", "tool", "run", name, rest @ ..] =
+        argv.iter().map(String::as_str).collect::<Vec<_>>()[..]
+    else {
+        return Ok(());
+    };
+    let Some(tool) = runner::tool::builtin::find(name) else { return Ok(()) };
+    let places = Places::of(&Environment::default(), None);
+    let library = Library::find(&places, &[], &config::load_files(&[]).unwrap());
+    let name: ToolName = tool.name.parse().unwrap();
+    let found = library.tool(&name).map_err(|error| error.to_string())?;
+    let definition = found.definition().map_err(|error| error.to_string())?;
+    let Some(definition) = definition else {
+        return Err(format!("{}: no definition", page.path.display()));
+    };
+    let value = |at: usize| rest.get(at + 1).map(|word| (*word).to_owned());
+    let at = |option: &str| rest.iter().position(|word| *word == option);
+    let whole = at("--args").and_then(value);
+    let pairs: Vec<String> =
+        (0..rest.len()).filter(|at| rest[*at] == "--arg").filter_map(value).collect();
+    if whole.as_deref() == Some("{…}") {
+        return Ok(());
+    }
+    runner::tool::arguments::read(&definition.schema, whole.as_deref(), &pairs)
+        .map(drop)
+        .map_err(|violations| format!("{violations:?}"))
 }
 
 /// What a page may name.
