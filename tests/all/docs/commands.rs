@@ -38,6 +38,9 @@ fn every_command_line_parses_and_names_what_exists() {
                     complaints.push(format!("{}: {line}: {error}", page.at(number)));
                 }
             }
+            if let Err(why) = fit(&page, &argv) {
+                complaints.push(format!("{}: {line}: {why}", page.at(number)));
+            }
             complaints.extend(
                 names.missing(&argv).map(|why| format!("{}: {line}: {why}", page.at(number))),
             );
@@ -91,11 +94,8 @@ fn argv(line: &str) -> Result<Option<Vec<String>>, String> {
 
 /// Checks the arguments of `tool run NAME` against the schema of a built-in tool.
 fn fit(page: &Page, argv: &[String]) -> Result<(), String> {
-    let ["runner", "tool", "run", name, rest @ ..] =
-        argv.iter().map(String::as_str).collect::<Vec<_>>()[..]
-    else {
-        return Ok(());
-    };
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let ["runner", "tool", "run", name, rest @ ..] = words.as_slice() else { return Ok(()) };
     let Some(tool) = runner::tool::builtin::find(name) else { return Ok(()) };
     let places = Places::of(&Environment::default(), None);
     let library = Library::find(&places, &[], &config::load_files(&[]).unwrap());

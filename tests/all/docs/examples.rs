@@ -25,31 +25,28 @@ pub fn key<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
 }
 
-/// The policies of a page, loaded; complaints of those that do not load.
+/// The policies of a page, loaded; complaints of those that do not load. A ceiling holds for the managed ones alone.
 pub fn policies(page: &Page) -> (Vec<Effective>, Vec<String>) {
-    let home = tempfile::tempdir().unwrap();
-    let mut names = Vec::new();
-    for block in page.markdown().blocks {
-        let base = match block.info {
-            "yaml policy" => "user",
-            "yaml managed-policy" => "managed",
-            _ => continue,
-        };
-        let name =
-            key(&block.text, "name").unwrap_or_else(|| panic!("{}: no name", page.at(block.line)));
-        let folder = home.path().join(base).join("runner/policies");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}.yml")), &block.text).unwrap();
-        names.push((block.line, name.to_owned()));
-    }
-    let mut places = Places::of(&Environment::default(), None);
-    places.managed = home.path().join("managed");
-    places.user = Some(home.path().join("user"));
     let (mut loaded, mut complaints) = (Vec::new(), Vec::new());
-    for (line, name) in names {
-        match load(&Choice::Named(name), &places, Trust::Required) {
-            Ok(it) => loaded.push(it.policy),
-            Err(error) => complaints.push(format!("{}: {error:?}", page.at(line))),
+    for (info, layer) in [("yaml policy", "user"), ("yaml managed-policy", "managed")] {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join(layer).join("runner/policies");
+        fs::create_dir_all(&folder).unwrap();
+        let mut names = Vec::new();
+        for block in page.markdown().blocks.iter().filter(|block| block.info == info) {
+            let name = key(&block.text, "name")
+                .unwrap_or_else(|| panic!("{}: no name", page.at(block.line)));
+            fs::write(folder.join(format!("{name}.yml")), &block.text).unwrap();
+            names.push((block.line, name.to_owned()));
+        }
+        let mut places = Places::of(&Environment::default(), None);
+        places.managed = home.path().join("managed");
+        places.user = Some(home.path().join("user"));
+        for (line, name) in names {
+            match load(&Choice::Named(name), &places, Trust::Required) {
+                Ok(it) => loaded.push(it.policy),
+                Err(error) => complaints.push(format!("{}: {error:?}", page.at(line))),
+            }
         }
     }
     (loaded, complaints)
