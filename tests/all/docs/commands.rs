@@ -73,7 +73,8 @@ fn typed(page: &Page) -> Vec<(usize, String)> {
 
 /// The words that `runner` is given; `None` for another program.
 fn argv(line: &str) -> Result<Option<Vec<String>>, String> {
-    let mut words = words::split(line)?;
+    // A comment stands behind two blanks at least, and may hold an apostrophe.
+    let mut words = words::split(line.split("  #").next().unwrap_or_default())?;
     while words.first().is_some_and(|word| word.contains('=') && !word.starts_with('-')) {
         words.remove(0);
     }
