@@ -15,7 +15,7 @@ use runner::config;
 use runner::environment::Environment;
 use runner::ids::ToolName;
 use runner::policy_files::{Choice, Places, Trust, load};
-use runner_policy::Effective;
+use runner_policy::{Effective, Origin, Source, parse};
 
 use super::{Page, none, pages};
 use crate::support::Home;
@@ -63,6 +63,50 @@ fn every_policy_loads_and_passes_its_tests() {
     }
     none(&complaints);
     assert!(count > 10, "only {count} policies were found");
+}
+
+/// The keys that the loader names when it finds one that is not known, in each section of a policy.
+#[test]
+fn the_reference_of_policies_shows_every_key() {
+    let sections = [
+        "zzzz: 1\n",
+        "sandbox: { zzzz: 1 }\n",
+        "files: { zzzz: 1 }\n",
+        "env: { zzzz: 1 }\n",
+        "tests: { zzzz: 1 }\n",
+        "commands: [{ allow: ls, zzzz: 1 }]\n",
+        "commands: [{ allow: ls, examples: { zzzz: 1 } }]\n",
+        "net: [{ allow: 'connect a.example:1', zzzz: 1 }]\n",
+        "net: [{ allow: 'connect a.example:1', limits: { zzzz: 1 } }]\n",
+    ];
+    let page = Page::read(Path::new("docs/policies.md"));
+    let markdown = page.markdown();
+    let examples: String = markdown
+        .blocks
+        .iter()
+        .filter(|block| block.info.ends_with("policy"))
+        .map(|block| block.text.as_str())
+        .collect();
+    let mut complaints = Vec::new();
+    for section in sections {
+        let text = format!("policy: 1\nname: p\n{section}");
+        let source = Source { file: "p.yml", text: &text, origin: Origin::Managed };
+        let findings = parse(source).expect_err("the key is not known");
+        let help = findings.iter().filter_map(|finding| finding.help.as_deref());
+        let known = help
+            .filter_map(|help| help.strip_prefix("known here: "))
+            .next()
+            .unwrap_or_else(|| panic!("{section}: {findings:?}"));
+        for key in known.split(", ") {
+            if !examples.contains(&format!("{key}:")) {
+                complaints.push(format!("`{key}` of `{}` is in no example", section.trim()));
+            }
+            if !markdown.lines.iter().any(|(_, line)| line.contains(&format!("`{key}`"))) {
+                complaints.push(format!("`{key}` of `{}` is not explained", section.trim()));
+            }
+        }
+    }
+    none(&complaints);
 }
 
 #[test]
