@@ -15,6 +15,9 @@ use runner::config;
 use runner::environment::Environment;
 use runner::ids::ToolName;
 use runner::policy_files::{Choice, Places, Trust, load};
+use runner_policy::effect::Class;
+use runner_policy::grammar::Kind;
+use runner_policy::model::{PROTECTIONS, Writes};
 use runner_policy::{Effective, Origin, Source, parse};
 
 use super::{Page, none, pages};
@@ -107,6 +110,20 @@ fn the_reference_of_policies_shows_every_key() {
         }
     }
     none(&complaints);
+}
+
+#[test]
+fn the_reference_of_policies_names_every_word_of_its_lists() {
+    let text = Page::read(Path::new("docs/policies.md")).text;
+    let kinds = Kind::ALL.iter().map(|(word, _)| *word).filter(|word| *word != "none");
+    let effects = Class::ALL.iter().map(|(word, _)| *word);
+    let writes = Writes::ALL.map(Writes::word);
+    let words = kinds.chain(effects).chain(writes).chain(PROTECTIONS);
+    let missing: Vec<String> = words
+        .filter(|word| !text.contains(&format!("`{word}`")) && !text.contains(&format!("`{word} ")))
+        .map(str::to_owned)
+        .collect();
+    none(&missing);
 }
 
 #[test]

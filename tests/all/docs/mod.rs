@@ -47,11 +47,14 @@ impl Page {
     }
 }
 
-/// README.md, CONTRIBUTING.md, and every page of `docs/`.
+/// Pages outside of `docs/`.
+const OTHERS: [&str; 4] = ["README.md", "CONTRIBUTING.md", "tools/README.md", "images/README.md"];
+
+/// [`OTHERS`], and every page of `docs/`.
 fn pages() -> Vec<Page> {
-    let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
+    let mut paths: Vec<PathBuf> = OTHERS.iter().map(PathBuf::from).collect();
     collect(Path::new("docs"), &mut paths);
-    paths[2..].sort();
+    paths[OTHERS.len()..].sort();
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
