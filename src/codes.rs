@@ -3,7 +3,7 @@
 //! Duty: what each word means, whether the same call can succeed later without a change, and the next step. The
 //! parts that raise them have the sentences for the case at hand; this is what a program or a person looks
 //! up. The list makes the type [`Code`], so nothing can raise a code that is not in it. A test finds codes that
-//! nothing raises, and another holds the README equal to the list. Findings in files have codes of their own, in
+//! nothing raises, and `docs/reference` is generated from the list. Findings in files have codes of their own, in
 //! a list of their own: [`FINDINGS`]. A policy's decision has codes of its own too, because the crate that decides
 //! knows nothing of the host program; each is one of ours.
 //!

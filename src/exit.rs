@@ -60,7 +60,7 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// The documented codes, in order. `--help` shows them; a test holds the README equal to them.
+/// The documented codes, in order. `--help` shows them; `docs/reference` is generated from them.
 pub const TABLE: [(ExitCode, &str); 13] = [
     (ExitCode::OK, "success; for `policy explain`: allowed"),
     (ExitCode::USAGE, "wrong usage of runner itself"),

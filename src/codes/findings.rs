@@ -1,7 +1,7 @@
 //! The codes of findings in files: policies, configurations, tools and their code.
 //!
 //! Duty: what each word means. A finding stands beside its place and says itself what to write instead; none can pass by
-//! itself. A test finds the words in the source and holds the list complete; another holds the README equal to it.
+//! itself. A test finds the words in the source and holds the list complete; `docs/reference` is generated from it.
 
 macro_rules! findings {
     ($($code:literal $about:literal)*) => {

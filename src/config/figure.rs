@@ -94,7 +94,7 @@ const DOLLAR: u64 = 1_000_000;
 /// The longest time that a file can say: ten years.
 const LONGEST: u64 = 3_650 * DAY;
 
-/// Every figure. A test holds the README's copy of this table equal to it.
+/// Every figure. `docs/reference` is generated from it.
 #[rustfmt::skip]
 pub const TABLE: [Row; 20] = [
     Row { figure: Figure::PoolSize,         key: "pool.size",              unit: Unit::CountFromZero, default: 8,           tighter: Tighter::Less,    from: Layer::Project, about: "sandboxes that wait at most; 0 turns the pool off" },

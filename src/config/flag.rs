@@ -38,7 +38,7 @@ pub struct Row {
     pub about: &'static str,
 }
 
-/// Every switch. A test holds the README's copy of this table equal to it.
+/// Every switch. `docs/reference` is generated from it.
 #[rustfmt::skip]
 pub const TABLE: [Row; 4] = [
     Row { flag: Flag::ShowTokenCosts,      key: "showTokenCosts",      default: true,  from: Layer::Project, project: Project::Either,      about: "whether lists of tools show what each costs in a context" },

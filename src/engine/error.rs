@@ -228,7 +228,7 @@ impl Failure for EngineError {
             Self::MountGone { .. } => "try again when nothing else changes the workspace".to_owned(),
             Self::NoOverlay { .. } => {
                 "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
-                 XDG_STATE_HOME), and the workspace on one that it can read; docs: \"Staged writes\" in the README"
+                 XDG_STATE_HOME), and the workspace on one that it can read; see docs/staged-writes.md"
                     .to_owned()
             }
             Self::Launch(error) => return error.hint(),

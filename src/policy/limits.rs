@@ -85,7 +85,7 @@ const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// Every limit. A test holds the README's copy of this table equal to it.
+/// Every limit. `docs/reference` is generated from it.
 #[rustfmt::skip]
 pub const TABLE: [Row; 15] = [
     Row { limit: Limit::Memory,      key: "memory",       unit: Unit::Bytes,      basic: 4 * GIB,   strict: 256 * MIB, paranoid: 128 * MIB, ceiling: 256 * GIB,  about: "memory of all processes together; no swap" },

@@ -149,7 +149,7 @@ impl LaunchError {
                 LaunchStep::Overlay => {
                     "the state folder must be on a file system that overlayfs can write to (ext4, xfs, btrfs or tmpfs: set \
                      XDG_STATE_HOME), the workspace on one that it can read, and for an ordinary user nothing may be \
-                     mounted below the workspace; docs: \"Staged writes\" in the README"
+                     mounted below the workspace; see docs/staged-writes.md"
                         .to_owned()
                 }
                 LaunchStep::IdMap => {

@@ -1,7 +1,7 @@
 //! Row 15, secrets: a command dumps everything it can and fails in every way, and no secret of the host is
 //! anywhere in what is left.
 //!
-//! What is in git's objects is not covered, by design and as the README says: whoever commits a secret has
+//! What is in git's objects is not covered, by design and as docs/security.md says: whoever commits a secret has
 //! given it to everyone who can read the repository. No canary is committed here.
 
 use std::collections::BTreeMap;

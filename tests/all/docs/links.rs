@@ -1,0 +1,68 @@
+//! Links: every file and anchor that a page names is there.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Page, ROOT, none, pages};
+
+/// Pages that the index names although this tree may lack them.
+const OPTIONAL: &[&str] = &["docs/agents.md", "docs/mcp.md", "docs/network.md"];
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for (line, target) in page.markdown().links() {
+            if let Err(why) = resolve(&page.path, target) {
+                complaints.push(format!("{}: `{target}`: {why}", page.at(line)));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// Checks one target; addresses of the web are taken as they are.
+fn resolve(from: &Path, target: &str) -> Result<(), String> {
+    if target.starts_with("https://") {
+        return Ok(());
+    }
+    let (file, anchor) = match target.split_once('#') {
+        Some((file, anchor)) => (file, Some(anchor)),
+        None => (target, None),
+    };
+    let path = if file.is_empty() {
+        from.to_owned()
+    } else {
+        plain(&from.parent().unwrap_or(Path::new("")).join(file))
+            .ok_or("leads out of the repository")?
+    };
+    let whole = Path::new(ROOT).join(&path);
+    if !whole.exists() && OPTIONAL.iter().any(|page| Path::new(page) == path) {
+        return Ok(());
+    }
+    if !whole.exists() {
+        return Err("there is no such file".to_owned());
+    }
+    let Some(anchor) = anchor else { return Ok(()) };
+    let anchors = Page::read(&path).markdown().anchors();
+    if anchors.iter().any(|known| known == anchor) {
+        return Ok(());
+    }
+    Err(format!("no such heading; there are {}", anchors.join(", ")))
+}
+
+/// Without `..`.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                if !plain.pop() {
+                    return None;
+                }
+            }
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(plain)
+}
