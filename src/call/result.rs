@@ -1,4 +1,4 @@
-//! The result of a call. [`told`](super::told) is its form for machines.
+//! The result of a call. [`result_json`](super::result_json) is its form for machines.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -17,7 +17,7 @@ use super::policy::view::View;
 use super::printer::{Format, Printer};
 use super::style;
 use super::terminal_sink::TerminalSink;
-use super::tool::desk::Desk;
+use super::tool::shared_stderr::SharedStderr;
 use super::usage::UsageError;
 use super::visible::visible;
 use crate::approvals::ApprovalId;
@@ -120,7 +120,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 /// Who is asked, if the policy asks.
 fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
     Ok(Asking {
-        approver: approver(Yes::NotTyped, Arc::new(Desk::new()), &decided.context.caller),
+        approver: approver(Yes::NotTyped, Arc::new(SharedStderr::new()), &decided.context.caller),
         named,
         times: decided.config.approvals(),
         places: decided.places.clone(),

@@ -11,7 +11,7 @@ use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::CallError;
 use crate::call::Context;
-use crate::call::undo::{self, Doing, UndoError, Undone};
+use crate::call::undo::{self, UndoError, UndoMode, Undone};
 use crate::cli::Error;
 use crate::config;
 use crate::exit::Ending;
@@ -52,9 +52,9 @@ pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Resu
             Err(UsageError::Option { option: "CALL".to_owned(), why }.into())
         }
         Some(call) => {
-            let doing = if args.dry_run { Doing::Look } else { Doing::Restore };
+            let mode = if args.dry_run { UndoMode::Look } else { UndoMode::Restore };
             let call = one(&ledger, call)?;
-            let undone = undo::run(&ledger, (&places, bounds), &call, doing, context)?;
+            let undone = undo::run(&ledger, (&places, bounds), &call, mode, context)?;
             tell(&undone, printer)
         }
     }

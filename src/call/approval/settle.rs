@@ -7,7 +7,7 @@ use std::time::Duration;
 use runner_policy::limits::Unit;
 use tokio::time::timeout;
 
-use super::doing::Doing;
+use super::action::Action;
 use super::question::Question;
 use crate::approvals::{
     ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, QuestionRef,
@@ -83,7 +83,7 @@ pub(in crate::call) struct Inquiry {
     /// What an answer is bound to.
     pub asked: Asked,
     /// What would be done, to look at its files once more.
-    pub doing: Doing,
+    pub doing: Action,
     /// The call that asks.
     pub call: CallId,
 }

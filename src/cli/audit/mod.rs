@@ -3,10 +3,10 @@
 mod export;
 mod list;
 mod ocsf;
+mod one_line;
 mod show;
 mod stats;
 mod tail;
-mod told;
 mod verify;
 mod which;
 
@@ -19,8 +19,8 @@ use crate::exit::Ending;
 use crate::policy_files::Places;
 use crate::store::Store;
 
+pub(super) use one_line::moment;
 pub(super) use show::one;
-pub(super) use told::moment;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]

@@ -1,6 +1,6 @@
 //! `runner audit show`.
 
-use super::told::moment;
+use super::one_line::moment;
 use crate::audit::Ledger;
 use crate::call::CallError;
 use crate::cli::Error;

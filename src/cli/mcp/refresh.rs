@@ -18,7 +18,7 @@ use crate::cli::policy::place::choice;
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
-use crate::cli::tool::desk::Desk;
+use crate::cli::tool::shared_stderr::SharedStderr;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
@@ -66,7 +66,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let engine = args.engine;
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
-        approver: approver(yes, Arc::new(Desk::new()), &context.caller),
+        approver: approver(yes, Arc::new(SharedStderr::new()), &context.caller),
         named: args.approve,
         times: servers.config().approvals(),
         places: servers.places().clone(),

@@ -2,7 +2,6 @@
 
 mod asking;
 mod check;
-pub(in crate::cli) mod desk;
 mod export;
 mod info;
 mod list;
@@ -11,6 +10,7 @@ mod new;
 mod place;
 mod run;
 mod search;
+pub(in crate::cli) mod shared_stderr;
 mod switch;
 mod tokens;
 mod view;

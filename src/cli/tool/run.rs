@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 
-use super::desk::{Desk, Shown};
 use super::live::Live;
+use super::shared_stderr::{SharedStderr, Shown};
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::Context;
@@ -117,7 +117,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
             ));
         }
         let redactor = Redactor::new();
-        let desk = Arc::new(Desk::new());
+        let desk = Arc::new(SharedStderr::new());
         let (format, printing, hides) = (printer.format(), Arc::downgrade(&desk), redactor.clone());
         let streams = move || match (format, printing.upgrade()) {
             (Format::Text, Some(desk)) => {
@@ -208,7 +208,7 @@ fn read(path: &PathBuf) -> Result<String, UsageError> {
 }
 
 /// What a tool prints is talk, not its result: all of it goes to standard error.
-fn prints(desk: &Desk, redactor: &Redactor) -> Sink {
+fn prints(desk: &SharedStderr, redactor: &Redactor) -> Sink {
     let shown = if std::io::stderr().is_terminal() { Shown::AsText } else { Shown::AsItIs };
     desk.sink(shown, redactor).map(|sink| Box::pin(sink) as Pin<Box<dyn AsyncWrite + Send>>)
 }
