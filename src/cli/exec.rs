@@ -40,10 +40,18 @@ use crate::sandbox::streams::Source;
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("what").required(true).multiple(false),
-    after_help = "Examples:\n  runner exec -- git log --oneline\n  runner exec --policy develop -- npm test\n  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n  runner exec --dry-run -- cat README.md\n\nThe command's exit code is ours; `runner --help` lists the codes that are runner's own."
+    after_help = concat!(
+        "Examples:\n",
+        "  runner exec -- git log --oneline\n",
+        "  runner exec --policy develop -- npm test\n",
+        "  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n",
+        "  runner exec --dry-run -- cat README.md\n\n",
+        "Exit code: the command's own. `runner --help` lists the codes that are runner's.",
+    )
 )]
 pub struct Args {
-    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's, else readonly]
+    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's,
+    /// else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// Run in this folder
@@ -52,7 +60,7 @@ pub struct Args {
     /// The image: `host`, or an OCI reference that the engine has
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// What makes the sandbox [default: auto]
+    /// The engine that makes the sandbox [default: auto]
     #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
     engine: Option<engine::Choice>,
     /// End the call after this time, such as 30s; can only tighten
@@ -64,29 +72,31 @@ pub struct Args {
     /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
     #[arg(long = "limit", value_name = "KEY=FIGURE")]
     limits: Vec<String>,
-    /// With --json: keep so much of each output stream, such as 1MiB, within the policy's `output` limit [default: 32KiB]
+    /// With --json: bytes kept of each output stream, such as 1MiB, within the policy's `output`
+    /// limit [default: 32KiB]
     #[arg(long, value_name = "SIZE")]
     output: Option<String>,
-    /// Make a sandbox for this call, and leave none waiting for the next
+    /// Make a new sandbox for this call, and prepare none for the next call
     #[arg(long)]
     cold: bool,
-    /// Apply no change of the command; `runner stage` shows and applies them
+    /// Hold back all changes of the command; `runner stage` shows and applies them
     #[arg(long)]
     stage: bool,
     /// Fail if a change of the command is held back
     #[arg(long)]
     strict_writes: bool,
-    /// Show what would run, in what, and under which protections
+    /// Run nothing; show the command, the sandbox and its protections
     #[arg(long)]
     dry_run: bool,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
-    /// A line as typed into a shell; the parsed line is executed, no shell runs
+    /// A shell line; runner parses and executes it, no shell runs
     #[arg(long, value_name = "LINE", group = "what", allow_hyphen_values = true)]
     shell: Option<OsString>,
     /// A command and its arguments
-    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true,
+        value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 

@@ -20,7 +20,14 @@ use crate::policy_files::Places;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
+    after_help = concat!(
+        "If anything has changed since the call, nothing is restored. An undo is recorded ",
+        "like a call, and can be undone.\n\n",
+        "Examples:\n",
+        "  runner undo --list\n",
+        "  runner undo 019a2b --dry-run\n",
+        "  runner undo 019a2b",
+    )
 )]
 pub struct Args {
     /// The call's id, or the beginning of it

@@ -31,7 +31,16 @@ use crate::text::counted;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every server that can be used here is asked. A server runs under the policy that its definition names, else under --policy. A tool that changed is another tool: approvals of it are void.\n\nExamples:\n  runner mcp refresh\n  runner mcp refresh files --policy develop\n\nExit codes: 0 all answered, else as for `runner exec` of the first server that did not."
+    after_help = concat!(
+        "Without a name, every server that can be used here is asked. A server runs under ",
+        "the policy that its definition names, else under --policy. If a tool has changed, ",
+        "its approvals are void.\n\n",
+        "Examples:\n",
+        "  runner mcp refresh\n",
+        "  runner mcp refresh files --policy develop\n\n",
+        "Exit codes: 0 all servers answered, else as for `runner exec` of the first one that ",
+        "did not.",
+    )
 )]
 pub struct Args {
     /// Servers by name
@@ -49,7 +58,7 @@ pub struct Args {
     /// Approve servers that the policy asks about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
     yes: bool,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
 }

@@ -39,7 +39,15 @@ const ARGS_FILE_MAX: u64 = 16 << 20;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool run file_operations --arg operation=read --arg path=README.md\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
+    after_help = concat!(
+        "If the tool returns a string, it is printed as text; any other value is printed as ",
+        "JSON. The tool's log goes to standard error.\n\n",
+        "Examples:\n",
+        "  runner tool run file_operations --arg operation=read --arg path=README.md\n",
+        "  runner tool run todo_finder\n",
+        "  runner tool run json_query --arg file=package.json --arg query=.scripts\n",
+        "  runner tool run run_tests --policy develop --args '{\"pattern\": \"auth\"}'",
+    )
 )]
 pub struct Args {
     /// The tool, by name
@@ -87,7 +95,7 @@ pub struct Args {
     /// When to try again if it fails: NONE, QUICK, STANDARD or AGGRESSIVE, instead of what the tool says
     #[arg(long, value_name = "POLICY")]
     retry: Option<String>,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
 }
