@@ -319,7 +319,7 @@ impl ErrorObject {
                 Some("use a policy with a larger limit"),
             ),
             Verdict::Cancelled(CancelCause::OutputClosed) => {
-                (Code::OutputClosed, "whoever read the output left".to_owned(), None)
+                (Code::OutputClosed, "the reader of the output closed it".to_owned(), None)
             }
             Verdict::Cancelled(CancelCause::BrokerEnded) => {
                 (Code::BrokerEnded, "the broker ended the call".to_owned(), None)

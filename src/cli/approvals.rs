@@ -245,7 +245,7 @@ fn short(text: &str) -> String {
 fn time(text: &str) -> Result<Duration, UsageError> {
     Unit::Time.parse(text).map(Duration::from_millis).map_err(|form| UsageError::Option {
         option: "--for".to_owned(),
-        why: format!("`{text}` is no time; write {form}"),
+        why: format!("`{text}` is not a time; write {form}"),
     })
 }
 

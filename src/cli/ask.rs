@@ -86,7 +86,7 @@ pub(super) fn answer<T>(question: &str, read: impl Fn(&str) -> Option<T>) -> Opt
             None if ended => return None,
             None => {
                 let mut err = io::stderr().lock();
-                writeln!(err, "  `{}` is no answer", visible(typed.trim())).ok()?;
+                writeln!(err, "  `{}` is not an answer", visible(typed.trim())).ok()?;
             }
         }
     }

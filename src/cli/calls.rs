@@ -85,7 +85,7 @@ pub(super) fn cancel(
     let id = match call::cancel(&Ledger::new(open(context)?), &args.id)? {
         Cancelled::Asked(id) => id,
         Cancelled::Unknown => {
-            let why = format!("no running call `{}`; `runner ps` shows those there are", args.id);
+            let why = format!("no running call `{}`; `runner ps` lists the running calls", args.id);
             return Err(wrong(why).into());
         }
         Cancelled::Several => {
@@ -115,7 +115,7 @@ pub(super) fn gc(args: Gc, context: &Context, printer: &mut Printer) -> Result<E
         }))?,
         Format::Text => {
             printer.data(format_args!(
-                "{} call(s) found aborted, {} sandbox(es) removed\n",
+                "{} aborted call(s) found, {} sandbox(es) removed\n",
                 swept.aborted.len(),
                 swept.removed
             ))?;

@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
-    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    #[arg(long = "limit", value_name = "KEY=VALUE")]
     limits: Vec<String>,
     /// With --json: bytes kept of each output stream, such as 1MiB, within the policy's `output`
     /// limit [default: 32KiB]
@@ -182,12 +182,12 @@ pub(super) fn kept(size: Option<&str>) -> Result<Keep, UsageError> {
     Ok(Keep::AtMost(bytes.map_or(OUTPUT, |(_, bytes)| bytes)))
 }
 
-/// The limits of `--limit KEY=FIGURE`.
+/// The limits of `--limit KEY=VALUE`.
 pub(super) fn tightened(limits: &[String]) -> Result<Vec<(Limit, u64)>, UsageError> {
     let one = |text: &String| {
         let (key, figure) = text.split_once('=').ok_or_else(|| UsageError::Option {
             option: "--limit".to_owned(),
-            why: format!("`{text}` has no figure; write KEY=FIGURE, such as pids=64"),
+            why: format!("`{text}` has no value; write KEY=VALUE, such as pids=64"),
         })?;
         limit("--limit", key, figure)
     };
@@ -203,7 +203,7 @@ pub(super) fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64
     };
     match limit.row().unit.parse(figure) {
         Ok(figure) => Ok((limit, figure)),
-        Err(form) => Err(wrong(format!("`{figure}` is no figure; write {form}"))),
+        Err(form) => Err(wrong(format!("`{figure}` is not a value of `{key}`; write {form}"))),
     }
 }
 

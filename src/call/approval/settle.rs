@@ -242,7 +242,7 @@ impl Unapproved {
             Self::Unanswered(_) => "call it again, and answer at the terminal".to_owned(),
             Self::Declined => "run it again to be asked again".to_owned(),
             Self::Never(never) => {
-                format!("whoever said never can take it back: runner approve {}", never.id)
+                format!("to undo it, the same person runs: runner approve {}", never.id)
             }
             Self::Waits(it) if it.must_be_whole().is_err() => ANSWERED_THERE.to_owned(),
             Self::Waits(it) => {
@@ -261,7 +261,7 @@ impl Unapproved {
             Self::Declined => (format!("{what} was not approved: the answer was no"), None),
             Self::Unanswered(most) => {
                 let most = Unit::Time.show(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
-                (format!("{what} needs approval, and nobody answered within {most}"), None)
+                (format!("{what} needs approval, and no answer came within {most}"), None)
             }
             Self::Never(never) => {
                 let approval =
@@ -273,7 +273,10 @@ impl Unapproved {
             Self::Waits(it) => {
                 let approval = QuestionRef { id: it.id.clone(), said: None, ends: Some(it.ends) };
                 let details = Details::Question { approval };
-                (format!("{what} needs approval, and nobody is here to ask"), Some(details))
+                (
+                    format!("{what} needs approval, and there is no terminal to ask at"),
+                    Some(details),
+                )
             }
         };
         ErrorObject {

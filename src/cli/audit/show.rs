@@ -51,7 +51,7 @@ pub(in crate::cli) fn one(ledger: &Ledger, id: &str) -> Result<String, Error> {
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => {
-            let why = format!("there is no call `{id}`; `runner audit list` shows those there are");
+            let why = format!("there is no call `{id}`; `runner audit list` shows all");
             Err(wrong(why).into())
         }
         _ => {

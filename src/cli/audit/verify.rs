@@ -80,6 +80,6 @@ fn text(report: &Report, printer: &mut Printer) -> Result<(), Error> {
 fn expected(text: &str) -> Result<Expected, UsageError> {
     Expected::parse(text).ok_or_else(|| UsageError::Option {
         option: "--expect".to_owned(),
-        why: format!("`{text}` is no SEQ:LINK; `runner audit verify` prints one as the head"),
+        why: format!("`{text}` is not SEQ:LINK; `runner audit verify` prints one as the head"),
     })
 }

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Resu
             printer.data(&table)?;
             if files.is_empty() {
                 printer.hint(
-                    "there is no configuration file; runner config path says where one can be",
+                    "there is no configuration file; runner config path shows where one can be",
                 );
             }
         }

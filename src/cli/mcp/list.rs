@@ -167,7 +167,7 @@ fn text(rows: &[Row], printer: &mut Printer) -> Result<(), Error> {
     };
     let (never, changed) = (of(State::Never), of(State::Changed));
     if !never.is_empty() {
-        printer.hint(&format!("nobody knows yet what they offer; ask: runner mcp refresh {never}"));
+        printer.hint(&format!("not asked for their tools yet; to ask: runner mcp refresh {never}"));
     }
     if !changed.is_empty() {
         printer.hint(&format!(

@@ -321,7 +321,7 @@ impl Checker<'_> {
         if let Some(Err(error)) =
             definition.retry.fallback.as_ref().map(|it| self.place.library.tool(it))
         {
-            row.errors.push(format!("its fallback cannot stand in: {error}"));
+            row.errors.push(format!("its fallback cannot be used: {error}"));
         }
         let workspace = self.place.workspace.to_string_lossy();
         let now = jiff::Timestamp::now();

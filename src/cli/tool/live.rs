@@ -47,7 +47,7 @@ impl Live {
         let tool = visible(&self.tool);
         // Writing to memory cannot fail.
         if lost > 0 {
-            let _ = writeln!(piece, "{tool} {lost} lines were lost: nobody read them");
+            let _ = writeln!(piece, "{tool} {lost} lines were lost: standard error was not read");
         }
         let _ = writeln!(piece, "{tool} {style}{word}{style:#} {}", visible(&text));
         if !self.desk.write(piece.into_inner()) {

@@ -87,7 +87,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
     /// Any limit by its key, such as broker-calls=10; can only tighten
-    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    #[arg(long = "limit", value_name = "KEY=VALUE")]
     limits: Vec<String>,
     /// Approve what the tool or the policy would ask about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
@@ -168,7 +168,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 fn retry(word: &str) -> Result<RetryPolicy, UsageError> {
     RetryPolicy::by_word(word).ok_or_else(|| UsageError::Option {
         option: "--retry".to_owned(),
-        why: format!("`{word}` is no policy for retries; known: {}", RETRY_WORDS.join(", ")),
+        why: format!("`{word}` is not a retry policy; known: {}", RETRY_WORDS.join(", ")),
     })
 }
 
