@@ -9,8 +9,9 @@ use std::env;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use runner_policy::check::check;
 use runner_policy::packed::pack;
@@ -96,14 +97,24 @@ fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// `.cargo/config.toml` builds what every process would have to say into SQLite. Cargo reads it only below the repository:
-/// whoever builds from elsewhere gets records that are as safe, and slower.
+/// `.cargo/config.toml` compiles the settings of the records into SQLite. `cargo install --path` reads that file wherever it
+/// is started; `cargo build --manifest-path` reads the one of the current folder. Without it, `src/store` makes the same
+/// settings each time it opens the records.
 fn look_at_sqlite() {
     println!("cargo::rerun-if-env-changed=LIBSQLITE3_FLAGS");
+    println!("cargo::rustc-check-cfg=cfg(sqlite_settings_built_in)");
     let flags = env::var("LIBSQLITE3_FLAGS").unwrap_or_default();
-    if !flags.contains("SQLITE_DEFAULT_WAL_SYNCHRONOUS=1") {
+    let built_in = [
+        "SQLITE_DEFAULT_WAL_SYNCHRONOUS=1",
+        "SQLITE_DEFAULT_WAL_AUTOCHECKPOINT=256",
+        "SQLITE_DEFAULT_JOURNAL_SIZE_LIMIT=65536",
+    ];
+    if built_in.iter().all(|setting| flags.contains(setting)) {
+        println!("cargo::rustc-cfg=sqlite_settings_built_in");
+    } else {
         println!(
-            "cargo::warning=calls will be slower: build from the folder of the repository, for its .cargo/config.toml"
+            "cargo::warning=.cargo/config.toml of the repository was not read: SQLite is built with parts that runner \
+             does not use, and a call starts slightly later. Build in the folder of the repository, or use cargo install --path"
         );
     }
 }
@@ -301,6 +312,11 @@ fn embed_compiler(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     let target = out.ancestors().nth(4).ok_or("OUT_DIR is in no target folder")?;
     let folder = target.join("compiler");
     let profile = if variable("PROFILE")? == "release" { "compiler" } else { "compiler-dev" };
+    if !folder.join(profile).join("runner-compiler").exists() {
+        tell_the_terminal(
+            "runner: building the TypeScript bundler of tools, once: some minutes (cargo build -vv shows each crate)",
+        );
+    }
     let mut cargo = inner_cargo(root, "runner-compiler", profile, &folder)?;
     cargo.args(["--features", "bundler"]);
     run(cargo, "the compiler of tools")?;
@@ -345,13 +361,22 @@ fn inner_cargo(
     Ok(cargo)
 }
 
+/// Runs a cargo whose lines go to this script's standard error: `cargo build -vv` shows them as they come, and cargo shows
+/// them after a failure.
 fn run(mut cargo: Command, what: &str) -> Result<(), Box<dyn Error>> {
-    let output = cargo.output()?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("{what} cannot be built:\n{why}").into());
+    // Standard output is for what this script tells cargo.
+    if !cargo.stdout(Stdio::null()).status()?.success() {
+        return Err(format!("{what} cannot be built").into());
     }
     Ok(())
+}
+
+/// Cargo keeps what a build script prints until the script has ended, so a long step is told to the terminal itself. Where
+/// there is none, it is not told.
+fn tell_the_terminal(line: &str) {
+    if let Ok(mut terminal) = fs::File::options().write(true).open("/dev/tty") {
+        let _ = writeln!(terminal, "\r{line}");
+    }
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -432,7 +432,7 @@ impl Book {
     ) -> Result<Option<String>, ApprovalError> {
         match (scope, self.session(binding)) {
             (Scope::Session, None) => Err(ApprovalError::BadOption(
-                "this session cannot be told from another: approve once or for a time".to_owned(),
+                "this session has no id of its own: approve once, or for a time".to_owned(),
             )),
             (Scope::Session, Some(session)) => Ok(Some(session.id)),
             (Scope::Once | Scope::Time | Scope::Never, _) => Ok(None),

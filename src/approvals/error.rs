@@ -25,7 +25,7 @@ pub enum ApprovalError {
         state: &'static str,
     },
     /// Nobody has answered it yet.
-    #[error("nobody has answered the question {0} yet")]
+    #[error("the question {0} has no answer yet")]
     NotYet(ApprovalId),
     /// Parts of it are not shown, so it cannot be answered by its id.
     #[error("the question {0} cannot be answered by its id: parts of it are not shown")]
@@ -57,7 +57,7 @@ pub enum ApprovalError {
     #[error("answering needs a person at a terminal")]
     NoTerminal,
     /// `--yes` is an answer too.
-    #[error("`--yes` answers in a person's place, and there is no terminal; nothing was run")]
+    #[error("`--yes` needs a terminal, as every answer does; nothing was run")]
     NoTerminalForYes,
     /// The answer was not yes.
     #[error("the question {0} was not approved")]

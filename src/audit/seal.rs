@@ -109,7 +109,7 @@ impl Seal {
             Err(error) => return Err(fail(error.to_string())),
         }
         let seed: [u8; 32] =
-            unhex(text.trim_end()).ok_or_else(|| fail("it is no key".to_owned()))?;
+            unhex(text.trim_end()).ok_or_else(|| fail("it is not a key".to_owned()))?;
         Self::of(&seed, folder).map(Some)
     }
 

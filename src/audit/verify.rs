@@ -352,7 +352,7 @@ impl Walk {
             let message = format!("the signature of record {} was not made with the key", row.seq);
             self.find(row.seq, &row.call, Problem::Added, message);
         } else if first > open.0 {
-            let message = format!("nobody with the key vouches for record {}", open.0);
+            let message = format!("no signature covers record {}", open.0);
             self.find(open.0, &open.1, Problem::Added, message);
         }
     }
@@ -374,7 +374,7 @@ impl Walk {
                     (call.requests, body["detail"]["broker"]["usage"]["recorded"].as_u64());
                 if let Some(told) = told.filter(|told| *told != known) {
                     let message =
-                        format!("the call made {told} requests, and {known} of them are recorded");
+                        format!("the call made {told} requests, but {known} of them are recorded");
                     self.find(row.seq, &row.call, Problem::Requests, message);
                 }
             }
@@ -385,7 +385,7 @@ impl Walk {
             }
             Some(Kind::Refused | Kind::Approval) => {}
             None => {
-                let message = format!("record {} is of a kind that nobody records", row.seq);
+                let message = format!("record {} is of an unknown kind", row.seq);
                 self.find(row.seq, &row.call, Problem::Changed, message);
             }
         }
@@ -393,7 +393,7 @@ impl Walk {
 
     fn finish(mut self, head: &Head, running: &[String]) -> Report {
         if let Some((seq, call)) = self.open.take() {
-            let message = format!("nobody with the key vouches for record {seq}");
+            let message = format!("no signature covers record {seq}");
             self.find(seq, &call, Problem::Added, message);
         }
         if self.unheld > 0 {

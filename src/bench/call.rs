@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::BenchError;
-use super::place::Site;
-use super::quiet::quiet;
+use super::folder::Site;
+use super::idle::wait_until_idle;
 use super::sample::timed;
 use super::turns::Taken;
 use crate::pool::Class;
@@ -42,7 +42,7 @@ impl Ours<'_> {
     pub fn once(&self, site: Site<'_>, folder: &Path) -> Result<Taken, BenchError> {
         for missed in 0..TRIES {
             site.settle(self.waits);
-            quiet();
+            wait_until_idle();
             let (took, text) = timed(&mut site.runner(folder, self.words))?;
             site.settle(self.waits);
             let metadata = &read(&text)?["metadata"];

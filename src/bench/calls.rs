@@ -4,8 +4,8 @@ use super::Extent;
 use super::call::{Ours, Waits};
 use super::engines::Measured;
 use super::error::BenchError;
+use super::folder::{BenchFolder, Site};
 use super::peers::{self, Alike, BWRAP, BWRAP_ALIKE, Container, DOCKER_EXEC, DOCKER_RUN, NODE};
-use super::place::{Place, Site};
 use super::report::Report;
 use super::sample::{measured, timed};
 use super::tools;
@@ -65,7 +65,7 @@ pub fn first(site: Site<'_>, tell: &mut dyn FnMut(&str)) -> Result<(), BenchErro
 
 /// Cold and warm calls of a command and of a tool, in turn with everybody else.
 pub fn calls(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,
@@ -123,7 +123,7 @@ struct Others {
 
 impl Others {
     /// Finds them, and tells which are left out.
-    fn find(place: &Place, engines: &[Measured], report: &mut Report) -> Self {
+    fn find(place: &BenchFolder, engines: &[Measured], report: &mut Report) -> Self {
         let bwrap = is_installed("bwrap", BWRAP, report);
         let node = is_installed("node", NODE, report);
         let of = |name: EngineName| engines.iter().any(|engine| engine.name == name);
@@ -176,7 +176,7 @@ fn keep<T>(report: &mut Report, what: &str, made: Result<T, BenchError>) -> Opti
 
 /// `docker run` with the settings of calls under this policy, if both the engine and the command are there.
 pub fn container(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     policy: &str,
     report: &mut Report,
@@ -194,7 +194,7 @@ pub fn container(
 
 /// The same with gVisor, on the engines that know it.
 pub fn gvisor(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,
@@ -210,7 +210,7 @@ pub fn gvisor(
 }
 
 fn gvisor_on(
-    place: &Place,
+    place: &BenchFolder,
     engine: &Measured,
     extent: Extent,
     report: &mut Report,

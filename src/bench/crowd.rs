@@ -9,9 +9,9 @@ use super::call::Waits;
 use super::calls::{EXEC, container, is_installed, waits};
 use super::engines::Measured;
 use super::error::BenchError;
+use super::folder::{BenchFolder, Site};
+use super::idle::wait_until_idle;
 use super::peers::{self, BWRAP};
-use super::place::{Place, Site};
-use super::quiet::quiet;
 use super::report::{Report, Row, Unit};
 use super::sample::timed;
 use crate::engine::Life;
@@ -25,7 +25,7 @@ const CLIENTS: [usize; 3] = [1, 4, 20];
 /// What has no daemon is measured first: containers of a crowd are taken apart for a while after it, and `bwrap` ends with
 /// an error when a mount of the host goes while it copies them.
 pub fn crowd(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,
@@ -69,7 +69,7 @@ pub fn crowd(
                     site.settle(*waits);
                 }
             }
-            quiet();
+            wait_until_idle();
             match together(clients, extent.crowd(), &**call) {
                 Ok((rate, calls)) => {
                     let row = Row::one(&row, rate, Unit::PerSecond, calls);

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::Extent;
 use super::error::BenchError;
-use super::place::Place;
-use super::quiet::quiet;
+use super::folder::BenchFolder;
+use super::idle::wait_until_idle;
 use super::report::{Report, Row};
 use super::sample::Samples;
 use crate::call::{Command, Context, Request, Variables, Warmth};
@@ -40,7 +40,11 @@ const WORDS: &str =
     "export const plural = (count: number, word: string): string => `${count} ${word}s`;\n";
 
 /// How long a policy takes to decide, about commands of several kinds and with many rules; and how long from nothing.
-pub fn decisions(place: &Place, report: &mut Report, context: &Context) -> Result<(), BenchError> {
+pub fn decisions(
+    place: &BenchFolder,
+    report: &mut Report,
+    context: &Context,
+) -> Result<(), BenchError> {
     let argv = |line: &str| Command::Argv(line.split(' ').map(Into::into).collect());
     let mut asked: Vec<_> = COMMANDS
         .iter()
@@ -100,7 +104,7 @@ fn many_rules() -> String {
 }
 
 /// How long a small tool takes to compile, in the compiler's process and with it.
-pub fn compile(place: &Place, extent: Extent, report: &mut Report) -> Result<(), BenchError> {
+pub fn compile(place: &BenchFolder, extent: Extent, report: &mut Report) -> Result<(), BenchError> {
     let local = |error| BenchError::Local("write a tool to compile", error);
     let folder = place.workspace().with_file_name("compiled");
     std::fs::create_dir_all(folder.join("lib")).map_err(local)?;
@@ -116,7 +120,7 @@ pub fn compile(place: &Place, extent: Extent, report: &mut Report) -> Result<(),
     let compiler = Compiler::new(None);
     let (mut inside, mut whole) = (Samples::default(), Samples::default());
     for _ in 0..extent.rounds() {
-        quiet();
+        wait_until_idle();
         let begun = Instant::now();
         let compiled = compiler.compile(&source).map_err(failed)?;
         whole.push(begun.elapsed());

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::call::Waits;
 use super::calls::{COLD, is_installed};
 use super::error::BenchError;
-use super::place::Site;
+use super::folder::Site;
 use super::report::{Report, Row, Unit};
 use super::sample::timed;
 use super::tools;

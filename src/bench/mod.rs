@@ -9,14 +9,14 @@
 mod call;
 mod calls;
 mod crowd;
+mod deadline;
 mod engines;
 mod error;
+mod folder;
+mod idle;
 mod inside;
 mod memory;
-mod overdue;
 mod peers;
-mod place;
-mod quiet;
 mod report;
 mod sample;
 mod tools;
@@ -34,7 +34,7 @@ use crate::call::Context;
 use crate::engine::Life;
 use crate::pool::Class;
 use calls::waits;
-use place::Place;
+use folder::BenchFolder;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     let Engines { usable: mut engines, missing } = engines;
     let mut report = Report::new(&engines);
-    let place = Place::make(engines.iter().map(|engine| engine.name))?;
+    let place = BenchFolder::make(engines.iter().map(|engine| engine.name))?;
     for (name, why) in missing {
         report.left_out(&format!("calls on {name}: {why}"));
     }
@@ -133,7 +133,7 @@ pub fn run(
         report.attempt("runner tool list", done);
     }
     tell("decisions of a policy, compiling");
-    quiet::quiet();
+    idle::wait_until_idle();
     let done = inside::decisions(&place, &mut report, context);
     report.attempt("decisions", done);
     let done = inside::compile(&place, extent, &mut report);
@@ -144,7 +144,7 @@ pub fn run(
     calls::gvisor(&place, &engines, extent, &mut report, tell);
     // A crowd leaves engine and kernel with much to tidy up: nothing is measured after it.
     crowd::crowd(&place, &engines, extent, &mut report, tell);
-    match quiet::never_idle() {
+    match idle::never_idle() {
         0 => {}
         busy => report.note(format!("the machine was busy before {busy} of the samples")),
     }

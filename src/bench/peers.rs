@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::call::read;
 use super::error::BenchError;
-use super::place::Site;
+use super::folder::Site;
 use super::sample::timed;
 use crate::engine::{EngineName, seccomp};
 

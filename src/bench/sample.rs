@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::deadline::Deadline;
 use super::error::BenchError;
-use super::overdue::Deadline;
-use super::quiet::quiet;
+use super::idle::wait_until_idle;
 
 /// The longest that one command may take. All that are measured take seconds at the most.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -48,7 +48,7 @@ impl Samples {
 /// # Errors
 /// It did not go well.
 pub fn measured(command: &mut Command) -> Result<Duration, BenchError> {
-    quiet();
+    wait_until_idle();
     timed(command).map(|(took, _)| took)
 }
 

@@ -8,8 +8,8 @@ use super::Extent;
 use super::call::{Waits, read};
 use super::calls::is_installed;
 use super::error::BenchError;
-use super::place::Site;
-use super::quiet::quiet;
+use super::folder::Site;
+use super::idle::wait_until_idle;
 use super::report::{Report, Row};
 use super::sample::{Samples, measured, timed};
 
@@ -37,7 +37,7 @@ pub fn broker(
     }
     tell(&row);
     let words = ["--json=full", "tool", "run", "measure", "--yes"];
-    quiet();
+    wait_until_idle();
     let (_, text) = timed(&mut site.runner(&site.place().workspace(), &words))?;
     let result = read(&text)?;
     let mut samples = Samples::default();

@@ -6,8 +6,8 @@ use super::call::{Ours, Waits};
 use super::calls::{COLD, EXEC, is_installed, waits, warm_row};
 use super::engines::Measured;
 use super::error::BenchError;
+use super::folder::BenchFolder;
 use super::peers::{self, BWRAP};
-use super::place::Place;
 use super::report::{Report, Row};
 use super::sample::{measured, timed};
 use super::turns::Turns;
@@ -19,7 +19,7 @@ use crate::pool::Class;
 /// # Errors
 /// The files cannot be made.
 pub fn trees(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,

@@ -10,8 +10,8 @@ use super::call::{Ours, Waits, read};
 use super::calls::waits;
 use super::engines::Measured;
 use super::error::BenchError;
-use super::place::{Place, Site};
-use super::quiet::quiet;
+use super::folder::{BenchFolder, Site};
+use super::idle::wait_until_idle;
 use super::report::Report;
 use super::sample::{measured, timed};
 use super::turns::Turns;
@@ -33,7 +33,7 @@ const WRITE: &str = "for n in 0 1 2 3 4 5 6 7 8 9; do echo $$ >out/$n; done";
 
 /// All of them.
 pub fn writes(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,
@@ -52,7 +52,7 @@ pub fn writes(
 
 /// A call that changes ten files beside one that changes none.
 fn small(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,
@@ -118,7 +118,7 @@ fn large(
 /// How long applying took in a call that copies the build.
 fn apply(site: Site<'_>, folder: &Path, name: &str) -> Result<Duration, BenchError> {
     let words = ["exec", "--json=full", "--cold", "-p", "writing", "--", "cp", "-r", "d0", name];
-    quiet();
+    wait_until_idle();
     let (_, text) = timed(&mut site.runner(folder, &words))?;
     let result = read(&text)?;
     let created = result["changes"]["applied"]["created"].as_u64();
@@ -132,7 +132,7 @@ fn apply(site: Site<'_>, folder: &Path, name: &str) -> Result<Duration, BenchErr
 
 /// A call in a workspace of many files, all of them denied or none.
 fn denied(
-    place: &Place,
+    place: &BenchFolder,
     engines: &[Measured],
     extent: Extent,
     report: &mut Report,

@@ -56,7 +56,7 @@ pub enum CallError {
         set: Option<Box<Sourced<Choice>>>,
     },
     /// The decision holds nothing that may run.
-    #[error("the decision holds nothing that may run; this is a mistake of ours, please report it")]
+    #[error("the decision allows no command; this is a bug in runner, please report it")]
     NoPlan,
     /// There is no plan for a sandbox.
     #[error(transparent)]

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::approvals::{Asked, Book, Given, Scope, Terms};
 use crate::audit::{Ledger, Redactor};
-use crate::call::approval::{Always, Approver, Doing, Question, Reply, Spent};
+use crate::call::approval::{Action, Always, Approver, Question, Reply, Spent};
 use crate::caller::{Caller, Front};
 use crate::config::Config;
 use crate::environment::Environment;
@@ -69,7 +69,7 @@ fn pending(state: &std::path::Path, approver: Arc<dyn Approver>, most: Duration)
         workspace: "/w".to_owned(),
     };
     let call = CallId::fresh().unwrap();
-    Pending::new(Arc::new(asking), Inquiry { question, asked, call, doing: Doing::default() })
+    Pending::new(Arc::new(asking), Inquiry { question, asked, call, doing: Action::default() })
 }
 
 const LONG: Duration = Duration::from_secs(3_600);

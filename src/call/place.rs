@@ -9,7 +9,7 @@ use super::request::Decided;
 use super::run::Output;
 use crate::config::Config;
 use crate::policy_files::Places;
-use crate::queue::{Figures, Place, Queue, Subject};
+use crate::queue::{Figures, HeldSlot, Queue, Subject};
 use crate::sandbox::cancel::Cancel;
 use crate::sandbox::streams::Sink;
 
@@ -18,7 +18,7 @@ pub(super) async fn place_of_command(
     decided: &Decided,
     output: &mut Output,
     cancel: &mut Cancel,
-) -> Result<Place, CallError> {
+) -> Result<HeldSlot, CallError> {
     let told = match output {
         Output::Streamed(streams) | Output::Spoken(streams) => &mut streams.stderr,
         Output::Kept(..) => &mut None,
@@ -34,7 +34,7 @@ pub(super) async fn place(
     limits: &Limits,
     cancel: &mut Cancel,
     told: &mut Sink,
-) -> Result<Place, CallError> {
+) -> Result<HeldSlot, CallError> {
     let figures = match subject {
         Subject::Tool(name) => Figures::of(&config.limits(name)),
         // `tools.exec` in the configuration is about commands.

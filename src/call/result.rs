@@ -1,4 +1,4 @@
-//! The result of a call. [`told`](super::told) is its form for machines.
+//! The result of a call. [`result_json`](super::result_json) is its form for machines.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -319,7 +319,7 @@ impl ErrorObject {
                 Some("use a policy with a larger limit"),
             ),
             Verdict::Cancelled(CancelCause::OutputClosed) => {
-                (Code::OutputClosed, "whoever read the output left".to_owned(), None)
+                (Code::OutputClosed, "the reader of the output closed it".to_owned(), None)
             }
             Verdict::Cancelled(CancelCause::BrokerEnded) => {
                 (Code::BrokerEnded, "the broker ended the call".to_owned(), None)

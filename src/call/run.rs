@@ -8,7 +8,7 @@ use runner_policy::limits::Limit;
 use runner_wire::Ran;
 use serde_json::Value;
 
-use super::approval::{Asking, Doing, Fed, Inquiry, Question};
+use super::approval::{Action, Asking, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
 use super::error::CallError;
 use super::gate::{Consent, Gate, Pending, pass, started};
@@ -97,7 +97,7 @@ pub(super) async fn gate(
 
 /// The question whether a command may run.
 fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallError> {
-    let mut doing = Doing::of_command(decided)?;
+    let mut doing = Action::of_command(decided)?;
     let files = doing.files();
     let (question, arguments) = Question::of_command(None, decided, fed, doing.holds(&files));
     let asked = Asked {
@@ -337,7 +337,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
     let (planned, ()) = tokio::join!(
         make_plan(&setting, engine.as_ref(), Missing::Make, helper),
-        ahead.rouse(engine.as_ref(), claim, || starting.write()),
+        ahead.wake_claimed(engine.as_ref(), claim, || starting.write()),
     );
     let planned = planned?;
     let supply = supply::supply(&setting, &planned.plan, engine.as_ref(), None, pool).await?;

@@ -29,7 +29,11 @@ const ABOUT_SHOWN: usize = 200;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  runner approvals\n  runner approvals --all --json")]
+#[command(after_help = concat!(
+    "Examples:\n",
+    "  runner approvals\n",
+    "  runner approvals --all --json",
+))]
 pub struct List {
     /// Also those that are over
     #[arg(long)]
@@ -39,7 +43,16 @@ pub struct List {
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner approve k3m9x2p7qa\n  runner approve k3m9x2p7qa --for 1h\n  runner approve k3m9x2p7qa --for 1h --arg path='src/*'\n\nShows the question and asks. An approval holds for the very same call: tool with all its files, arguments, policy, image, folder, workspace; what is not shown whole is answered at the terminal of the call itself. Needs a terminal: a program must not answer in a person's place."
+    after_help = concat!(
+        "Shows the question and asks for yes or no. It needs a terminal: a program must not ",
+        "answer for a person. The approval holds for this call only: the tool with all its ",
+        "files, the arguments, the policy, the image, the folder and the workspace. A ",
+        "question that cannot be shown whole is answered at the terminal of the call itself.\n\n",
+        "Examples:\n",
+        "  runner approve k3m9x2p7qa\n",
+        "  runner approve k3m9x2p7qa --for 1h\n",
+        "  runner approve k3m9x2p7qa --for 1h --arg path='src/*'",
+    )
 )]
 pub struct Approve {
     /// The question, as `runner approvals` shows it
@@ -55,7 +68,11 @@ pub struct Approve {
 
 /// As typed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  runner deny k3m9x2p7qa\n  runner deny k3m9x2p7qa --never")]
+#[command(after_help = concat!(
+    "Examples:\n",
+    "  runner deny k3m9x2p7qa\n",
+    "  runner deny k3m9x2p7qa --never",
+))]
 pub struct Deny {
     /// The question, as `runner approvals` shows it
     #[arg(value_name = "ID")]
@@ -228,7 +245,7 @@ fn short(text: &str) -> String {
 fn time(text: &str) -> Result<Duration, UsageError> {
     Unit::Time.parse(text).map(Duration::from_millis).map_err(|form| UsageError::Option {
         option: "--for".to_owned(),
-        why: format!("`{text}` is no time; write {form}"),
+        why: format!("`{text}` is not a time; write {form}"),
     })
 }
 

@@ -13,11 +13,11 @@ use super::later::Later;
 use super::printer::Format;
 use super::style;
 use super::{
-    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, schema, stage, tool,
-    undo,
+    approvals, audit, bench, calls, completions, config, doctor, exec, man, mcp, policy, pool,
+    schema, stage, tool, undo,
 };
 
-/// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
+/// Run untrusted commands and tools: a policy decides, a fresh sandbox confines each call.
 #[derive(Debug, Parser)]
 #[command(
     name = "runner",
@@ -27,7 +27,7 @@ use super::{
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = exit_codes(),
+    after_help = after_help(),
 )]
 pub struct Cli {
     /// What applies to every subcommand.
@@ -42,13 +42,13 @@ pub struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Global {
-    /// Print one JSON object instead of text; `--json=full` tells of a call also how it ran
+    /// Print one JSON object instead of text; `--json=full` adds how a call ran
     #[arg(long, global = true, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "brief")]
     pub json: Option<Json>,
-    /// When to colour
+    /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub color: Color,
-    /// Write one JSON line with the status to this open descriptor (3 or above) when done
+    /// At the end, write the status as one line of JSON to this open file descriptor (3 or above)
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub status_fd: Option<RawFd>,
 }
@@ -56,10 +56,10 @@ pub struct Global {
 /// How much JSON tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Json {
-    /// What the caller of a call needs to go on
+    /// The result
     #[default]
     Brief,
-    /// Also protections, limits, phases, usage, and the whole decision
+    /// Also the protections, limits, phases, usage and the whole decision
     Full,
 }
 
@@ -81,59 +81,116 @@ pub enum Command {
     /// Run a command or a shell line in a sandbox
     Exec(Later<exec::Args>),
     /// Find, make, check and run tools
-    #[command(visible_alias = "tools", after_help = "Without a subcommand the tools are listed.")]
+    #[command(visible_alias = "tools", after_help = concat!(
+        "Without a subcommand, the tools are listed.\n\n",
+        "Examples:\n",
+        "  runner tool\n",
+        "  runner tool run file_search --arg operation=grep --arg pattern=TODO\n",
+        "  runner tool new count_words",
+    ))]
     Tool {
         /// What to do with them.
         #[command(subcommand)]
         command: Option<Later<tool::Command>>,
     },
-    /// Look at MCP servers whose tools can be used, and ask them
-    #[command(subcommand)]
+    /// List MCP servers, and ask them for their tools
+    #[command(
+        subcommand,
+        after_help = concat!(
+            "Examples:\n",
+            "  runner mcp list\n",
+            "  runner mcp refresh files",
+        )
+    )]
     Mcp(Later<mcp::Command>),
-    /// Look into policies: what is decided, and why
-    #[command(subcommand)]
+    /// Explain, check, list and trust policies
+    #[command(
+        subcommand,
+        after_help = concat!(
+            "Examples:\n",
+            "  runner policy explain -- git push\n",
+            "  runner policy show develop",
+        )
+    )]
     Policy(Later<policy::Command>),
-    /// Look into the configuration: what is set, and by whom
-    #[command(subcommand)]
+    /// Show and check the configuration
+    #[command(
+        subcommand,
+        after_help = concat!(
+            "Examples:\n",
+            "  runner config show\n",
+            "  runner config check",
+        )
+    )]
     Config(Later<config::Command>),
-    /// Look at what was asked, decided and done
-    #[command(after_help = "Without a subcommand the newest calls are listed.")]
+    /// Show, verify and export the records of all calls
+    #[command(after_help = concat!(
+        "Without a subcommand, the newest calls are listed.\n\n",
+        "Examples:\n",
+        "  runner audit\n",
+        "  runner audit list --denied --since 1h\n",
+        "  runner audit verify",
+    ))]
     Audit {
         /// Which look.
         #[command(subcommand)]
         command: Option<Later<audit::Command>>,
     },
-    /// List questions that wait for an answer, and answers that hold
+    /// List questions that wait for an answer, and approvals in force
     Approvals(Later<approvals::List>),
-    /// Answer a question with yes
+    /// Approve a call that a policy asks about
     Approve(Later<approvals::Approve>),
-    /// Answer a question with no
+    /// Deny a call that a policy asks about
     Deny(Later<approvals::Deny>),
-    /// Look at the sandboxes that wait for calls, make or end some
-    #[command(subcommand)]
+    /// Show, make and remove waiting sandboxes
+    #[command(
+        subcommand,
+        after_help = concat!(
+            "Examples:\n",
+            "  runner pool status\n",
+            "  runner pool warm 2",
+        )
+    )]
     Pool(Later<pool::Command>),
-    /// Measure what a call costs here, beside docker, bwrap and node
+    /// Measure what a call costs here, compared with docker, bwrap and node
     Bench(Later<bench::Args>),
-    /// Prove by trying that every protection holds on this machine
+    /// Test on this machine that every protection holds
     Doctor(Later<doctor::Args>),
-    /// Look at changes of commands that were held back, apply or discard them
+    /// Show, apply or discard changes that were held back
     #[command(subcommand)]
     Stage(Later<stage::Command>),
-    /// Take back what a call changed
+    /// Restore the files that a call changed
     Undo(Later<undo::Args>),
-    /// Print the JSON Schema of what runner writes or reads
-    #[command(after_help = "Without a subcommand the schemas are listed.")]
+    /// Print the JSON Schemas of results and configuration
+    #[command(after_help = concat!(
+        "Without a subcommand, the schemas are listed.\n\n",
+        "Examples:\n",
+        "  runner schema\n",
+        "  runner schema result > result.schema.json",
+    ))]
     Schema {
         /// Which.
         #[command(subcommand)]
         command: Option<Later<schema::Command>>,
     },
-    /// Show calls that run now
+    /// List the calls that are running
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner ps\n",
+            "  runner ps --json | jq -r '.calls[].call'",
+        )
+    )]
     Ps,
-    /// End a call that runs
+    /// End a running call
     Cancel(Later<calls::Cancel>),
-    /// Remove whatever is left of calls that died
+    /// Remove what is left of calls whose process was killed
     Gc(Later<calls::Gc>),
+    /// Print a script that completes runner's command line in a shell
+    Completions(Later<completions::Args>),
+    /// Write the man pages into a folder
+    #[command(hide = true)]
+    Man(Later<man::Args>),
 }
 
 impl Global {
@@ -195,10 +252,13 @@ impl Global {
     }
 }
 
-/// The table of exit codes, for the end of `--help`.
-fn exit_codes() -> String {
+/// Examples and the table of exit codes, for the end of `--help`.
+fn after_help() -> String {
     let strong = style::STRONG;
-    let mut text = format!("{strong}Exit codes:{strong:#}\n       the command's own, and:\n");
+    let mut text = format!(
+        "{strong}Examples:{strong:#}\n  runner exec -- git log --oneline\n  runner policy explain -- git \
+         push\n\n{strong}Exit codes:{strong:#}\n       the command's own, and:\n"
+    );
     for (code, meaning) in exit::TABLE {
         text.push_str(&format!("  {:>3}  {}\n", code.get(), meaning.replace('`', "")));
     }

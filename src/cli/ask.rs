@@ -11,7 +11,7 @@ use std::time::Duration;
 use runner_policy::limits::Unit;
 use rustix::termios::{QueueSelector, tcflush};
 
-use super::tool::desk::Desk;
+use super::tool::shared_stderr::SharedStderr;
 use super::visible::visible;
 use crate::approvals::{ApprovalError, Given, Scope};
 use crate::call::{Always, Approver, Question, Reply};
@@ -63,7 +63,7 @@ pub(super) fn is_terminal() -> bool {
 }
 
 /// Who answers: `--yes` for everything, else a person at a terminal, else nobody.
-pub(super) fn approver(yes: Yes, desk: Arc<Desk>, caller: &Caller) -> Arc<dyn Approver> {
+pub(super) fn approver(yes: Yes, desk: Arc<SharedStderr>, caller: &Caller) -> Arc<dyn Approver> {
     match (yes, is_terminal()) {
         (Yes::Typed, _) => Arc::new(Always(Reply::Option)),
         (Yes::NotTyped, true) => Arc::new(Person { desk, here: Here::of(caller) }),
@@ -86,7 +86,7 @@ pub(super) fn answer<T>(question: &str, read: impl Fn(&str) -> Option<T>) -> Opt
             None if ended => return None,
             None => {
                 let mut err = io::stderr().lock();
-                writeln!(err, "  `{}` is no answer", visible(typed.trim())).ok()?;
+                writeln!(err, "  `{}` is not an answer", visible(typed.trim())).ok()?;
             }
         }
     }
@@ -94,7 +94,7 @@ pub(super) fn answer<T>(question: &str, read: impl Fn(&str) -> Option<T>) -> Opt
 }
 
 struct Person {
-    desk: Arc<Desk>,
+    desk: Arc<SharedStderr>,
     here: Here,
 }
 

@@ -15,7 +15,20 @@ use crate::exit::{Ending, Kind};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --engine, calls are measured on every engine that can be used, in turn with `bwrap`, `docker run`, `docker exec` and bare `node`, as far as they are installed. Nothing needs root or a daemon; what is left out is told. A measurement that breaks is named, and all others are printed.\n\nMeasures with a state, a configuration and a pool of its own, which are gone afterwards. Run it on a machine that does nothing else: ratios say more than times.\n\nExamples:\n  runner bench --quick\n  runner bench --engine embedded --json | jq '.rows[] | {name, median, unit, ratios}'\n\nExit codes: 0 everything was measured, 125 a measurement broke, or no engine can be used."
+    after_help = concat!(
+        "Without --engine, calls are measured on every engine that can be used, in turn with ",
+        "those of `bwrap`, `docker run`, `docker exec` and bare `node` that are installed. ",
+        "Nothing needs root or a daemon; the report says what was left out. If a measurement ",
+        "fails it is named, and the others are printed.\n\n",
+        "The measurements use a state, a configuration and a pool of their own, which are ",
+        "removed afterwards. Run it on an idle machine. Ratios say more than times.\n\n",
+        "Examples:\n",
+        "  runner bench --quick\n",
+        "  runner bench --engine embedded --json | jq '.rows[] | {name, median, unit, ",
+        "ratios}'\n\n",
+        "Exit codes: 0 everything was measured, 125 a measurement failed, or no engine can ",
+        "be used.",
+    )
 )]
 pub struct Args {
     /// Fewer rounds and no large workspaces: about three minutes instead of fifteen

@@ -20,6 +20,13 @@ use crate::stage::recover::Recovered;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner cancel 019a2b\n",
+        "  runner cancel 019a2b --json",
+    )
+)]
 pub struct Cancel {
     /// The call's id, as `runner ps` shows it, or the beginning of it
     id: String,
@@ -27,8 +34,17 @@ pub struct Cancel {
 
 /// As typed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = concat!(
+        "Removes sandboxes whose process was killed, marks their calls as aborted in the ",
+        "ledger, and finishes or undoes interrupted writes.\n\n",
+        "Examples:\n",
+        "  runner gc\n",
+        "  runner gc --engine embedded",
+    )
+)]
 pub struct Gc {
-    /// The engine whose sandboxes are swept [default: auto]
+    /// The engine whose sandboxes are removed [default: auto]
     #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
     engine: Option<engine::Choice>,
 }
@@ -69,7 +85,7 @@ pub(super) fn cancel(
     let id = match call::cancel(&Ledger::new(open(context)?), &args.id)? {
         Cancelled::Asked(id) => id,
         Cancelled::Unknown => {
-            let why = format!("no running call `{}`; `runner ps` shows those there are", args.id);
+            let why = format!("no running call `{}`; `runner ps` lists the running calls", args.id);
             return Err(wrong(why).into());
         }
         Cancelled::Several => {
@@ -79,7 +95,7 @@ pub(super) fn cancel(
     };
     match printer.format() {
         Format::Json => printer.json(&json!({ "call": id, "cancelled": true }))?,
-        Format::Text => printer.data(format_args!("asked {id} to end\n"))?,
+        Format::Text => printer.data(format_args!("cancel requested for {id}\n"))?,
     }
     Ok(Ending::ok())
 }
@@ -99,7 +115,7 @@ pub(super) fn gc(args: Gc, context: &Context, printer: &mut Printer) -> Result<E
         }))?,
         Format::Text => {
             printer.data(format_args!(
-                "{} call(s) found aborted, {} sandbox(es) removed\n",
+                "{} aborted call(s) found, {} sandbox(es) removed\n",
                 swept.aborted.len(),
                 swept.removed
             ))?;

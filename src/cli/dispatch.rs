@@ -19,8 +19,8 @@ use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
 use super::{
-    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, schema, stage, tool,
-    undo,
+    approvals, audit, bench, calls, completions, config, doctor, exec, man, mcp, policy, pool,
+    schema, stage, tool, undo, version,
 };
 
 /// Does what the command line says and reports how it went.
@@ -45,10 +45,11 @@ pub fn run(words: &[OsString]) -> ExitCode {
             done
         }),
         Err(error) => in_context(&Global::glimpse(words), |printer| match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            ErrorKind::DisplayHelp => {
                 printer.data(error.render().ansi())?;
                 Ok(Ending::ok())
             }
+            ErrorKind::DisplayVersion => version::print(printer),
             _ => Err(UsageError::from_clap(&error, words).into()),
         }),
     }
@@ -101,6 +102,8 @@ fn dispatch(command: Command, context: &Context, printer: &mut Printer) -> Resul
         Command::Ps => calls::ps(context, printer),
         Command::Cancel(Later(args)) => calls::cancel(&args, context, printer),
         Command::Gc(Later(args)) => calls::gc(args, context, printer),
+        Command::Completions(Later(args)) => completions::run(&args, printer),
+        Command::Man(Later(args)) => man::run(&args, printer),
     }
 }
 

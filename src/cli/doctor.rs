@@ -15,7 +15,27 @@ use crate::text::counted;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "On each engine that can be used, a program tries from inside a sandbox what no sandbox may allow, beside something that must work: network, mounts, capabilities, system calls, processes, memory, disk, output, links, signals, covers, staged writes, processes left behind. It takes about ten seconds an engine. It changes nothing but what `runner gc` removes, and its result is in the audit ledger.\n\nResults: holds; partly (the promise has an end, which is told); absent (not promised here); not tried; note; unproved (a trial broke); FAILS.\n\nExamples:\n  runner doctor\n  runner doctor --engine embedded --json | jq '.engines[].rows[] | select(.result != \"holds\")'\n\nExit codes: 0 all that is promised holds, 125 something fails or is unproved, or no engine can be used."
+    after_help = concat!(
+        "On each engine that can be used, a program tries from inside a sandbox what no ",
+        "sandbox may allow, beside a control that must work: network, mounts, capabilities, ",
+        "system calls, processes, memory, disk, output, links, signals, covers, staged ",
+        "writes, processes left behind. It takes about ten seconds an engine. It changes ",
+        "nothing but what `runner gc` removes. Its result is recorded in the audit ledger.\n\n",
+        "Results:\n",
+        "  holds      the protection works\n",
+        "  partly     it works with an exception, which is shown\n",
+        "  absent     it is not promised on this engine\n",
+        "  not tried  it could not be tried here\n",
+        "  note       for your information\n",
+        "  unproved   the trial itself failed\n",
+        "  FAILS      the protection does not work\n\n",
+        "Examples:\n",
+        "  runner doctor\n",
+        "  runner doctor --engine embedded --json | jq '.engines[].rows[] | select(.result ",
+        "!= \"holds\")'\n\n",
+        "Exit codes: 0 every promised protection holds, 125 one fails or is unproved, or no ",
+        "engine can be used.",
+    )
 )]
 pub struct Args {
     /// Try this engine alone [default: every one]

@@ -17,7 +17,7 @@ use super::policy::view::View;
 use super::printer::{Format, Printer};
 use super::style;
 use super::terminal_sink::TerminalSink;
-use super::tool::desk::Desk;
+use super::tool::shared_stderr::SharedStderr;
 use super::usage::UsageError;
 use super::visible::visible;
 use crate::approvals::ApprovalId;
@@ -40,10 +40,18 @@ use crate::sandbox::streams::Source;
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("what").required(true).multiple(false),
-    after_help = "Examples:\n  runner exec -- git log --oneline\n  runner exec --policy develop -- npm test\n  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n  runner exec --dry-run -- cat README.md\n\nThe command's exit code is ours; `runner --help` lists the codes that are runner's own."
+    after_help = concat!(
+        "Examples:\n",
+        "  runner exec -- git log --oneline\n",
+        "  runner exec --policy develop -- npm test\n",
+        "  runner exec --policy develop --shell 'cd web && FOO=1 npm test 2>&1 | tail -5'\n",
+        "  runner exec --dry-run -- cat README.md\n\n",
+        "Exit code: the command's own. `runner --help` lists the codes that are runner's.",
+    )
 )]
 pub struct Args {
-    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's, else readonly]
+    /// The policy that decides: a name, or the path of a .yml file [default: the configuration's,
+    /// else readonly]
     #[arg(long, short = 'p', value_name = "POLICY")]
     policy: Option<Choice>,
     /// Run in this folder
@@ -52,7 +60,7 @@ pub struct Args {
     /// The image: `host`, or an OCI reference that the engine has
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// What makes the sandbox [default: auto]
+    /// The engine that makes the sandbox [default: auto]
     #[arg(long, value_name = "ENGINE", value_parser = super::engine::choice())]
     engine: Option<engine::Choice>,
     /// End the call after this time, such as 30s; can only tighten
@@ -62,31 +70,33 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Any limit by its key, such as pids=64; can only tighten (`runner policy limits` lists them)
-    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    #[arg(long = "limit", value_name = "KEY=VALUE")]
     limits: Vec<String>,
-    /// With --json: keep so much of each output stream, such as 1MiB, within the policy's `output` limit [default: 32KiB]
+    /// With --json: bytes kept of each output stream, such as 1MiB, within the policy's `output`
+    /// limit [default: 32KiB]
     #[arg(long, value_name = "SIZE")]
     output: Option<String>,
-    /// Make a sandbox for this call, and leave none waiting for the next
+    /// Make a new sandbox for this call, and prepare none for the next call
     #[arg(long)]
     cold: bool,
-    /// Apply no change of the command; `runner stage` shows and applies them
+    /// Hold back all changes of the command; `runner stage` shows and applies them
     #[arg(long)]
     stage: bool,
     /// Fail if a change of the command is held back
     #[arg(long)]
     strict_writes: bool,
-    /// Show what would run, in what, and under which protections
+    /// Run nothing; show the command, the sandbox and its protections
     #[arg(long)]
     dry_run: bool,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
-    /// A line as typed into a shell; the parsed line is executed, no shell runs
+    /// A shell line; runner parses and executes it, no shell runs
     #[arg(long, value_name = "LINE", group = "what", allow_hyphen_values = true)]
     shell: Option<OsString>,
     /// A command and its arguments
-    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", group = "what", trailing_var_arg = true,
+        value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
@@ -120,7 +130,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 /// Who is asked, if the policy asks.
 fn asking(decided: &Decided, named: Vec<ApprovalId>) -> Result<Asking, Error> {
     Ok(Asking {
-        approver: approver(Yes::NotTyped, Arc::new(Desk::new()), &decided.context.caller),
+        approver: approver(Yes::NotTyped, Arc::new(SharedStderr::new()), &decided.context.caller),
         named,
         times: decided.config.approvals(),
         places: decided.places.clone(),
@@ -172,12 +182,12 @@ pub(super) fn kept(size: Option<&str>) -> Result<Keep, UsageError> {
     Ok(Keep::AtMost(bytes.map_or(OUTPUT, |(_, bytes)| bytes)))
 }
 
-/// The limits of `--limit KEY=FIGURE`.
+/// The limits of `--limit KEY=VALUE`.
 pub(super) fn tightened(limits: &[String]) -> Result<Vec<(Limit, u64)>, UsageError> {
     let one = |text: &String| {
         let (key, figure) = text.split_once('=').ok_or_else(|| UsageError::Option {
             option: "--limit".to_owned(),
-            why: format!("`{text}` has no figure; write KEY=FIGURE, such as pids=64"),
+            why: format!("`{text}` has no value; write KEY=VALUE, such as pids=64"),
         })?;
         limit("--limit", key, figure)
     };
@@ -193,7 +203,7 @@ pub(super) fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64
     };
     match limit.row().unit.parse(figure) {
         Ok(figure) => Ok((limit, figure)),
-        Err(form) => Err(wrong(format!("`{figure}` is no figure; write {form}"))),
+        Err(form) => Err(wrong(format!("`{figure}` is not a value of `{key}`; write {form}"))),
     }
 }
 

@@ -12,6 +12,7 @@ mod audit;
 mod bench;
 mod bug;
 mod calls;
+mod completions;
 mod config;
 mod diff_view;
 mod dispatch;
@@ -21,8 +22,12 @@ mod error;
 mod event_loop;
 mod exec;
 mod findings;
+mod first_steps;
 mod front;
+#[cfg(test)]
+mod help_tests;
 mod later;
+mod man;
 mod mcp;
 mod plan_view;
 pub mod policy;
@@ -38,6 +43,7 @@ mod terminal_sink;
 mod tool;
 mod undo;
 mod usage;
+mod version;
 mod visible;
 
 pub use args::Cli;

@@ -30,18 +30,40 @@ const OFF: &str = "the pool is off (see pool.size and pool.ttl in runner config 
 /// What to do with the pool.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Show which sandboxes wait, and the bounds
+    /// Show the waiting sandboxes and the bounds of the pool
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner pool status\n",
+            "  runner pool status --json",
+        )
+    )]
     Status,
-    /// Make sandboxes that wait for calls like this one
+    /// Make sandboxes for future calls
     Warm(Warm),
-    /// End all that wait
+    /// Remove all waiting sandboxes
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner pool drain\n",
+            "  runner pool drain --json",
+        )
+    )]
     Drain,
 }
 
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner pool warm\n  runner pool warm 4 --policy develop -- npm test\n  runner pool warm 2 --tool todo_finder\n\nA sandbox serves calls of the same workspace, policy, limits and kind: those that only read, or those that may write. A tool's\nhas Node started and the runtime loaded, and serves calls of that tool under that policy, whatever their arguments."
+    after_help = concat!(
+        "A waiting sandbox serves calls of the same workspace, policy, limits and kind: ",
+        "calls that only read, or calls that may write. A tool's sandbox has Node started ",
+        "and the runtime loaded. It serves any call of that tool under that policy.\n\n",
+        "Examples:\n",
+        "  runner pool warm\n",
+        "  runner pool warm 4 --policy develop -- npm test\n",
+        "  runner pool warm 2 --tool todo_finder",
+    )
 )]
 pub struct Warm {
     /// How many

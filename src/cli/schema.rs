@@ -13,7 +13,11 @@ use crate::exit::Ending;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print the JSON Schema of every result: of commands, tools, denials, errors and wrong usage
-    #[command(after_help = "Example:\n  runner schema result > result.schema.json")]
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  runner schema result > result.schema.json\n",
+        "  runner schema result | jq '.properties | keys'",
+    ))]
     Result,
 }
 

@@ -28,16 +28,53 @@ use crate::policy_files::Places;
 /// What to do with changes that were held back.
 #[derive(Debug, clap::Subcommand)]
 #[command(
-    after_help = "A command's changes reach the workspace when the call is over and each was judged. What may not be applied is held back, and kept as long as the backups of `runner undo` (7 days).\n\nExamples:\n  runner stage list\n  runner stage diff 019a2b\n  runner stage apply 019a2b src/main.rs\n  runner stage discard 019a2b"
+    after_help = concat!(
+        "A command's changes are judged when the call is over, and then applied to the ",
+        "workspace. Changes that may not be applied are held back for 7 days, as long as the ",
+        "backups of `runner undo`.\n\n",
+        "Examples:\n",
+        "  runner stage list\n",
+        "  runner stage diff 019a2b\n",
+        "  runner stage apply 019a2b src/main.rs\n",
+        "  runner stage discard 019a2b",
+    )
 )]
 pub enum Command {
     /// List the calls whose changes were held back
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner stage list\n",
+            "  runner stage list --json",
+        )
+    )]
     List,
     /// Show what was held back of a call, and why
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner stage show 019a2b\n",
+            "  runner stage show 019a2b --json",
+        )
+    )]
     Show(One),
-    /// Show what is different, line by line
+    /// Show the differences line by line
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner stage diff 019a2b\n",
+            "  runner stage diff 019a2b --color always | less -R",
+        )
+    )]
     Diff(One),
-    /// Apply what was held back, but for what no policy can allow
+    /// Apply what was held back, except what no policy can allow
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner stage apply 019a2b\n",
+            "  runner stage apply 019a2b src/main.rs docs",
+        )
+    )]
     Apply {
         /// The call
         #[command(flatten)]
@@ -46,7 +83,14 @@ pub enum Command {
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Throw away what was held back
+    /// Delete what was held back
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  runner stage discard 019a2b\n",
+            "  runner stage discard 019a2b --json",
+        )
+    )]
     Discard(One),
 }
 

@@ -11,7 +11,7 @@ use super::visible::visible;
 use crate::audit::Ledger;
 use crate::call::CallError;
 use crate::call::Context;
-use crate::call::undo::{self, Doing, UndoError, Undone};
+use crate::call::undo::{self, UndoError, UndoMode, Undone};
 use crate::cli::Error;
 use crate::config;
 use crate::exit::Ending;
@@ -20,7 +20,14 @@ use crate::policy_files::Places;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Refuses, and restores nothing, if something has changed since the call; an undo is recorded and can be undone.\n\nExamples:\n  runner undo --list\n  runner undo 019a2b --dry-run\n  runner undo 019a2b"
+    after_help = concat!(
+        "If anything has changed since the call, nothing is restored. An undo is recorded ",
+        "like a call, and can be undone.\n\n",
+        "Examples:\n",
+        "  runner undo --list\n",
+        "  runner undo 019a2b --dry-run\n",
+        "  runner undo 019a2b",
+    )
 )]
 pub struct Args {
     /// The call's id, or the beginning of it
@@ -52,9 +59,9 @@ pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Resu
             Err(UsageError::Option { option: "CALL".to_owned(), why }.into())
         }
         Some(call) => {
-            let doing = if args.dry_run { Doing::Look } else { Doing::Restore };
+            let mode = if args.dry_run { UndoMode::Look } else { UndoMode::Restore };
             let call = one(&ledger, call)?;
-            let undone = undo::run(&ledger, (&places, bounds), &call, doing, context)?;
+            let undone = undo::run(&ledger, (&places, bounds), &call, mode, context)?;
             tell(&undone, printer)
         }
     }

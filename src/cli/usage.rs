@@ -11,6 +11,7 @@ use crate::exit::Kind;
 use crate::sys::StatusFdError;
 
 use super::args::{Cli, plain_words};
+use super::first_steps;
 use super::visible::visible;
 
 /// The command line is wrong.
@@ -59,12 +60,22 @@ impl UsageError {
             Err(same) if same.kind() == error.kind() => same.render().to_string(),
             _ => error.render().to_string(),
         };
-        let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned();
+        let message = match error.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                match plain_words(words).next() {
+                    None => first_steps::TEXT.to_owned(),
+                    Some(_) => {
+                        format!("a subcommand or an argument is missing\n\n{}", rendered.trim_end())
+                    }
+                }
+            }
+            _ => rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end().to_owned(),
+        };
         Self::Unreadable { message, hint: right_form(error, words) }
     }
 }
 
-/// Whoever types `runner npm test` means `runner exec -- npm test`.
+/// `runner npm test` was meant as `runner exec -- npm test`.
 fn right_form(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let guessed = error.get(ContextKind::SuggestedSubcommand).is_some();
     if error.kind() != ErrorKind::InvalidSubcommand || guessed {

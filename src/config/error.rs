@@ -56,7 +56,7 @@ impl Failure for ConfigError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Refused(_) => Some("mend it, then: runner config check".to_owned()),
+            Self::Refused(_) => Some("fix it, then: runner config check".to_owned()),
             Self::NoFolder => Some("set HOME or XDG_CONFIG_HOME".to_owned()),
             Self::NotWritten { .. } => None,
             Self::ByHand { line, .. } => Some(format!("write by hand: {line}")),

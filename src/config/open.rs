@@ -71,7 +71,7 @@ fn finding(problem: &FileProblem, file: &Path) -> Finding {
         FileProblem::NotAFolder => (
             "config_folder_invalid",
             "is in no folder, or reached through a link".into(),
-            Some("make it a real folder; a link could lead to somebody else's files".into()),
+            Some("make it a real folder; a link could lead to files of another user".into()),
         ),
         FileProblem::LinkOutside => (
             "config_link_outside",

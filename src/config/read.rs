@@ -91,7 +91,7 @@ impl Reader<'_> {
             Some(path) if section.is_empty() => self.report.add(
                 "unknown_key",
                 entry.at,
-                format!("`{}` does not stand at the top", entry.key),
+                format!("`{}` is not a key at the top of the file", entry.key),
                 format!("write `{}: {{ {}: … }}`", head(path), tail(path)),
             ),
             _ => self.report.unknown_key(entry, &key::words(section)),
@@ -117,7 +117,7 @@ impl Reader<'_> {
         let value = match row.unit.parse(text) {
             Ok(value) => value,
             Err(form) => {
-                let message = format!("`{text}` is no value of `{}`", entry.key);
+                let message = format!("`{text}` is not a value of `{}`", entry.key);
                 self.report.add("bad_figure", entry.value.at, message, format!("write {form}"));
                 return None;
             }
@@ -155,7 +155,7 @@ impl Reader<'_> {
             if trimmed.split('/').all(plain) && trimmed.len() <= MAX_FOLDER {
                 folders.push(trimmed.to_owned());
             } else {
-                let message = format!("`{text}` is no folder of a workspace");
+                let message = format!("`{text}` is not the folder of a workspace");
                 let help = "write its path from the workspace, such as `third_party/data`";
                 self.report.add("bad_folder", at, message, help.to_owned());
             }
@@ -175,7 +175,7 @@ impl Reader<'_> {
             return Some(path);
         }
         let help = format!("write its whole path, such as `{such_as}`");
-        self.report.add("bad_folder", at, format!("`{text}` is no absolute path"), help);
+        self.report.add("bad_folder", at, format!("`{text}` is not an absolute path"), help);
         None
     }
 
@@ -231,7 +231,7 @@ impl Reader<'_> {
                 Found::Leaf(_) => self.report.add(
                     "no_ceiling",
                     entry.at,
-                    format!("`{path}` is no figure, so it has no ceiling"),
+                    format!("`{path}` is not a number, so it can have no ceiling"),
                     format!("set `{path}` itself: the managed layer wins"),
                 ),
                 Found::Unknown => self.report.unknown_key(entry, &key::words(section)),

@@ -289,7 +289,7 @@ fn time(node: &Node, report: &mut Report<'_>) -> Option<u64> {
     match Unit::Time.parse(text) {
         Ok(figure) => Some(figure),
         Err(form) => {
-            let message = format!("`{text}` is no value of `timeout`");
+            let message = format!("`{text}` is not a value of `timeout`");
             report.add("bad_figure", node.at, message, format!("write {form}"));
             None
         }

@@ -12,7 +12,7 @@ use crate::exit::Kind;
 pub enum DoctorError {
     /// There is no place to try anything in.
     #[error("cannot make a folder for trials: {0}")]
-    Place(#[source] io::Error),
+    TrialFolder(#[source] io::Error),
     /// A call, or the records.
     #[error(transparent)]
     Call(Box<CallError>),
@@ -30,7 +30,7 @@ impl From<CallError> for DoctorError {
 impl Failure for DoctorError {
     fn code(&self) -> Code {
         match self {
-            Self::Place(_) => Code::LocalError,
+            Self::TrialFolder(_) => Code::LocalError,
             Self::Call(error) => error.code(),
             Self::Cancelled => Code::Cancelled,
         }
@@ -38,7 +38,7 @@ impl Failure for DoctorError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Place(_) => Kind::Broken,
+            Self::TrialFolder(_) => Kind::Broken,
             Self::Call(error) => error.kind(),
             Self::Cancelled => Kind::Interrupted,
         }
@@ -46,7 +46,7 @@ impl Failure for DoctorError {
 
     fn fault(&self) -> Fault {
         match self {
-            Self::Place(_) => Fault::Engine,
+            Self::TrialFolder(_) => Fault::Engine,
             Self::Call(error) => error.fault(),
             Self::Cancelled => Fault::Usage,
         }
@@ -54,7 +54,9 @@ impl Failure for DoctorError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Place(_) => Some("free some space in /var/tmp, or make it writable".to_owned()),
+            Self::TrialFolder(_) => {
+                Some("free some space in /var/tmp, or make it writable".to_owned())
+            }
             Self::Call(error) => error.hint(),
             Self::Cancelled => None,
         }

@@ -10,9 +10,9 @@ use std::path::Path;
 use runner_policy::limits::Limit;
 
 use super::error::DoctorError as Error;
+use super::folder::{self, ALLOWED, FORBIDDEN, TrialFolder};
 use super::judge::{Evidence, OUTPUT, rows};
 use super::orphans;
-use super::place::{self, ALLOWED, FORBIDDEN, Place};
 use super::report::{Examined, Unusable};
 use super::seen::{Asked, Figures, Seen};
 use super::trial::Trial;
@@ -78,7 +78,7 @@ pub async fn examine(
         Err(error) => return Ok(unusable(name, Unusable::from(&error))),
     };
     let parts = engine.parts().await.unwrap_or_default();
-    let place = Place::make(&context.environment).map_err(Error::Place)?;
+    let place = TrialFolder::make(&context.environment).map_err(Error::TrialFolder)?;
     let trial = Trial { place: &place, engine: name, context };
     let promised = match trial.promised().await {
         Ok(promised) => promised,
@@ -114,22 +114,22 @@ async fn look(
     evidence: &mut Evidence,
     cancel: &mut Cancel,
 ) -> Result<(), Error> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Error::Place)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(Error::TrialFolder)?;
     let socket = format!("{}-listens", trial.place.canary());
-    let address = SocketAddr::from_abstract_name(&socket).map_err(Error::Place)?;
-    let _socket = UnixListener::bind_addr(&address).map_err(Error::Place)?;
+    let address = SocketAddr::from_abstract_name(&socket).map_err(Error::TrialFolder)?;
+    let _socket = UnixListener::bind_addr(&address).map_err(Error::TrialFolder)?;
     let asked = Asked {
-        port: listener.local_addr().map_err(Error::Place)?.port(),
+        port: listener.local_addr().map_err(Error::TrialFolder)?.port(),
         socket,
         process: std::process::id(),
         outside: trial.place.outside().display().to_string(),
         canary: trial.place.canary().to_owned(),
         namespaces: namespaces(),
         limits: Figures {
-            open_files: place::OPEN_FILES,
-            file_size: place::FILE_SIZE,
-            scratch: place::SCRATCH,
-            inodes: place::INODES,
+            open_files: folder::OPEN_FILES,
+            file_size: folder::FILE_SIZE,
+            scratch: folder::SCRATCH,
+            inodes: folder::INODES,
         },
     };
     let asked = serde_json::to_string(&asked).unwrap_or_default();
@@ -198,10 +198,10 @@ async fn strain(
     let mut tried = Seen::default();
 
     tell(&format!("{name}: memory"));
-    let some = (place::MEMORY / TIMES).to_string();
+    let some = (folder::MEMORY / TIMES).to_string();
     let small = ended(trial.kept(&["memory", &some], &[], cancel).await)?;
     tried.control("memory", "fill a quarter of its limit", as_ended(small, &[Status::Completed]));
-    let much = (place::MEMORY * TIMES).to_string();
+    let much = (folder::MEMORY * TIMES).to_string();
     let large = ended(trial.kept(&["memory", &much], &[], cancel).await)?;
     tried.attack(
         "memory",
@@ -210,7 +210,7 @@ async fn strain(
     );
 
     tell(&format!("{name}: processes"));
-    let count = (place::THREADS * TIMES).to_string();
+    let count = (folder::THREADS * TIMES).to_string();
     let result = ended(trial.kept(&["threads", &count], &[], cancel).await)?;
     // A runtime may end the whole sandbox, which holds the limit too.
     match result.and_then(figure_or_end) {
@@ -220,7 +220,7 @@ async fn strain(
         }
         Ok(Some(started)) => {
             tried.control("pids", "start a thread", so(started > 0));
-            tried.attack("pids", MANY, so(started > place::THREADS));
+            tried.attack("pids", MANY, so(started > folder::THREADS));
         }
         Err(why) => evidence.broken.push((vec!["pids"], why)),
     }
@@ -270,7 +270,7 @@ async fn strain(
         "run on where less space is free than its limit",
         not_ended(result, &[Status::Limit], SPACE, evidence),
     );
-    let much = (place::OUTPUT * TIMES).to_string();
+    let much = (folder::OUTPUT * TIMES).to_string();
     let result = ended(trial.kept(&["output", &much], &[], cancel).await)?;
     tried.control(OUTPUT, "write output", Ok(()));
     tried.attack(

@@ -84,7 +84,7 @@ fn judged(name: &str, about: &[&Try], evidence: &Evidence) -> Option<(Outcome, O
     }
     let mut controls = of(Part::Control).peekable();
     if controls.peek().is_none() || of(Part::Attack).next().is_none() {
-        return Some((Outcome::Unproved, Some("nothing tells whether it holds".to_owned())));
+        return Some((Outcome::Unproved, Some("no trial shows whether it holds".to_owned())));
     }
     let failed = controls.find(|it| !it.done)?;
     let why = failed.why.as_deref().unwrap_or("no reason is known");

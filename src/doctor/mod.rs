@@ -17,12 +17,12 @@
 
 mod error;
 mod examine;
+mod folder;
 mod holes;
 pub mod inside;
 mod judge;
 mod machine;
 mod orphans;
-mod place;
 mod record;
 mod report;
 mod seen;

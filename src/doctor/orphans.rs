@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
 use super::error::DoctorError;
+use super::folder::TrialFolder;
 use super::judge::{Evidence, ORPHANS};
-use super::place::Place;
 use super::seen::Seen;
 use super::trial::Trial;
 use crate::call::launch::run::{Keep, Streams, this_program};
@@ -100,7 +100,7 @@ async fn after_a_kill(trial: &Trial<'_>, seen: &mut Seen) -> io::Result<()> {
     let _ = child.wait().await;
     if let Some(folder) = place.filter(|folder| folder.starts_with('/')) {
         let state = Places::of(&trial.context.environment, None).state;
-        super::place::remove(std::path::Path::new(&folder), state.as_deref());
+        super::folder::remove(std::path::Path::new(&folder), state.as_deref());
     }
     killed?;
     let Some(words) = words else {
@@ -153,12 +153,12 @@ pub async fn stand_in(
     context: &Context,
     cancel: &mut Cancel,
 ) -> Result<CallResult, DoctorError> {
-    let place = Place::make(&context.environment).map_err(DoctorError::Place)?;
+    let place = TrialFolder::make(&context.environment).map_err(DoctorError::TrialFolder)?;
     let mut out = tokio::io::stdout();
     let named = format!("{}\n", place.root().display());
     tokio::io::AsyncWriteExt::write_all(&mut out, named.as_bytes())
         .await
-        .map_err(DoctorError::Place)?;
+        .map_err(DoctorError::TrialFolder)?;
     let trial = Trial { place: &place, engine, context };
     let streams = Streams { stdout: Some(Box::pin(out)), keep: Keep::Limit, ..Streams::default() };
     let output = Output::Streamed(streams);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use runner_policy::limits::Limit;
 use runner_policy::model::Writes;
 
+use super::folder::{PROBE, TrialFolder};
 use super::inside::VERB;
-use super::place::{PROBE, Place};
 use crate::call::launch::run::Keep;
 use crate::call::{
     self, CallError, CallResult, Command, Context, Decided, OnHeld, Output, Request,
@@ -24,7 +24,7 @@ use crate::workspace::Workspace;
 /// What the probe is run with.
 pub struct Trial<'a> {
     /// Where.
-    pub place: &'a Place,
+    pub place: &'a TrialFolder,
     /// On which engine.
     pub engine: EngineName,
     /// On whose behalf.

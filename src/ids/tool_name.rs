@@ -12,7 +12,7 @@ pub struct ToolName(String);
 
 /// A word that cannot name a tool.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
-#[error("{0:?} is no name of a tool: {FORM}")]
+#[error("{0:?} is not a valid tool name: {FORM}")]
 pub struct NameError(String);
 
 /// What the name of a tool's permissions, as a policy, begins with.

@@ -210,7 +210,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'_, A> {
         let Some(key) = self.entries.inner.next_key::<String>()? else { return Ok(None) };
         self.number = self.seen.is_empty() && key == NUMBER;
         if !self.seen.insert(key.clone()) {
-            return Err(A::Error::custom(format!("the key {key:?} stands twice")));
+            return Err(A::Error::custom(format!("the key {key:?} is there twice")));
         }
         let key: StringDeserializer<A::Error> = key.into_deserializer();
         seed.deserialize(key).map(Some)

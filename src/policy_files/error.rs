@@ -80,7 +80,7 @@ impl Failure for PolicyError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Refused(_) => Some("mend the policy, then: runner policy check".to_owned()),
+            Self::Refused(_) => Some("fix the policy, then: runner policy check".to_owned()),
             Self::Unknown { name, known, .. } => {
                 Some(match did_you_mean(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean {near}?"),

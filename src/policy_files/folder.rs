@@ -237,7 +237,7 @@ impl Problem {
             Self::NotAFolder => (
                 "policy_folder_invalid",
                 "is not a folder, or is reached through a link".into(),
-                Some("make it a real folder; links could lead to somebody else's policies".into()),
+                Some("make it a real folder; links could lead to policies of another user".into()),
             ),
             Self::LinkOutside => (
                 "policy_link_outside",

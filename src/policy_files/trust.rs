@@ -67,7 +67,7 @@ pub enum TrustError {
         source: io::Error,
     },
     /// Somebody else owns the file or can write to it.
-    #[error("{0} belongs to, or can be changed by, somebody else")]
+    #[error("{0} belongs to another user, or another user can change it")]
     Unsafe(PathBuf),
     /// It is not what we wrote.
     #[error("{path} is damaged: {why}")]

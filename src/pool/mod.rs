@@ -37,6 +37,7 @@
 //! that does not say itself that it is this user's.
 
 mod discard;
+mod drain;
 mod entry;
 mod guess;
 mod held;
@@ -44,13 +45,12 @@ mod key;
 mod order;
 mod refill;
 mod reserve;
-mod tend;
 
 pub use discard::discard;
+pub use drain::{Drained, Status, drain};
 pub use entry::{Claimed, Class, Entry, Pool, PoolError};
 pub use guess::{Guess, GuessFacts};
 pub use held::{Held, Trace};
 pub use key::{Key, Lane, Wanted};
 pub use order::{Bounds, Order, Supply};
 pub use refill::{Refilled, refill};
-pub use tend::{Drained, Status, drain};

@@ -111,7 +111,7 @@ impl Failure for QueueError {
             }
             Self::Cancelled(_) => None,
             Self::NoFolder => Some("set HOME, or XDG_STATE_HOME to an absolute path".to_owned()),
-            Self::File(..) => Some("check the folder of our state".to_owned()),
+            Self::File(..) => Some("check the state folder".to_owned()),
         }
     }
 }

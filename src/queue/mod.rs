@@ -26,10 +26,10 @@
 
 mod error;
 mod gate;
-mod place;
+mod held_slot;
 mod slots;
 
 pub use error::QueueError;
 pub use gate::{Breaker, Gate, Shut, Standing, Went, Why};
-pub use place::Place;
+pub use held_slot::HeldSlot;
 pub use slots::{Figures, Queue, Subject};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 
 use super::error::QueueError;
-use super::place::Place;
+use super::held_slot::HeldSlot;
 use crate::config;
 use crate::ids::ToolName;
 use crate::sandbox::cancel::Cancel;
@@ -115,10 +115,10 @@ impl Queue {
         most: Duration,
         cancel: &mut Cancel,
         told: &mut Sink,
-    ) -> Result<Place, QueueError> {
+    ) -> Result<HeldSlot, QueueError> {
         let begun = Instant::now();
         if let Some(slot) = self.at_once()? {
-            return Ok(Place::new(slot, begun.elapsed()));
+            return Ok(HeldSlot::new(slot, begun.elapsed()));
         }
         let Some(waiting) = self.any("waiting", self.figures.waiting)? else {
             return Err(QueueError::Busy {
@@ -146,7 +146,7 @@ impl Queue {
         };
         // Only now: between the two it counts as waiting.
         drop(waiting);
-        Ok(Place::new(slot, begun.elapsed()))
+        Ok(HeldSlot::new(slot, begun.elapsed()))
     }
 
     /// A slot without waiting, if one is free and nobody waits for it.

@@ -10,13 +10,16 @@ fn queue(folder: &Path, running: u16, waiting: u16) -> Queue {
     Queue::of(Some(folder), Subject::Command, Figures { running, waiting }).unwrap()
 }
 
-async fn enter(queue: &Queue) -> Result<Place, QueueError> {
+async fn enter(queue: &Queue) -> Result<HeldSlot, QueueError> {
     let (_canceller, mut cancel) = Cancel::pair();
     queue.enter(LONG, &mut cancel, &mut None).await
 }
 
 /// Enters in the background and waits until it stands in the queue.
-async fn waiting(queue: &Queue, behind: u16) -> tokio::task::JoinHandle<Result<Place, QueueError>> {
+async fn waiting(
+    queue: &Queue,
+    behind: u16,
+) -> tokio::task::JoinHandle<Result<HeldSlot, QueueError>> {
     let own = queue.clone();
     let task = tokio::spawn(async move { enter(&own).await });
     while queue.taken("waiting", queue.figures.waiting) <= behind {

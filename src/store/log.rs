@@ -65,11 +65,20 @@ pub(super) fn has_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA journal_mode", [], |row| Ok(row.get_ref(0)?.as_str()? == "wal"))
 }
 
-/// Turns the write-ahead log on, which a database remembers until somebody changes it. How it is used is built into the
-/// library by `.cargo/config.toml`, so that no process has to say it: a commit survives the death of any process, and only a
-/// power cut can lose the last rows (`synchronous = NORMAL`); whoever makes the log longer than 256 pages writes them back,
-/// which waits for the disk twice; a log that is begun anew gives its file's room back. A call adds about ten, and reading
-/// what was left of these many takes a fraction of a millisecond. Where a file system cannot have a log, calls are recorded without one, and wait longer for each other.
+/// Sets what `.cargo/config.toml` compiles into SQLite, for a build that did not read that file.
+///
+/// - `synchronous = NORMAL`: a commit survives the death of any process; only a power cut can lose the last rows.
+/// - `wal_autocheckpoint = 256`: the process that makes the log longer than 256 pages writes them back, which waits for the
+///   disk twice. A call adds about ten pages. Reading 256 takes a fraction of a millisecond.
+/// - `journal_size_limit = 65536`: a log that is begun anew is truncated.
+pub(super) fn set_defaults(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256; PRAGMA journal_size_limit = 65536",
+    )
+}
+
+/// Turns the write-ahead log on, which a database remembers. Where a file system cannot have a log, calls are recorded
+/// without one, and wait longer for each other.
 pub(super) fn turn_log_on(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 
-use super::log::{has_log, turn_log_on};
+use super::log::{has_log, set_defaults, turn_log_on};
 use crate::codes::Code;
 use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
@@ -126,6 +126,9 @@ impl Store {
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(fail("set up"))?;
+        if !cfg!(sqlite_settings_built_in) {
+            set_defaults(&connection).map_err(fail("set up"))?;
+        }
         Ok((connection, path))
     }
 

@@ -33,6 +33,21 @@ fn every_process_finds_the_settings_of_the_records() {
     }
 }
 
+/// Where the build did not read `.cargo/config.toml`, each process makes the settings itself.
+#[test]
+fn the_settings_are_the_same_if_they_are_not_built_in() {
+    let connection = Connection::open_in_memory().unwrap();
+    let other =
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 9; PRAGMA journal_size_limit = 9";
+    connection.execute_batch(other).unwrap();
+    set_defaults(&connection).unwrap();
+    let asked = |pragma: &str| -> i64 {
+        connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap()
+    };
+    let settings = ["synchronous", "wal_autocheckpoint", "journal_size_limit"];
+    assert_eq!(settings.map(asked), [1, 256, 65_536]);
+}
+
 #[test]
 fn what_was_written_stays_in_the_log_until_it_is_settled() {
     let folder = tempfile::tempdir().unwrap();

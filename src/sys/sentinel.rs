@@ -30,7 +30,7 @@ pub struct Program {
 }
 
 /// What a sentinel has of our memory.
-struct Nest {
+struct ChildMemory {
     /// Its number, as long as it is in here; the kernel clears it when it has left.
     inside: AtomicI32,
     stack: Box<[u128]>,
@@ -47,11 +47,11 @@ struct Order {
 }
 
 // SAFETY: the pointers lead to the heap of the same value's `program`, which nobody changes while they are used.
-unsafe impl Send for Nest {}
+unsafe impl Send for ChildMemory {}
 
-/// Every nest that somebody is in.
-#[expect(clippy::vec_box, reason = "who is in a nest has its address")]
-static NESTS: Mutex<Vec<Box<Nest>>> = Mutex::new(Vec::new());
+/// The memory of each child that has not become its program yet.
+#[expect(clippy::vec_box, reason = "the child uses it by its address")]
+static IN_USE: Mutex<Vec<Box<ChildMemory>>> = Mutex::new(Vec::new());
 
 /// Starts a process that waits until the other end of `socket` is closed, or for `patience`, and is `program` then, with
 /// the socket as standard input, no output, no other descriptor, in the root folder, in a session of its own without the
@@ -60,8 +60,8 @@ static NESTS: Mutex<Vec<Box<Nest>>> = Mutex::new(Vec::new());
 /// # Errors
 /// The kernel has no process for us.
 pub fn sentinel(socket: &OwnedFd, program: Program, patience: Duration) -> io::Result<()> {
-    let mut nests = NESTS.lock().unwrap_or_else(PoisonError::into_inner);
-    nests.retain(|nest| nest.inside.load(Ordering::Acquire) != 0);
+    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_use.retain(|memory| memory.inside.load(Ordering::Acquire) != 0);
     let pointers = |texts: &[CString]| -> Vec<*const c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
     };
@@ -76,22 +76,22 @@ pub fn sentinel(socket: &OwnedFd, program: Program, patience: Duration) -> io::R
         program,
     };
     let stack = vec![0_u128; STACK / size_of::<u128>()].into_boxed_slice();
-    let mut nest = Box::new(Nest { inside: AtomicI32::new(0), stack, order });
-    let top = nest.stack.as_mut_ptr_range().end.cast::<c_void>();
-    let argument = (&raw mut nest.order).cast::<c_void>();
-    let inside = nest.inside.as_ptr();
+    let mut memory = Box::new(ChildMemory { inside: AtomicI32::new(0), stack, order });
+    let top = memory.stack.as_mut_ptr_range().end.cast::<c_void>();
+    let argument = (&raw mut memory.order).cast::<c_void>();
+    let inside = memory.inside.as_ptr();
     // The kernel writes the number before it returns, and clears it when the process has our memory no more.
     let flags = libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID;
     let held = hold_signals()?;
     // SAFETY: the stack is the new process's alone, and stays where it is, as the order does, until `inside` is cleared:
-    // the nest is kept below. `wait` calls the kernel and touches nothing of ours but its order.
+    // the memory is kept below. `wait` calls the kernel and touches nothing of ours but its order.
     let number = unsafe {
         libc::clone(wait, top, flags, argument, inside, ptr::null_mut::<c_void>(), inside)
     };
     let result = if number < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     set_signals(&held)?;
     if result.is_ok() {
-        nests.push(nest);
+        in_use.push(memory);
     }
     result
 }
@@ -269,6 +269,6 @@ mod tests {
         let (_ours, theirs) = UnixStream::pair().unwrap();
         sentinel(&theirs.into(), sh("true"), Duration::from_secs(3600)).unwrap();
         // Ours, and those of tests of this module that run beside it.
-        assert!(NESTS.lock().unwrap().len() <= 4);
+        assert!(IN_USE.lock().unwrap().len() <= 4);
     }
 }

@@ -33,7 +33,7 @@ pub fn read(
                     violations.extend(add(schema, map, pair, given).err());
                 }
             }
-            _ => violations.push(Violation::of_the_whole("type", "is no object")),
+            _ => violations.push(Violation::of_the_whole("type", "is not an object")),
         }
     }
     if violations.is_empty() { schema.check(value) } else { Err(violations) }
@@ -55,7 +55,7 @@ fn add(
     let property = schema.property(name);
     if property.is_none() && !schema.is_open() {
         let known = schema.properties().into_iter().flat_map(Map::keys).map(String::as_str);
-        let mut violation = at(name, "properties", "is no argument of this tool");
+        let mut violation = at(name, "properties", "is not an argument of this tool");
         violation.help = match did_you_mean(name, known.clone()) {
             Some(near) => Some(format!("did you mean `{near}`?")),
             None => Some(format!("it takes: {}", known.collect::<Vec<_>>().join(", "))),
@@ -98,6 +98,11 @@ fn types(schema: &Value) -> Vec<&str> {
     types
 }
 
+/// The article before a type's name.
+fn article(name: &str) -> &'static str {
+    if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" }
+}
+
 /// A text by the types that are wanted.
 fn typed(name: &str, text: &str, types: &[&str]) -> Result<Value, Violation> {
     let parsed = || json::read(text).ok();
@@ -120,7 +125,7 @@ fn typed(name: &str, text: &str, types: &[&str]) -> Result<Value, Violation> {
         return Ok(Value::String(text.to_owned()));
     }
     let wanted = types.join(" or ");
-    let mut violation = at(name, "type", &format!("is no {wanted}"));
+    let mut violation = at(name, "type", &format!("is not {} {wanted}", article(&wanted)));
     if types.contains(&"object") {
         violation.help = Some(format!("write JSON: `{name}={{\"key\": \"value\"}}`"));
     }
@@ -192,14 +197,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_said_of_each() {
         let cases: &[(&[&str], &str)] = &[
-            (&["cuont=1"], "/cuont is no argument of this tool; did you mean `count`?"),
+            (&["cuont=1"], "/cuont is not an argument of this tool; did you mean `count`?"),
             (
                 &["zzzzzz=1"],
-                "/zzzzzz is no argument of this tool; it takes: text, count, ratio, deep, tags, sizes, filter, either, any",
+                "/zzzzzz is not an argument of this tool; it takes: text, count, ratio, deep, tags, sizes, filter, either, any",
             ),
-            (&["count=x"], "/count is no integer"),
-            (&["deep=yes"], "/deep is no boolean"),
-            (&["filter=x"], "/filter is no object; write JSON: `filter={\"key\": \"value\"}`"),
+            (&["count=x"], "/count is not an integer"),
+            (&["deep=yes"], "/deep is not a boolean"),
+            (&["filter=x"], "/filter is not an object; write JSON: `filter={\"key\": \"value\"}`"),
             (&["text"], "/text has no value; write `text=VALUE`, or `text:=JSON`"),
             (
                 &["any:={\"a\":1,\"a\":2}"],

@@ -59,7 +59,7 @@ const HOOKS: &[&str] =
 #[derive(Debug, thiserror::Error)]
 pub enum DescribeError {
     /// It is no JSON object.
-    #[error("it is no JSON object")]
+    #[error("it is not a JSON object")]
     NotAnObject,
     /// It is larger or deeper than any description.
     #[error("it has more than {MAX_BYTES} bytes or {MAX_MEMBERS} members, or is too deep")]

@@ -115,7 +115,7 @@ pub enum ToolError {
         violations: Vec<Violation>,
     },
     /// It says that it cost what is no price.
-    #[error("tool {name} says that it cost `{said}`, which is no price")]
+    #[error("tool {name} reports the cost `{said}`, which is not a price")]
     Cost {
         /// Its name.
         name: ToolName,
@@ -227,7 +227,7 @@ impl Failure for ToolError {
             }
             Self::Folder { .. } => None,
             Self::Twice { .. } => Some("rename or remove one of them".to_owned()),
-            Self::Broken { name, .. } => Some(format!("mend it, then: runner tool check {name}")),
+            Self::Broken { name, .. } => Some(format!("fix it, then: runner tool check {name}")),
             Self::Disabled { .. } => Some("write `enabled: true` in it".to_owned()),
             Self::Example { name } | Self::Off { name, .. } => {
                 Some(format!("to use it: runner tool enable {name}"))
@@ -241,7 +241,7 @@ impl Failure for ToolError {
                 Some("`metadata.cost` of a result is US dollars, 0 or more".to_owned())
             }
             Self::Result { .. } => {
-                Some("mend the tool's code, or the schema under `returns`".to_owned())
+                Some("fix the tool's code, or the schema under `returns`".to_owned())
             }
         }
     }

@@ -213,7 +213,7 @@ impl Problem {
             Self::Link => (
                 "tool_link",
                 "is a link".to_owned(),
-                Some("copy the file here; links could lead to somebody else's files".to_owned()),
+                Some("copy the file here; links could lead to files of another user".to_owned()),
             ),
             Self::TooLarge => (
                 "too_large",

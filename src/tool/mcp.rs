@@ -79,7 +79,7 @@ pub(super) fn name(server: &ServerName, tool: &str) -> Option<ToolName> {
 pub(super) fn bad_name(server: &ServerName, tool: &str, file: &str) -> Finding {
     let message = match tool {
         "" => format!("the server {server} offers a tool without a name"),
-        tool => format!("`{tool}` is no name of a tool that fits behind `{server}{BETWEEN}`"),
+        tool => format!("`{tool}` is not a tool name that fits after `{server}{BETWEEN}`"),
     };
     let help = Some(format!("with the server's name: {FORM}"));
     let (file, excerpt) = (file.to_owned(), String::new());

@@ -208,7 +208,7 @@ fn url(node: &Node, report: &mut Report<'_>) -> Option<String> {
         return Some(text);
     }
     let help = "write `https://…`".to_owned();
-    report.add("bad_url", node.at, format!("`{text}` is no address of a page"), help);
+    report.add("bad_url", node.at, format!("`{text}` is not the URL of a page"), help);
     None
 }
 
@@ -230,7 +230,7 @@ fn money(node: &Node, report: &mut Report<'_>) -> Option<f64> {
     let figure = text.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
     if figure.is_none() {
         let help = "US dollars, such as `0.30`".to_owned();
-        report.add("bad_figure", node.at, format!("`{text}` is no price"), help);
+        report.add("bad_figure", node.at, format!("`{text}` is not a price"), help);
     }
     figure
 }

@@ -291,7 +291,7 @@ fn timeout(node: &Node, report: &mut Report<'_>) -> Option<(u64, At)> {
         }
         None => {
             let help = "a time such as `30s` or `2m`, or milliseconds such as `30000`".to_owned();
-            report.add("bad_figure", node.at, format!("`{text}` is no time"), help);
+            report.add("bad_figure", node.at, format!("`{text}` is not a time"), help);
             None
         }
     }

@@ -307,7 +307,7 @@ fn name(node: &Node, stem: &ToolName, report: &mut Report<'_>) -> Option<ToolNam
             report.add(
                 "bad_name",
                 node.at,
-                format!("`{text}` is no name of a tool"),
+                format!("`{text}` is not a valid tool name"),
                 FORM.to_owned(),
             );
             None
@@ -334,7 +334,7 @@ pub(super) fn count<T: std::str::FromStr>(node: &Node, report: &mut Report<'_>) 
     let figure = text.parse().ok();
     if figure.is_none() {
         let help = "a whole number, such as `450`".to_owned();
-        report.add("bad_figure", node.at, format!("`{text}` is no count"), help);
+        report.add("bad_figure", node.at, format!("`{text}` is not a count"), help);
     }
     figure
 }
@@ -358,7 +358,7 @@ fn version(node: &Node, report: &mut Report<'_>) -> Option<String> {
         && text.len() <= MAX_VERSION;
     if !fits {
         let help = "three numbers, such as `1.2.3`".to_owned();
-        report.add("bad_version", node.at, format!("`{text}` is no version"), help);
+        report.add("bad_version", node.at, format!("`{text}` is not a version"), help);
     }
     fits.then(|| text.to_owned())
 }

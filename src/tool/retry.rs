@@ -177,7 +177,7 @@ impl Backoff {
 }
 
 fn by_known_word(word: &str, pointer: &str) -> Result<RetryPolicy, BadRetry> {
-    let unknown = || format!("`{word}` is no retry policy; known: {}", WORDS.join(", "));
+    let unknown = || format!("`{word}` is not a retry policy; known: {}", WORDS.join(", "));
     RetryPolicy::by_word(word).ok_or_else(|| BadRetry::at(pointer, unknown()))
 }
 
@@ -226,7 +226,7 @@ impl<'v> Part<'v> {
         let map = map.ok_or_else(|| BadRetry::at(pointer, "a word or a map is wanted here"))?;
         match map.keys().find(|key| !keys.contains(&key.as_str())) {
             Some(key) => {
-                let why = format!("`{key}` is no key here; known: {}", keys.join(", "));
+                let why = format!("`{key}` is not a key here; known: {}", keys.join(", "));
                 Err(BadRetry { pointer: format!("{pointer}/{key}"), why })
             }
             None => Ok(Self { map, pointer: pointer.to_owned() }),

@@ -157,7 +157,7 @@ impl Waiver {
     pub fn why_not(self) -> Option<&'static str> {
         match self {
             Self::NotSaid | Self::Counts => None,
-            Self::Risk => Some("at high and critical risk somebody is asked each time"),
+            Self::Risk => Some("at high and critical risk a person is asked each time"),
             Self::Stranger => Some("the tool is not built in, yours or your team's"),
             Self::Configured => Some("the configuration says so"),
         }

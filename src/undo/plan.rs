@@ -243,7 +243,7 @@ fn below<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
 fn in_the_way(error: &io::Error) -> String {
     match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
         Some(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR | rustix::io::Errno::XDEV) => {
-            "a link or a file stands where a folder was".to_owned()
+            "a link or a file is where a folder was".to_owned()
         }
         _ => format!("it cannot be looked at: {error}"),
     }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::sys::made_up;
+use crate::sys::read_procfs;
 
 /// Every mount point of this process, as they were at one moment. The kernel takes its time to write the table: one is
 /// read for a whole plan.
@@ -18,7 +18,7 @@ impl MountPoints {
     /// Reads them. None where the table cannot be read: then what is mounted there is not seen inside either.
     #[must_use]
     pub fn read() -> Self {
-        Self::of(&made_up("/proc/self/mountinfo").unwrap_or_default())
+        Self::of(&read_procfs("/proc/self/mountinfo").unwrap_or_default())
     }
 
     fn of(table: &[u8]) -> Self {

@@ -406,10 +406,10 @@ fn whoever_approves_sees_what_is_granted_and_a_slip_is_no_answer() {
         "{listed}"
     );
     let slip = home.at_terminal(&format!("approve {one}"), "yse\n");
-    assert!(slip.code == Some(77) && slip.out.contains("`yse` is no answer"), "{}", slip.out);
+    assert!(slip.code == Some(77) && slip.out.contains("`yse` is not an answer"), "{}", slip.out);
     assert!(slip.out.contains("Approve `writer` once, until 20"), "{}", slip.out);
     let own = home.at_terminal("tool run writer", "yse\n");
-    assert!(own.code == Some(77) && own.out.contains("`yse` is no answer"), "{}", own.out);
+    assert!(own.code == Some(77) && own.out.contains("`yse` is not an answer"), "{}", own.out);
     let granted = home.at_terminal(&format!("approve {one} --for 48h --arg 'n=1*'"), "y\n");
     assert_eq!(granted.code, Some(0), "{}", granted.out);
     for part in ["Approve `writer` with n like `1*` until 20", "UTC", "48h is cut to 24h"] {

@@ -266,7 +266,7 @@ fn a_configuration_can_let_programs_answer_but_a_project_cannot() {
     let ran = home.run(["--json", "approve", &question, "--for", "10m"]);
     assert_eq!((ran.code, &ran.json()["state"]), (Some(0), &json!("granted")), "{}", ran.err);
     for (words, part) in [
-        (vec!["approve", question.as_str(), "--for", "soon"], "is no time"),
+        (vec!["approve", question.as_str(), "--for", "soon"], "is not a time"),
         (vec!["approve", question.as_str(), "--for", "1h", "--arg", "x"], "has no pattern"),
         (vec!["approve", "short"], "10 letters and digits"),
     ] {

@@ -4,13 +4,13 @@
 //! if one is there, else a question that waits with an id. Non-goals: how a question looks (the front's), how answers
 //! are kept (`approvals`). Trust boundary: everything in a question may be the adversary's text.
 
+mod action;
 mod deeds;
-mod doing;
 mod question;
 mod settle;
 
+pub(super) use action::Action;
 pub(super) use deeds::{removal, request};
-pub(super) use doing::Doing;
 pub use question::{About, Question};
 pub(super) use question::{Fed, effects};
 pub use settle::{Always, Approver, Asking, Reply, Spent, Unapproved};

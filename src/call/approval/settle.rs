@@ -7,7 +7,7 @@ use std::time::Duration;
 use runner_policy::limits::Unit;
 use tokio::time::timeout;
 
-use super::doing::Doing;
+use super::action::Action;
 use super::question::Question;
 use crate::approvals::{
     ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, QuestionRef,
@@ -83,7 +83,7 @@ pub(in crate::call) struct Inquiry {
     /// What an answer is bound to.
     pub asked: Asked,
     /// What would be done, to look at its files once more.
-    pub doing: Doing,
+    pub doing: Action,
     /// The call that asks.
     pub call: CallId,
 }
@@ -242,7 +242,7 @@ impl Unapproved {
             Self::Unanswered(_) => "call it again, and answer at the terminal".to_owned(),
             Self::Declined => "run it again to be asked again".to_owned(),
             Self::Never(never) => {
-                format!("whoever said never can take it back: runner approve {}", never.id)
+                format!("to undo it, the same person runs: runner approve {}", never.id)
             }
             Self::Waits(it) if it.must_be_whole().is_err() => ANSWERED_THERE.to_owned(),
             Self::Waits(it) => {
@@ -261,7 +261,7 @@ impl Unapproved {
             Self::Declined => (format!("{what} was not approved: the answer was no"), None),
             Self::Unanswered(most) => {
                 let most = Unit::Time.show(u64::try_from(most.as_millis()).unwrap_or(u64::MAX));
-                (format!("{what} needs approval, and nobody answered within {most}"), None)
+                (format!("{what} needs approval, and no answer came within {most}"), None)
             }
             Self::Never(never) => {
                 let approval =
@@ -273,7 +273,10 @@ impl Unapproved {
             Self::Waits(it) => {
                 let approval = QuestionRef { id: it.id.clone(), said: None, ends: Some(it.ends) };
                 let details = Details::Question { approval };
-                (format!("{what} needs approval, and nobody is here to ask"), Some(details))
+                (
+                    format!("{what} needs approval, and there is no terminal to ask at"),
+                    Some(details),
+                )
             }
         };
         ErrorObject {

@@ -1,6 +1,6 @@
 //! What a call has before its plan: somebody who watches it, and perhaps a sandbox that was taken on a guess.
 
-use super::wake::{Roused, Unwoken, call};
+use super::wake::{Answered, WakeError, call};
 use super::watchdog::Watchdog;
 use crate::engine::Engine;
 use crate::latency::run_if_slow;
@@ -9,19 +9,19 @@ use crate::pool::Claimed;
 /// It becomes the call's sandbox if the plan turns out to be what was guessed.
 pub struct Ahead {
     pub(super) watchdog: Watchdog,
-    roused: Option<Result<Roused, Unwoken>>,
+    answered: Option<Result<Answered, WakeError>>,
 }
 
 impl Ahead {
     /// Without a sandbox.
     #[must_use]
     pub fn new(watchdog: Watchdog) -> Self {
-        Self { watchdog, roused: None }
+        Self { watchdog, answered: None }
     }
 
     /// Takes a sandbox that may be the right one, if there is one, and wakes it. `meanwhile` is done while its guest finds
     /// its answer, at once if there is none, and before that if the engine takes long.
-    pub async fn rouse(
+    pub async fn wake_claimed(
         &mut self,
         engine: &dyn Engine,
         claim: impl FnOnce() -> Option<Claimed>,
@@ -35,7 +35,7 @@ impl Ahead {
             None => None,
         };
         meanwhile();
-        self.roused = match called {
+        self.answered = match called {
             Some(Ok(called)) => Some(called.answer().await),
             Some(Err(why)) => Some(Err(why)),
             None => None,
@@ -43,7 +43,7 @@ impl Ahead {
     }
 
     /// What came of it.
-    pub(super) fn take_roused(&mut self) -> Option<Result<Roused, Unwoken>> {
-        self.roused.take()
+    pub(super) fn take_answered(&mut self) -> Option<Result<Answered, WakeError>> {
+        self.answered.take()
     }
 }

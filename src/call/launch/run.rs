@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::ahead::Ahead;
 use super::farewell::Farewell;
 use super::outcome::{Outcome, Stillness};
-use super::wake::{Unwoken, Woken, greet, rouse};
-use super::watchdog::{Vigil, Watchdog};
+use super::wake::{WakeError, Woken, greet, wake};
+use super::watchdog::{Activation, Watchdog};
 use crate::engine::plan::{Image, OverlayWrites, SandboxPlan};
 use crate::engine::{
     Connected, Engine, EngineError, FileSystem, Labels, Life, Prepared, Purpose, SandboxId, Spec,
@@ -173,20 +173,20 @@ async fn prove(
     mut ahead: Ahead,
 ) -> Result<Proved, RunError> {
     let (begun, mut discarded) = (Instant::now(), 0);
-    let roused = ahead.take_roused();
+    let answered = ahead.take_answered();
     let mut watchdog = ahead.watchdog;
-    match (&supply, roused) {
+    match (&supply, answered) {
         (Supply::Pooled(order), mut next) => {
             let life = life(&call.plan.limits);
             loop {
-                let roused = match next.take() {
-                    Some(roused) => roused,
+                let answered = match next.take() {
+                    Some(answered) => answered,
                     None => match order.claim(life) {
-                        Some(claimed) => rouse(engine.as_ref(), claimed, &mut watchdog).await,
+                        Some(claimed) => wake(engine.as_ref(), claimed, &mut watchdog).await,
                         None => break,
                     },
                 };
-                match roused.and_then(|roused| roused.prove(order, &call.plan)) {
+                match answered.and_then(|answered| answered.prove(order, &call.plan)) {
                     Ok(mut woken) => {
                         woken.discarded = discarded;
                         woken.phases.claim = begun.elapsed();
@@ -200,8 +200,8 @@ async fn prove(
                         }
                         return Ok(proved);
                     }
-                    Err(Unwoken::Unfit) => discarded += 1,
-                    Err(Unwoken::Silent) => {
+                    Err(WakeError::Unfit) => discarded += 1,
+                    Err(WakeError::Silent) => {
                         discarded += 1;
                         break;
                     }
@@ -209,19 +209,19 @@ async fn prove(
             }
             watchdog.refill(order);
         }
-        (Supply::Fresh, Some(Ok(roused))) => roused.give_up(),
+        (Supply::Fresh, Some(Ok(answered))) => answered.give_up(),
         (Supply::Fresh, Some(Err(_)) | None) => {}
     }
     // From here on sandboxes are made, also while the engine is looked at.
-    let vigil = match (engine.life(), &supply) {
-        (Life::Daemon, _) => Vigil::Now,
-        (Life::Ours, Supply::Pooled(_)) => Vigil::Patient,
+    let activation = match (engine.life(), &supply) {
+        (Life::Daemon, _) => Activation::Now,
+        (Life::Ours, Supply::Pooled(_)) => Activation::Patient,
         (Life::Ours, Supply::Fresh) => {
             watchdog.spare();
-            Vigil::Patient
+            Activation::Patient
         }
     };
-    watchdog.awake(vigil).map_err(|source| RunError::Local { operation: WATCH, source })?;
+    watchdog.activate(activation).map_err(|source| RunError::Local { operation: WATCH, source })?;
     let sweeping = tokio::spawn({
         let engine = Arc::clone(&engine);
         async move { sweep(engine.as_ref()).await }
@@ -438,7 +438,7 @@ impl Proved {
         // The guest works now, and ends with us; no call goes on without its watchdog.
         let watched = sent.and_then(|()| {
             watchdog
-                .awake(Vigil::Patient)
+                .activate(Activation::Patient)
                 .map_err(|source| RunError::Local { operation: WATCH, source })
         });
         let pumped = match watched {

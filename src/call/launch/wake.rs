@@ -9,7 +9,7 @@ use runner_wire::{Bytes, Hello, HostMessage, Key, Ready, Seen, VERSION};
 use tokio::time::{Instant, timeout};
 
 use super::run::READY_WAIT;
-use super::watchdog::{Vigil, Watchdog};
+use super::watchdog::{Activation, Watchdog};
 use crate::engine::plan::SandboxPlan;
 use crate::engine::{Attached, Connected, Engine, SandboxId};
 use crate::pool::{Claimed, Entry, Held, Order, discard};
@@ -47,7 +47,7 @@ pub(super) struct Woken {
 
 /// Why a sandbox that waited is not used. It is never handed out again, and on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unwoken {
+pub(super) enum WakeError {
     /// It is dead, or not as planned; the next may be better.
     Unfit,
     /// Nobody answers for it; the next would cost as much time.
@@ -84,7 +84,7 @@ pub(super) struct Called {
 }
 
 /// A sandbox that was claimed, and whose guest has answered. Whether it is what a call has planned is still to be seen.
-pub(super) struct Roused {
+pub(super) struct Answered {
     entry: Entry,
     held: Held,
     id: SandboxId,
@@ -97,29 +97,29 @@ pub(super) struct Roused {
 ///
 /// # Errors
 /// It is not to be used; nothing was sent that could run.
-pub(super) async fn rouse(
+pub(super) async fn wake(
     engine: &dyn Engine,
     claimed: Claimed,
     watchdog: &mut Watchdog,
-) -> Result<Roused, Unwoken> {
+) -> Result<Answered, WakeError> {
     call(engine, claimed, watchdog).await?.answer().await
 }
 
 /// Asks the guest of a sandbox that was claimed. It takes a moment to answer.
 ///
 /// # Errors
-/// As [`rouse`].
+/// As [`wake`].
 pub(super) async fn call(
     engine: &dyn Engine,
     claimed: Claimed,
     watchdog: &mut Watchdog,
-) -> Result<Called, Unwoken> {
+) -> Result<Called, WakeError> {
     let Claimed { entry, held } = claimed;
     // By its label: whatever id the file says, no sandbox of another user is reached.
-    let Some(label) = entry.id() else { return Err(Unwoken::Unfit) };
+    let Some(label) = entry.id() else { return Err(WakeError::Unfit) };
     // From here on it is this call's to end. If nobody can watch it, the call finds out before it goes on.
     watchdog.took(&entry.label);
-    let _ = watchdog.awake(Vigil::Patient);
+    let _ = watchdog.activate(Activation::Patient);
     let begun = Instant::now();
     let greeted = async {
         let Connected { id, attached } = engine.attach(&label).await?;
@@ -139,11 +139,11 @@ pub(super) async fn call(
 }
 
 /// What engine or guest say, if they say it in time.
-async fn in_time<T>(said: impl Future<Output = Result<T, RunError>>) -> Result<T, Unwoken> {
+async fn in_time<T>(said: impl Future<Output = Result<T, RunError>>) -> Result<T, WakeError> {
     match timeout(WAKE_WAIT, said).await {
         Ok(Ok(said)) => Ok(said),
-        Ok(Err(_)) => Err(Unwoken::Unfit),
-        Err(_) => Err(Unwoken::Silent),
+        Ok(Err(_)) => Err(WakeError::Unfit),
+        Err(_) => Err(WakeError::Silent),
     }
 }
 
@@ -151,13 +151,13 @@ impl Called {
     /// Waits for the guest's answer.
     ///
     /// # Errors
-    /// As [`rouse`].
-    pub(super) async fn answer(self) -> Result<Roused, Unwoken> {
+    /// As [`wake`].
+    pub(super) async fn answer(self) -> Result<Answered, WakeError> {
         let Self { entry, held, id, mut wire, mut phases, at } = self;
         match in_time(wire.ready()).await {
             Ok(ready) => {
                 phases.start = at.elapsed();
-                Ok(Roused { entry, held, id, wire, ready, phases })
+                Ok(Answered { entry, held, id, wire, ready, phases })
             }
             Err(why) => {
                 give_up(held);
@@ -167,17 +167,17 @@ impl Called {
     }
 }
 
-impl Roused {
+impl Answered {
     /// Proves that it is what the call has planned, and ordered.
     ///
     /// # Errors
     /// It is not, and is given up.
-    pub(super) fn prove(self, order: &Order, plan: &SandboxPlan) -> Result<Woken, Unwoken> {
+    pub(super) fn prove(self, order: &Order, plan: &SandboxPlan) -> Result<Woken, WakeError> {
         let Self { entry, held, id, wire, ready, mut phases } = self;
         let begun = Instant::now();
         if entry.key != order.key || Expectation::of(plan, &entry.label).check(&ready).is_err() {
             give_up(held);
-            return Err(Unwoken::Unfit);
+            return Err(WakeError::Unfit);
         }
         let stage = match (plan.is_staged(), entry.id()) {
             (false, _) => None,
@@ -185,7 +185,7 @@ impl Roused {
                 Some(Ok(stage)) => Some(stage),
                 Some(Err(_)) | None => {
                     give_up(held);
-                    return Err(Unwoken::Unfit);
+                    return Err(WakeError::Unfit);
                 }
             },
         };

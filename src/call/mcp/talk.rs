@@ -160,12 +160,12 @@ pub(in crate::call) fn broke(error: &McpError, result: CallResult) -> (Ending, E
     let lacks = |entry: &&Shortfall| {
         matches!(entry.code, Kind::OutsideSandbox | Kind::NoNetwork | Kind::ReadOnly)
     };
-    let lacked = sandbox.iter().find(lacks).map(Shortfall::sentence);
+    let shortfalls = sandbox.iter().find(lacks).map(Shortfall::sentence);
     let object = ErrorObject {
         code: error.code(),
         message,
         recoverable: error.retry() == Retry::CanHelp,
-        suggestion: lacked.filter(|_| silent).or_else(|| error.hint()),
+        suggestion: shortfalls.filter(|_| silent).or_else(|| error.hint()),
         rule: None,
         stack: None,
         details: (!words.is_empty())

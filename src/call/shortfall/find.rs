@@ -317,8 +317,7 @@ impl Case<'_> {
                 "choose a policy that reads it".to_owned(),
             ),
             _ => (
-                "is covered: it is a socket, a pipe, a device or a folder that nobody may look into"
-                    .to_owned(),
+                "is covered: it is a socket, a pipe, a device or an unreadable folder".to_owned(),
                 "use a regular file of yours".to_owned(),
             ),
         };

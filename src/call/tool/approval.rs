@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::approvals::{Asked, Deed, QuestionRef, Terms};
 use crate::audit::MASK;
 use crate::broker::{self, Boxed, Destroys, NetApproval, Refusal, Removals, Unanswered};
-use crate::call::approval::{About, Asking, Doing, Inquiry, Question, removal, request};
+use crate::call::approval::{About, Action, Asking, Inquiry, Question, removal, request};
 use crate::call::details::Details;
 use crate::call::gate::{Consent, NotApproved, Pending};
 use crate::codes::Code;
@@ -41,7 +41,7 @@ impl Asker {
         what: &str,
         question: Question,
         arguments: Map<String, Value>,
-        mut doing: Doing,
+        mut doing: Action,
     ) -> Pending {
         let asked = Asked {
             subject: format!("tool:{}/{what}", self.about.tool),
@@ -66,7 +66,7 @@ impl Asker {
         deeds: Vec<Deed>,
     ) -> Result<(), Refusal> {
         let (subject, shown) = what;
-        let pending = self.pending(subject, question, arguments, Doing::plain(deeds));
+        let pending = self.pending(subject, question, arguments, Action::plain(deeds));
         let (_, mut cancel) = Cancel::pair();
         match pending.put(&mut cancel).await {
             Consent::NotAsked | Consent::Given => Ok(()),

@@ -6,8 +6,8 @@ use runner_policy::limits::Limit;
 
 use super::approval::Asker;
 use super::exec::ToolExec;
-use super::lacked::Lacked;
 use super::sandbox::Scene;
+use super::shortfalls::Shortfalls;
 use crate::audit::Redactor;
 use crate::broker::{Authority, BrokerLimits, Fetcher, FreeRemovals, NoExec, NoNet, Removals};
 use crate::call::plan::state;
@@ -17,14 +17,14 @@ use crate::tool::Removal;
 use crate::undo::KeepNothing;
 
 /// What a tool may ask for in a scene. What the policy asks about is put to `asker`; what sandboxes keep from the
-/// tool's commands is added to `lacked`.
+/// tool's commands is added to `shortfalls`.
 pub(super) fn authority(
     scene: &Scene,
     asker: Asker,
     tighten: &[(Limit, u64)],
     redactor: Redactor,
     removal: Removal,
-    lacked: Lacked,
+    shortfalls: Shortfalls,
 ) -> Authority {
     let removals: Arc<dyn Removals> = match removal {
         Removal::Free => Arc::new(FreeRemovals),
@@ -50,7 +50,7 @@ pub(super) fn authority(
             config: Arc::clone(&scene.config),
             warmth: scene.warmth,
             context: scene.context.clone(),
-            lacked,
+            shortfalls,
         }),
         limits: BrokerLimits::from_limits(&scene.limits),
         around: AroundScene {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::approval::Asker;
-use super::foreseen::Foreseen;
 use super::outcome::Judged;
+use super::prejudge::Prejudged;
 use super::prepare::Prepared;
 use crate::approvals::Asked;
 use crate::call::approval::{About, Asking, Inquiry, Question, Unapproved};
@@ -50,7 +50,7 @@ fn about(prepared: &Prepared) -> About {
 pub(super) fn pending(
     id: &CallId,
     prepared: &Prepared,
-    foreseen: Foreseen,
+    prejudged: Prejudged,
     asking: Arc<Asking>,
 ) -> Result<Pending, CallError> {
     let definition = &prepared.definition;
@@ -68,7 +68,7 @@ pub(super) fn pending(
         .chain(prepared.program.command().map(|command| ("run", command)));
     let Asker { about, digest, inputs, terms, workspace, .. } =
         asker(id, prepared, Arc::clone(&asking))?;
-    let Foreseen { lines, mut doing } = foreseen;
+    let Prejudged { lines, mut doing } = prejudged;
     let question = Question::Tool {
         about,
         does: lines,

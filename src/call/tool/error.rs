@@ -18,7 +18,7 @@ pub enum ToolCallError {
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// A module did not tell what it is.
-    #[error("the tool {name} did not tell what it is: {why}")]
+    #[error("the tool {name} did not describe itself: {why}")]
     NotDescribed {
         /// The tool.
         name: String,
@@ -26,7 +26,7 @@ pub enum ToolCallError {
         why: String,
     },
     /// A module did not tell what it is in the time that the call may take.
-    #[error("the tool {name} did not tell what it is in time")]
+    #[error("the tool {name} did not describe itself in time")]
     NotDescribedInTime {
         /// The tool.
         name: String,

@@ -8,9 +8,9 @@ use runner_policy::limits::Limit;
 use tokio::io::AsyncWriteExt as _;
 
 use super::approval::{Asker, refused};
-use super::lacked::Lacked;
+use super::shortfalls::Shortfalls;
 use crate::broker::{Body, Boxed, Command, Exec, ExecReply, ExecRequest, Refusal};
-use crate::call::approval::{Doing, Fed, Question};
+use crate::call::approval::{Action, Fed, Question};
 use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
 use crate::call::launch::run::Keep;
 use crate::call::record::Unrecorded;
@@ -52,7 +52,7 @@ pub(super) struct ToolExec {
     /// On whose behalf.
     pub context: Context,
     /// What their sandboxes keep from them.
-    pub lacked: Lacked,
+    pub shortfalls: Shortfalls,
 }
 
 impl Exec for ToolExec {
@@ -94,7 +94,7 @@ impl ToolExec {
             _ = cancel.asked() => return Err(ended()),
         };
         let consent = if decided.asks() {
-            let doing = Doing::of_command(&decided).map_err(broken)?;
+            let doing = Action::of_command(&decided).map_err(broken)?;
             let holds = doing.holds(&doing.files());
             let tool = Some(self.asker.about.tool.as_str());
             let (question, arguments) =
@@ -112,7 +112,7 @@ impl ToolExec {
         let output = Output::Kept(given, Keep::Limit);
         let result = carry_out(call, &decided, output, &mut cancel, Some(parent)).await;
         let result = result.map_err(broken)?;
-        self.lacked.add(&result.sandbox);
+        self.shortfalls.add(&result.sandbox);
         reply(result, begun.elapsed())
     }
 }

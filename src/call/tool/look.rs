@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::approval::Asker;
 use super::authority::authority;
 use super::describe;
-use super::lacked::Lacked;
 use super::prepare::compile;
 use super::sandbox::Scene;
+use super::shortfalls::Shortfalls;
 use crate::audit::Redactor;
 use crate::broker::Mode;
 use crate::call::request::path_text;
@@ -147,7 +147,7 @@ impl Looker {
         };
         let powers = |id: &CallId| {
             let asker = Asker { call: id.clone(), ..asker };
-            authority(&scene, asker, &[], Redactor::new(), Removal::Asked, Lacked::default())
+            authority(&scene, asker, &[], Redactor::new(), Removal::Asked, Shortfalls::default())
         };
         let said = describe::ask(tool, &compiled, &scene, Mode::Check, powers, cancel).await?;
         let health = said.get("health").cloned().unwrap_or_default();

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::describe::describe;
 use super::error::ToolCallError;
-use super::lapsed;
 use super::program::Program;
 use super::sandbox::Scene;
+use super::unreadable;
 use crate::call::clock::Clock;
 use crate::call::mcp::policy_of;
 use crate::call::result::ToolRef;
@@ -134,7 +134,7 @@ impl ToolRequest {
         };
         let mut prepared = match found.await {
             Ok(prepared) => prepared,
-            Err(error) => return Err(lapsed::judged(&scene, name, folder.as_deref(), error)),
+            Err(error) => return Err(unreadable::judged(&scene, name, folder.as_deref(), error)),
         };
         prepared.request = Some(self.clone());
         if !prepared.definition.enabled {

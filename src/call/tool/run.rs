@@ -12,14 +12,14 @@ use super::admission::{enter, missing_credentials, went};
 use super::attempts::may_fall_back;
 use super::authority::authority;
 use super::consent::{asker, give_back, named, pending, refusal};
-use super::foreseen::{denied, foresee};
-use super::lacked::Lacked;
-use super::ourselves::run_here;
+use super::in_process::run_in_process;
 use super::outcome::{Judged, Words, judge, of_failure};
+use super::prejudge::{denied, prejudge};
 use super::prepare::Prepared;
 use super::program::Program;
 use super::recorded::Recorded;
 use super::sandbox::run_job;
+use super::shortfalls::Shortfalls;
 use super::tries::{Tried, attempts};
 use super::within::Ran;
 use crate::audit::{Redactor, Started};
@@ -38,7 +38,7 @@ use crate::codes::Code;
 use crate::engine::plan::Note;
 use crate::error::Failure as _;
 use crate::ids::CallId;
-use crate::queue::{Gate, Place, Subject, Went};
+use crate::queue::{Gate, HeldSlot, Subject, Went};
 use crate::sandbox::cancel::Cancel;
 use crate::tool::compile::CompileError;
 use crate::tool::{RetryPolicy, ToolError};
@@ -128,9 +128,9 @@ async fn run_one(
     }
     let consent = if prepared.definition.asks(&prepared.args) {
         // What the policy denies in any case is not asked about.
-        match foresee(prepared)? {
-            Ok(foreseen) => {
-                let pending = pending(&id, prepared, foreseen, Arc::clone(&front.asking))?;
+        match prejudge(prepared)? {
+            Ok(prejudged) => {
+                let pending = pending(&id, prepared, prejudged, Arc::clone(&front.asking))?;
                 pending.put(cancel).await
             }
             Err(refusal) => {
@@ -206,7 +206,7 @@ pub(super) async fn serve(
     mut streams: Streams,
     (attempt, wall): (u32, u64),
     cancel: &mut Cancel,
-) -> Result<(Ran, Place), CallError> {
+) -> Result<(Ran, HeldSlot), CallError> {
     let mut scene = prepared.scene.clone();
     scene.limits.set(Limit::Wall, wall);
     let scene = &scene;
@@ -215,8 +215,8 @@ pub(super) async fn serve(
     let name = prepared.definition.name.to_string();
     let asker = asker(id, prepared, Arc::clone(&front.asking))?;
     let (tighten, redactor) = (&prepared.tighten, front.redactor.clone());
-    let (removal, lacked) = (prepared.definition.removal, Lacked::default());
-    let authority = authority(scene, asker, tighten, redactor, removal, lacked.clone());
+    let (removal, shortfalls) = (prepared.definition.removal, Shortfalls::default());
+    let authority = authority(scene, asker, tighten, redactor, removal, shortfalls.clone());
     let (form, code) = match &prepared.program {
         Program::Module { compiled, form } => (*form, compiled.code.clone().into_bytes()),
         Program::BuiltIn(_) => (Form::BuiltIn, Vec::new()),
@@ -243,8 +243,8 @@ pub(super) async fn serve(
         code,
     };
     if let Program::BuiltIn(tool) = prepared.program {
-        let ran = run_here(tool, scene, job, authority, recorded, cancel).await;
-        return Ok((Ran { lacked: lacked.take(), ..ran }, place));
+        let ran = run_in_process(tool, scene, job, authority, recorded, cancel).await;
+        return Ok((Ran { shortfalls: shortfalls.take(), ..ran }, place));
     }
     // A name is free again only when its sandbox is gone.
     let sandbox = match attempt {
@@ -252,7 +252,7 @@ pub(super) async fn serve(
         _ => CallId::fresh().map_err(|error| CallError::Local("make an id", error))?,
     };
     let ran = run_job(&sandbox, scene, job, authority, recorded, streams, cancel).await?;
-    Ok((Ran { lacked: lacked.take(), ..ran }, place))
+    Ok((Ran { shortfalls: shortfalls.take(), ..ran }, place))
 }
 
 fn started(prepared: &Prepared, redactor: &Redactor) -> Result<Started, CallError> {
@@ -274,7 +274,7 @@ pub(super) fn result(
     keep: Option<Keep>,
     redactor: &Redactor,
 ) -> CallResult {
-    let Ran { served, within, lacked } = ran;
+    let Ran { served, within, shortfalls } = ran;
     let mut metadata = within.metadata();
     let permissions = &prepared.definition.permissions;
     if !permissions.allowlist.is_empty() && !prepared.scene.commands.writes_anything() {
@@ -291,7 +291,7 @@ pub(super) fn result(
     let name = &prepared.definition.name;
     let mut judged = judge(within.verdict(), served, within.limits(), words, name);
     judged = redacted(checked(prepared, judged), words, redactor);
-    let sandbox = [within.lacked(keep), lacked].concat();
+    let sandbox = [within.shortfalls(keep), shortfalls].concat();
     let (streams, farewell) = within.rest(redactor);
     let streams = if keep.is_some() { streams } else { [None, None] };
     let result = assemble(id, prepared, judged, Some(metadata), streams);

@@ -108,7 +108,7 @@ pub(super) async fn run_job(
             let (end, usage) = (Err(ServeError::NoResult), BrokerUsage::default());
             let served = Served { end, usage, requests: Vec::new(), cost: None };
             let within = Within::Nothing { verdict, limits: scene.limits };
-            return Ok(Ran { served, within, lacked: Vec::new() });
+            return Ok(Ran { served, within, shortfalls: Vec::new() });
         }
     };
     let AtHand { engine, ahead, ready, supply } = at_hand;
@@ -134,7 +134,7 @@ pub(super) async fn run_job(
     (outcome.phases.plan, outcome.phases.total) = (took, begun.elapsed());
     let (plan, engine) = (Box::new(plan), engine.name());
     let within = Within::Sandbox { outcome, plan, engine };
-    Ok(Ran { served, within, lacked: Vec::new() })
+    Ok(Ran { served, within, shortfalls: Vec::new() })
 }
 
 /// A tool's sandbox, and where it comes from.
@@ -153,8 +153,10 @@ async fn make_ready(id: &CallId, scene: &Scene) -> Result<AtHand, CallError> {
     let pool = supply::pool(scene.warmth, &scene.config);
     let mut ahead = supply::ahead(id, &setting, engine.as_ref())?;
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
-    let (ready, ()) =
-        tokio::join!(ready(scene, engine.as_ref()), ahead.rouse(engine.as_ref(), claim, || ()));
+    let (ready, ()) = tokio::join!(
+        ready(scene, engine.as_ref()),
+        ahead.wake_claimed(engine.as_ref(), claim, || ())
+    );
     let ready = ready?;
     let (plan, prestart) = (&ready.plan, Some(&ready.prestart));
     let supply = supply::supply(&setting, plan, engine.as_ref(), prestart, pool).await?;

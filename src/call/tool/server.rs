@@ -20,7 +20,7 @@ use super::outcome::{Judged, Words, threw_by_itself};
 use super::prepare::Prepared;
 use super::run::{Front, assemble, checked, redacted};
 use crate::broker::BrokerUsage;
-use crate::call::approval::{Doing, Fed, Question};
+use crate::call::approval::{Action, Fed, Question};
 use crate::call::gate::{Consent, Gate, NotApproved, Shut, pass};
 use crate::call::launch::run::Streams;
 use crate::call::mcp::{Site, Spoken, broke, converse, decide};
@@ -35,7 +35,7 @@ use crate::codes::Code;
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
 use crate::mcp::{Answer, Attachment, Change, Offered, Peer, changes};
-use crate::queue::{Place, Subject};
+use crate::queue::{HeldSlot, Subject};
 use crate::sandbox::cancel::Cancel;
 use crate::tool::FromServer;
 
@@ -86,7 +86,7 @@ async fn run(
     mut streams: Streams,
     wall: u64,
     cancel: &mut Cancel,
-) -> Result<(Came, Place), CallError> {
+) -> Result<(Came, HeldSlot), CallError> {
     let scene = &prepared.scene;
     let (subject, tell) = (Subject::Tool(&prepared.definition.name), &mut streams.stderr);
     let place = place((&scene.places, &scene.config), subject, &scene.limits, cancel, tell).await?;
@@ -103,7 +103,7 @@ async fn run(
     };
     let mut decided = decide(&from.server, Arc::clone(policy), site)?;
     let consent = if decided.asks() {
-        let doing = Doing::of_command(&decided)?;
+        let doing = Action::of_command(&decided)?;
         let (name, holds) = (prepared.definition.name.as_str(), doing.holds(&doing.files()));
         let (question, arguments) = Question::of_command(Some(name), &decided, Fed::Input, holds);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;

@@ -22,7 +22,7 @@ pub(super) struct Ran {
     /// What it ran in.
     pub within: Within,
     /// What the sandboxes of its commands kept from them.
-    pub lacked: Vec<Shortfall>,
+    pub shortfalls: Vec<Shortfall>,
 }
 
 /// What a tool ran in.
@@ -81,7 +81,7 @@ impl Within {
     }
 
     /// What its own sandbox kept from it. `keep` is what a result has of its output, if it has that.
-    pub(super) fn lacked(&self, keep: Option<Keep>) -> Vec<Shortfall> {
+    pub(super) fn shortfalls(&self, keep: Option<Keep>) -> Vec<Shortfall> {
         match self {
             Self::Sandbox { outcome, plan, .. } => {
                 shortfall::of_sandbox(&Ended { outcome, plan, keep })

@@ -7,4 +7,4 @@ mod error;
 mod run;
 
 pub use error::UndoError;
-pub use run::{Doing, Undone, run};
+pub use run::{UndoMode, Undone, run};

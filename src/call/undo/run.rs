@@ -41,7 +41,7 @@ pub struct Undone {
 
 /// Whether steps are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum UndoMode {
     /// They are.
     Restore,
     /// They are only told.
@@ -56,7 +56,7 @@ pub fn run(
     ledger: &Ledger,
     (places, bounds): (&Places, Undo),
     call: &str,
-    doing: Doing,
+    mode: UndoMode,
     context: &Context,
 ) -> Result<Undone, UndoError> {
     let store = ledger.store();
@@ -75,7 +75,7 @@ pub fn run(
     let _turn = Turn::take(store.folder(), &folders, PATIENCE)
         .map_err(|error| CallError::Local("wait for other calls", std::io::Error::other(error)))?;
     let planned = plan_all(&sites, &changes);
-    if doing == Doing::Look {
+    if mode == UndoMode::Look {
         let steps = planned.map_err(|found| UndoError::Conflict(call.to_owned(), found))?;
         let steps = steps.into_iter().map(|(_, step)| step).collect();
         return Ok(Undone { undid: call.to_owned(), call: None, workspace, steps });

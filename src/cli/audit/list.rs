@@ -1,6 +1,6 @@
 //! `runner audit list`.
 
-use super::told::{moment, told_command};
+use super::one_line::{command_line, moment};
 use super::which::Which;
 use crate::audit::{Filter, Ledger};
 use crate::call::CallError;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, ledger: &Ledger, printer: &mut Printer) -> Result
                     call.status,
                     call.exit.map(|exit| exit.to_string()).unwrap_or_default(),
                     call.rule.or(call.error).unwrap_or(call.code),
-                    told_command(&call.command, &call.args),
+                    command_line(&call.command, &call.args),
                 ]);
             }
             let width = printer.width();

@@ -3,10 +3,10 @@
 mod export;
 mod list;
 mod ocsf;
+mod one_line;
 mod show;
 mod stats;
 mod tail;
-mod told;
 mod verify;
 mod which;
 
@@ -19,45 +19,76 @@ use crate::exit::Ending;
 use crate::policy_files::Places;
 use crate::store::Store;
 
+pub(super) use one_line::moment;
 pub(super) use show::one;
-pub(super) use told::moment;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Calls, newest first
+    /// List calls, newest first
     #[command(
-        after_help = "Examples:\n  runner audit list --denied --since 1h\n  runner audit list --tool run_tests --until 2026-01-31\n  runner audit list --json | jq .calls[0]"
+        after_help = concat!(
+            "Examples:\n",
+            "  runner audit list --denied --since 1h\n",
+            "  runner audit list --tool run_tests --until 2026-01-31\n",
+            "  runner audit list --json | jq .calls[0]",
+        )
     )]
     List(list::Args),
-    /// Everything recorded about one call
+    /// Show everything recorded about one call
     #[command(
-        after_help = "Examples:\n  runner audit show 019a2b\n  runner audit show 019a2b --json | jq '.events[].kind'"
+        after_help = concat!(
+            "Examples:\n",
+            "  runner audit show 019a2b\n",
+            "  runner audit show 019a2b --json | jq '.events[].kind'",
+        )
     )]
     Show(show::Args),
-    /// The newest records, and with -f those to come
+    /// Show the newest records; with -f, follow new ones
     #[command(
-        after_help = "Examples:\n  runner audit tail\n  runner audit tail -f --json | jq -c 'select(.kind == \"refused\")'"
+        after_help = concat!(
+            "Examples:\n",
+            "  runner audit tail\n",
+            "  runner audit tail -f --json | jq -c 'select(.kind == \"refused\")'",
+        )
     )]
     Tail(tail::Args),
-    /// Whether the ledger is what was recorded: nothing changed, removed, reordered, added or cut off
+    /// Verify that no record was changed, removed, reordered, added or cut off
     #[command(
-        after_help = "Exit code 65 if it is not. The key that signs lies in the state folder: this shows edits by anyone who cannot read it, and not those of your own account.\n\nExamples:\n  runner audit verify\n  runner audit verify --expect 1200:5f0c…   hold it to a head that you noted earlier\n  runner audit verify --after 1200          only what came later, once you know what happened before"
+        after_help = concat!(
+            "The key that signs the ledger is in the state folder. So this shows edits by ",
+            "any account that cannot read that folder, and no edits by your own account. ",
+            "--expect holds the ledger to a head that you noted earlier; --after skips the ",
+            "records before one that you know.\n\n",
+            "Examples:\n",
+            "  runner audit verify\n",
+            "  runner audit verify --expect 1200:5f0c3a\n",
+            "  runner audit verify --after 1200\n\n",
+            "Exit codes: 0 the ledger is as recorded, 65 it is not.",
+        )
     )]
     Verify(verify::Args),
-    /// Counts and times, of all calls and by tool; denials by rule, cost by day
+    /// Count calls and their times by tool, denials by rule, cost by day
     #[command(
-        after_help = "Examples:\n  runner audit stats --since 7d\n  runner audit stats --tool run_tests --json"
+        after_help = concat!(
+            "Examples:\n",
+            "  runner audit stats --since 7d\n",
+            "  runner audit stats --tool run_tests --json",
+        )
     )]
     Stats(stats::Args),
-    /// Every record as a line of JSON, for other systems
+    /// Export every record as a line of JSON
     #[command(
-        after_help = "Examples:\n  runner audit export > ledger.jsonl\n  runner audit export --format ocsf --since 1d"
+        after_help = concat!(
+            "Examples:\n",
+            "  runner audit export > ledger.jsonl\n",
+            "  runner audit export --format ocsf --since 1d",
+        )
     )]
     Export(export::Args),
 }
 
-/// Whoever says nothing more wants to see the newest.
+/// Without a subcommand, the newest calls are listed.
 impl Default for Command {
     fn default() -> Self {
         Self::List(list::Args::default())

@@ -67,7 +67,7 @@ pub(super) fn event(row: &Row, first: &Value) -> Value {
         "action": action_word,
         "disposition_id": action_id,
         "disposition": disposition,
-        "message": super::told::told(row),
+        "message": super::one_line::one_line(row),
         "metadata": {
             "version": VERSION,
             "profiles": ["security_control", "host"],

@@ -1,6 +1,6 @@
 //! `runner audit show`.
 
-use super::told::moment;
+use super::one_line::moment;
 use crate::audit::Ledger;
 use crate::call::CallError;
 use crate::cli::Error;
@@ -51,7 +51,7 @@ pub(in crate::cli) fn one(ledger: &Ledger, id: &str) -> Result<String, Error> {
     match found.as_slice() {
         [one] => Ok(one.clone()),
         [] => {
-            let why = format!("there is no call `{id}`; `runner audit list` shows those there are");
+            let why = format!("there is no call `{id}`; `runner audit list` shows all");
             Err(wrong(why).into())
         }
         _ => {

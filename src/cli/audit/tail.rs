@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::told::{moment, told};
+use super::one_line::{moment, one_line};
 use crate::audit::{Ledger, Row};
 use crate::call::CallError;
 use crate::cli::Error;
@@ -45,7 +45,7 @@ fn line(row: &Row, printer: &mut Printer) -> Result<(), Error> {
     match printer.format() {
         Format::Json => printer.json(row)?,
         Format::Text => {
-            let (call, text) = (visible(&row.call), told(row));
+            let (call, text) = (visible(&row.call), one_line(row));
             let whole =
                 format!("{}  {:<8}  {call}  {}", moment(row.at), row.kind.word(), visible(&text));
             let shown = crate::cli::table::shortened(&whole, printer.width());

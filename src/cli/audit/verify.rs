@@ -18,10 +18,10 @@ const SHOWN: usize = 10;
 /// As typed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Hold the ledger to this record and link too, as noted from an earlier `audit verify`
+    /// Also compare with this record and link, as an earlier `audit verify` printed them
     #[arg(long, value_name = "SEQ:LINK")]
     expect: Option<String>,
-    /// Look only at the records after this one
+    /// Verify only the records after this one
     #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     after: i64,
 }
@@ -80,6 +80,6 @@ fn text(report: &Report, printer: &mut Printer) -> Result<(), Error> {
 fn expected(text: &str) -> Result<Expected, UsageError> {
     Expected::parse(text).ok_or_else(|| UsageError::Option {
         option: "--expect".to_owned(),
-        why: format!("`{text}` is no SEQ:LINK; `runner audit verify` prints one as the head"),
+        why: format!("`{text}` is not SEQ:LINK; `runner audit verify` prints one as the head"),
     })
 }

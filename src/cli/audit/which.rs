@@ -68,7 +68,7 @@ fn time(option: &str, text: &str) -> Result<i64, UsageError> {
     let wrong = || UsageError::Option {
         option: option.to_owned(),
         why: format!(
-            "`{text}` is no time; write 90s, 20m, 4h, 7d, 2w, 2026-01-31 or 2026-01-31T12:00:00Z"
+            "`{text}` is not a time; write 90s, 20m, 4h, 7d, 2w, 2026-01-31 or 2026-01-31T12:00:00Z"
         ),
     };
     let unit = text.chars().last().ok_or_else(wrong)?;

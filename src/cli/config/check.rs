@@ -20,7 +20,16 @@ use crate::text::counted;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a file those that hold here are checked. A file that stands in the place of a layer is checked as that layer's; any other as a project's, which may say least, unless --layer says otherwise.\n\nExamples:\n  runner config check\n  runner config check .runner/config.yml\n  runner config check new.yml --layer managed\n\nExit codes: 0 all good, 125 any finding."
+    after_help = concat!(
+        "Without a file, the files that apply here are checked. A file in the place of a ",
+        "layer is checked as that layer's file. Any other file is checked as a project's, ",
+        "which may set the least; --layer names another layer.\n\n",
+        "Examples:\n",
+        "  runner config check\n",
+        "  runner config check .runner/config.yml\n",
+        "  runner config check new.yml --layer managed\n\n",
+        "Exit codes: 0 no findings, 125 any finding.",
+    )
 )]
 pub struct Args {
     /// The file to check
@@ -79,7 +88,7 @@ pub(super) fn run(args: &Args, context: &Context, printer: &mut Printer) -> Resu
             printer.data(&table)?;
             if files.is_empty() {
                 printer.hint(
-                    "there is no configuration file; runner config path says where one can be",
+                    "there is no configuration file; runner config path shows where one can be",
                 );
             }
         }

@@ -17,7 +17,7 @@ use crate::policy_files::Places;
 /// The subcommands of `config`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show every value that is in force, and where it comes from
+    /// Show every value in force and where it was set
     Show(show::Args),
     /// Check configuration files
     Check(check::Args),

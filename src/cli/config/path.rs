@@ -13,7 +13,12 @@ use crate::exit::Ending;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The managed file wins over the user's, the user's over the project's.\n\nExamples:\n  runner config path\n  runner config path --json | jq -r '.files[] | select(.layer == \"user\").file'"
+    after_help = concat!(
+        "The managed file wins over the user's file, and the user's over the project's.\n\n",
+        "Examples:\n",
+        "  runner config path\n",
+        "  runner config path --json | jq -r '.files[] | select(.layer == \"user\").file'",
+    )
 )]
 pub struct Args {}
 

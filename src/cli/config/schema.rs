@@ -8,7 +8,13 @@ use crate::exit::Ending;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  runner config schema > config.schema.json\n\nEditors with a YAML language server read it if the first line of a file is\n  # yaml-language-server: $schema=config.schema.json"
+    after_help = concat!(
+        "Editors with a YAML language server use it if the first line of a file is\n",
+        "  # yaml-language-server: $schema=config.schema.json\n\n",
+        "Examples:\n",
+        "  runner config schema > config.schema.json\n",
+        "  runner config schema | jq '.properties | keys'",
+    )
 )]
 pub struct Args {}
 

@@ -14,7 +14,11 @@ use crate::exit::Ending;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner config show\n  runner config show --json | jq '.settings[] | select(.layer != \"default\")'"
+    after_help = concat!(
+        "Examples:\n",
+        "  runner config show\n",
+        "  runner config show --json | jq '.settings[] | select(.layer != \"default\")'",
+    )
 )]
 pub struct Args {}
 

@@ -19,7 +19,14 @@ use crate::mcp::{Known, Peer, Remembered};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A server stands in your own configuration or in the managed one, as `mcp.servers.NAME`; a project can only switch it off. It is a command like any other: a policy decides about it, and it runs in a sandbox of its own.\n\nExamples:\n  runner mcp list\n  runner mcp list --json | jq -r '.servers[] | select(.state != \"asked\").name'"
+    after_help = concat!(
+        "A server is configured in your own or the managed configuration, as ",
+        "`mcp.servers.NAME`. A project can only switch it off. A policy decides about a ",
+        "server as about any command, and it runs in a sandbox of its own.\n\n",
+        "Examples:\n",
+        "  runner mcp list\n",
+        "  runner mcp list --json | jq -r '.servers[] | select(.state != \"asked\").name'",
+    )
 )]
 pub struct Args {
     /// Look as if from this folder
@@ -160,7 +167,7 @@ fn text(rows: &[Row], printer: &mut Printer) -> Result<(), Error> {
     };
     let (never, changed) = (of(State::Never), of(State::Changed));
     if !never.is_empty() {
-        printer.hint(&format!("nobody knows yet what they offer; ask: runner mcp refresh {never}"));
+        printer.hint(&format!("not asked for their tools yet; to ask: runner mcp refresh {never}"));
     }
     if !changed.is_empty() {
         printer.hint(&format!(

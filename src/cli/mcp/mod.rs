@@ -13,9 +13,9 @@ use crate::exit::Ending;
 /// The subcommands of `mcp`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the servers that are configured, and what is known of each
+    /// List the configured servers
     List(list::Args),
-    /// Ask servers what they offer, and remember it
+    /// Ask servers for their tools, and remember the answers
     Refresh(refresh::Args),
 }
 

@@ -18,7 +18,7 @@ use crate::cli::policy::place::choice;
 use crate::cli::policy::view::View;
 use crate::cli::printer::{Format, Printer};
 use crate::cli::style;
-use crate::cli::tool::desk::Desk;
+use crate::cli::tool::shared_stderr::SharedStderr;
 use crate::cli::usage::UsageError;
 use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
@@ -31,7 +31,16 @@ use crate::text::counted;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every server that can be used here is asked. A server runs under the policy that its definition names, else under --policy. A tool that changed is another tool: approvals of it are void.\n\nExamples:\n  runner mcp refresh\n  runner mcp refresh files --policy develop\n\nExit codes: 0 all answered, else as for `runner exec` of the first server that did not."
+    after_help = concat!(
+        "Without a name, every server that can be used here is asked. A server runs under ",
+        "the policy that its definition names, else under --policy. If a tool has changed, ",
+        "its approvals are void.\n\n",
+        "Examples:\n",
+        "  runner mcp refresh\n",
+        "  runner mcp refresh files --policy develop\n\n",
+        "Exit codes: 0 all servers answered, else as for `runner exec` of the first one that ",
+        "did not.",
+    )
 )]
 pub struct Args {
     /// Servers by name
@@ -49,7 +58,7 @@ pub struct Args {
     /// Approve servers that the policy asks about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
     yes: bool,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
 }
@@ -66,7 +75,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let engine = args.engine;
     let yes = Yes::typed(args.yes, || Ok(servers.config().clone()))?;
     let asking = Arc::new(Asking {
-        approver: approver(yes, Arc::new(Desk::new()), &context.caller),
+        approver: approver(yes, Arc::new(SharedStderr::new()), &context.caller),
         named: args.approve,
         times: servers.config().approvals(),
         places: servers.places().clone(),

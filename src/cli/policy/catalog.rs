@@ -15,7 +15,13 @@ use crate::exit::Ending;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner policy catalog\n  runner policy catalog sort\n  runner policy catalog git log\n  runner policy catalog --stats"
+    after_help = concat!(
+        "Examples:\n",
+        "  runner policy catalog\n",
+        "  runner policy catalog sort\n",
+        "  runner policy catalog git log\n",
+        "  runner policy catalog --stats",
+    )
 )]
 pub struct Args {
     /// A program, and subcommands of it; without it all programs are listed

@@ -21,7 +21,14 @@ use crate::policy_files::{Layer, Library, Text, load_all, load_files};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a path every policy that could be chosen here is checked.\n\nExamples:\n  runner policy check\n  runner policy check .runner/policies/project.yml\n  runner policy check policies/\n\nExit codes: 0 all good, 125 any finding."
+    after_help = concat!(
+        "Without a path, every policy that can be chosen here is checked.\n\n",
+        "Examples:\n",
+        "  runner policy check\n",
+        "  runner policy check .runner/policies/project.yml\n",
+        "  runner policy check policies/\n\n",
+        "Exit codes: 0 no findings, 125 any finding.",
+    )
 )]
 pub struct Args {
     /// Policy files, or folders of them

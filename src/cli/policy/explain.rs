@@ -21,7 +21,15 @@ use crate::policy_files::{Loaded, Trust, choosable, load};
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("question").required(true).multiple(false),
-    after_help = "Examples:\n  runner policy explain -- git log --oneline\n  runner policy explain --policy develop -- npm test\n  runner policy explain --shell 'cd src && grep -r TODO . | head'\n  runner policy explain --read .env\n  runner policy explain --net 'GET https://api.example/v1/x'\n\nExit codes: 0 allow, 77 ask, 126 deny."
+    after_help = concat!(
+        "Examples:\n",
+        "  runner policy explain -- git log --oneline\n",
+        "  runner policy explain --policy develop -- npm test\n",
+        "  runner policy explain --shell 'cd src && grep -r TODO . | head'\n",
+        "  runner policy explain --read .env\n",
+        "  runner policy explain --net 'GET https://api.example/v1/x'\n\n",
+        "Exit codes: 0 allow, 77 ask, 126 deny.",
+    )
 )]
 pub struct Args {
     #[command(flatten)]

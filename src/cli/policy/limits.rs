@@ -10,6 +10,13 @@ use crate::exit::Ending;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner policy limits\n",
+        "  runner policy limits --json | jq '.limits[] | select(.key == \"memory\")'",
+    )
+)]
 pub struct Args {}
 
 pub(super) fn run(_: &Args, printer: &mut Printer) -> Result<Ending, Error> {

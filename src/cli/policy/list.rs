@@ -15,6 +15,13 @@ use crate::policy_files::{Layer, Library, Places, PolicyError, Text, check_trust
 
 /// As typed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner policy list\n",
+        "  runner policy list --json | jq -r '.policies[].name'",
+    )
+)]
 pub struct Args {}
 
 /// One policy of the list.

@@ -24,19 +24,19 @@ use crate::exit::Ending;
 /// The subcommands of `policy`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what a command does, what the policy decides, and why
+    /// Show what a command does, what the policy decides, and why
     Explain(explain::Args),
     /// Load policies and run their examples and tests
     Check(check::Args),
     /// List the policies that can be chosen here
     List(list::Args),
-    /// Show a policy whole, after composition
+    /// Show a policy after composition
     Show(show::Args),
-    /// Read what a project's policy grants, and pin it
+    /// Trust a project's policy: show what it grants, and pin its digest
     Trust(trust::Args),
-    /// Show the programs whose arguments can be read, or one of them
+    /// Show the programs of the catalog, or one of them
     Catalog(catalog::Args),
-    /// Show every limit: its key, its presets, its ceiling
+    /// Show every limit: key, presets, ceiling
     Limits(limits::Args),
 }
 

@@ -10,7 +10,11 @@ use crate::policy_files::{Choice, Trust, load};
 
 /// As typed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  runner policy show readonly\n  runner policy show ./team.yml")]
+#[command(after_help = concat!(
+    "Examples:\n",
+    "  runner policy show readonly\n",
+    "  runner policy show ./team.yml",
+))]
 pub struct Args {
     /// The policy: a name, or the path of a .yml file
     #[arg(value_name = "NAME")]

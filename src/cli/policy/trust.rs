@@ -16,7 +16,14 @@ use crate::policy_files::{Choice, Layer, Pin, PolicyError, Trust, TrustStore, lo
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Shows what the policy grants, asks, and pins the digest of the policy with all it builds on. Any later change asks again. Needs a terminal: a program must not trust in a person's place."
+    after_help = concat!(
+        "Shows what the policy grants, asks for yes or no, and pins the digest of the policy ",
+        "and of all policies that it extends. After any change it asks again. It needs a ",
+        "terminal: a program must not trust a policy for a person.\n\n",
+        "Examples:\n",
+        "  runner policy trust project\n",
+        "  runner policy show project",
+    )
 )]
 pub struct Args {
     /// A policy in .runner/policies of the workspace

@@ -33,7 +33,17 @@ use crate::tool::{Asked, Conformance, Definition, Library, Origin, Tool, ToolErr
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without a name every tool that is found here is checked. A module is asked what it is, in a sandbox. What a tool asks for and the policy does not allow is told, and is no error: another policy may. The grade says how much a good tool has that this one has too; with a name, each point.\n\nExamples:\n  runner tool check\n  runner tool check run_tests --policy develop\n  runner tool check ./scripts/probe.tool.ts\n\nExit codes: 0 all good, 125 any finding."
+    after_help = concat!(
+        "Without a name, every tool that is found here is checked. A module is loaded in a ",
+        "sandbox and asked for its description. A permission that the policy does not allow ",
+        "is reported, and is no error: another policy may allow it. The grade counts what ",
+        "well-made tools have; with a name, each point is shown.\n\n",
+        "Examples:\n",
+        "  runner tool check\n",
+        "  runner tool check run_tests --policy develop\n",
+        "  runner tool check ./scripts/probe.tool.ts\n\n",
+        "Exit codes: 0 no findings, 125 any finding.",
+    )
 )]
 pub struct Args {
     /// Tools by name, or files
@@ -311,7 +321,7 @@ impl Checker<'_> {
         if let Some(Err(error)) =
             definition.retry.fallback.as_ref().map(|it| self.place.library.tool(it))
         {
-            row.errors.push(format!("its fallback cannot stand in: {error}"));
+            row.errors.push(format!("its fallback cannot be used: {error}"));
         }
         let workspace = self.place.workspace.to_string_lossy();
         let now = jiff::Timestamp::now();

@@ -13,7 +13,12 @@ use crate::tool::{Counts, ExportFormat, Switch, Tokens, export};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without names every tool that is ready is exported.\n\nExamples:\n  runner tool export --format anthropic > tools.json\n  runner tool export run_tests todo_finder --format openai"
+    after_help = concat!(
+        "Without names, every tool that is ready is exported.\n\n",
+        "Examples:\n",
+        "  runner tool export --format anthropic > tools.json\n",
+        "  runner tool export run_tests todo_finder --format openai",
+    )
 )]
 pub struct Args {
     /// Tools by name

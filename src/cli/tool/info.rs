@@ -19,7 +19,13 @@ use crate::tool::{Counts, Definition, Tokens, Tool};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool info run_tests\n  runner tool info run_tests --json | jq .schema\n\nA module says what it is when it is loaded: once for each content, in a sandbox, where it may ask for nothing."
+    after_help = concat!(
+        "A module is asked for its description when it is loaded: once for each content, in ",
+        "a sandbox, with no permissions.\n\n",
+        "Examples:\n",
+        "  runner tool info run_tests\n",
+        "  runner tool info run_tests --json | jq .schema",
+    )
 )]
 pub struct Args {
     /// The tool, by name

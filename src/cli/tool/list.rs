@@ -22,7 +22,19 @@ use crate::tool::{
 /// As typed.
 #[derive(Debug, Default, clap::Args)]
 #[command(
-    after_help = "Sources, in order: built-in (tools of runner itself; its examples are off until `tool enable`), team (the folder that the managed configuration names), mcp (what the configured servers said when `mcp refresh` asked them), custom (.runner/tools of the workspace, runner/tools in the user's configuration folder, the folders of --tools).\n\nExamples:\n  runner tool list\n  runner tool list --tools ./scripts --json\n  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'"
+    after_help = concat!(
+        "Sources, in order:\n",
+        "  built-in  tools of runner itself; the examples among them are off until `runner ",
+        "tool enable`\n",
+        "  team      the folder that the managed configuration names\n",
+        "  mcp       what the configured servers offered at the last `runner mcp refresh`\n",
+        "  custom    .runner/tools of the workspace, runner/tools in your configuration ",
+        "folder, --tools\n\n",
+        "Examples:\n",
+        "  runner tool list\n",
+        "  runner tool list --tools ./scripts --json\n",
+        "  runner tools list --json | jq -r '.tools[] | select(.state == \"ready\").name'",
+    )
 )]
 pub struct Args {
     #[command(flatten)]
@@ -160,45 +172,88 @@ fn mark(state: State) -> (&'static str, anstyle::Style) {
     }
 }
 
+/// One line for each kind of thing to know: a list that is shown often must not repeat itself.
 fn hints(rows: &[Row<'_>], library: &Library, printer: &mut Printer) {
     for finding in &library.findings {
         printer.talk(Shown(finding));
     }
-    for finding in library.unasked.iter().map(|unasked| &unasked.finding) {
-        let help = finding.help.as_deref().unwrap_or_default();
-        printer.hint(&format!("{}; {help}", finding.message));
+    match &*library.unasked {
+        [] => {}
+        [one] => {
+            let help = one.finding.help.as_deref().unwrap_or_default();
+            printer.hint(&format!("{}; {help}", one.finding.message));
+        }
+        several => printer.hint(&format!(
+            "{} MCP servers were not asked for their tools ({}); runner mcp list shows why",
+            several.len(),
+            in_a_row(several.iter().map(|it| it.server.to_string()))
+        )),
     }
-    for row in rows {
-        match row.state {
-            State::NameTaken => {
-                printer.hint(&format!("{}: another tool has this name", row.file));
-            }
-            State::Broken => {
-                let count = counted(row.findings.len(), "finding");
-                printer.hint(&format!("{}: {count}; see runner tool check", row.file));
-            }
-            State::Unavailable => {
-                if let Some(auth) = row.lacks {
-                    printer.hint(&format!("{}: {}", row.name, lacking(auth)));
-                }
-            }
-            State::Ready | State::Off if row.replaces_shipped => {
-                printer.hint(&format!(
-                    "{} is used instead of the example that comes with runner",
-                    row.file
-                ));
-            }
-            State::Ready | State::Off => {}
+    let of = |wanted: &dyn Fn(&Row<'_>) -> bool| -> Vec<&Row<'_>> {
+        rows.iter().filter(|row| wanted(row)).collect()
+    };
+    match &*of(&|row| row.state == State::NameTaken) {
+        [] => {}
+        [one] => printer.hint(&format!("{}: another tool has this name", one.file)),
+        several => printer.hint(&format!(
+            "{} tools have the name of another tool: {}",
+            several.len(),
+            in_a_row(several.iter().map(|row| row.file.to_owned()))
+        )),
+    }
+    match &*of(&|row| row.state == State::Broken) {
+        [] => {}
+        [one] => {
+            let count = counted(one.findings.len(), "finding");
+            printer.hint(&format!("{}: {count}; see runner tool check", one.file));
+        }
+        several => {
+            printer.hint(&format!("{} tools have findings; see runner tool check", several.len()));
         }
     }
-    let example = |row: &&Row<'_>| matches!(row.switch, Some(Switch::Example));
-    if let Some(row) = rows.iter().find(example) {
+    let unavailable = of(&|row| row.state == State::Unavailable);
+    match &*unavailable {
+        [] => {}
+        [one] => {
+            if let Some(auth) = one.lacks {
+                printer.hint(&format!("{}: {}", one.name, lacking(auth)));
+            }
+        }
+        several => printer.hint(&format!(
+            "{} tools lack a credential: {}; runner tool info shows where to get it",
+            several.len(),
+            in_a_row(several.iter().map(|row| row.name.clone()))
+        )),
+    }
+    let usable = |row: &Row<'_>| matches!(row.state, State::Ready | State::Off);
+    match &*of(&|row| row.replaces_shipped && usable(row)) {
+        [] => {}
+        [one] => printer
+            .hint(&format!("{} is used instead of the example that comes with runner", one.file)),
+        several => printer.hint(&format!(
+            "{} tools are used instead of examples that come with runner: {}",
+            several.len(),
+            in_a_row(several.iter().map(|row| row.name.clone()))
+        )),
+    }
+    if let [first, ..] = &*of(&|row| matches!(row.switch, Some(Switch::Example))) {
+        let count = rows.iter().filter(|row| matches!(row.switch, Some(Switch::Example))).count();
         printer.hint(&format!(
             "{} that come with runner are off; to use one: runner tool enable {}",
-            counted(rows.iter().filter(example).count(), "example"),
-            row.name
+            counted(count, "example"),
+            first.name
         ));
     }
+}
+
+/// Most names that one hint shows.
+const NAMES: usize = 4;
+
+/// Names with commas between them; what is too much is counted.
+fn in_a_row(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMES);
+    let shown = names.take(NAMES).collect::<Vec<_>>().join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
 /// What is missing, and where to get it.

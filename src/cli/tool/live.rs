@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 
-use super::desk::Desk;
+use super::shared_stderr::SharedStderr;
 use crate::audit::Redactor;
 use crate::broker::{Brokered, Events, Level, Log, Progress};
 use crate::cli::style;
@@ -17,7 +17,7 @@ use crate::cli::visible::visible;
 
 /// Shows log lines and progress.
 pub(super) struct Live {
-    desk: Arc<Desk>,
+    desk: Arc<SharedStderr>,
     color: ColorChoice,
     tool: String,
     redactor: Redactor,
@@ -26,7 +26,12 @@ pub(super) struct Live {
 
 impl Live {
     /// For one call of a tool.
-    pub fn new(tool: &str, color: ColorChoice, redactor: Redactor, desk: Arc<Desk>) -> Self {
+    pub fn new(
+        tool: &str,
+        color: ColorChoice,
+        redactor: Redactor,
+        desk: Arc<SharedStderr>,
+    ) -> Self {
         let color = match color {
             ColorChoice::Auto if !std::io::stderr().is_terminal() => ColorChoice::Never,
             ColorChoice::Auto => AutoStream::choice(&std::io::stderr()),
@@ -42,7 +47,7 @@ impl Live {
         let tool = visible(&self.tool);
         // Writing to memory cannot fail.
         if lost > 0 {
-            let _ = writeln!(piece, "{tool} {lost} lines were lost: nobody read them");
+            let _ = writeln!(piece, "{tool} {lost} lines were lost: standard error was not read");
         }
         let _ = writeln!(piece, "{tool} {style}{word}{style:#} {}", visible(&text));
         if !self.desk.write(piece.into_inner()) {

@@ -2,7 +2,6 @@
 
 mod asking;
 mod check;
-pub(in crate::cli) mod desk;
 mod export;
 mod info;
 mod list;
@@ -11,6 +10,7 @@ mod new;
 mod place;
 mod run;
 mod search;
+pub(in crate::cli) mod shared_stderr;
 mod switch;
 mod tokens;
 mod view;
@@ -29,7 +29,7 @@ pub enum Command {
     Run(Box<run::Args>),
     /// List the tools that can be used here
     List(list::Args),
-    /// Show a tool whole: what it takes, gives and asks for
+    /// Show all about a tool: arguments, result, permissions
     Info(info::Args),
     /// Find tools by words: name, tags, category, capabilities, description
     Search(search::Args),
@@ -39,15 +39,15 @@ pub enum Command {
     Disable(switch::Disable),
     /// Show what each tool costs in an agent's context
     Tokens(tokens::Args),
-    /// Write tools down as a model's interface wants them
+    /// Export tools in the format of a model's API
     Export(export::Args),
-    /// Make a new tool that works
+    /// Write a new tool from a template
     New(new::Args),
     /// Check tools: definition, schema, permissions, code
     Check(check::Args),
 }
 
-/// Whoever says nothing more wants to see them.
+/// Without a subcommand, tools are listed.
 impl Default for Command {
     fn default() -> Self {
         Self::List(list::Args::default())

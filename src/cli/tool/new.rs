@@ -17,7 +17,14 @@ use crate::tool::scaffold::{ScaffoldError, Template, Where, scaffold};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The tool is written to .runner/tools of the workspace, with runner.d.ts and tsconfig.json beside it, so that an editor knows every type. Nothing is overwritten.\n\nExamples:\n  runner tool new count_words\n  runner tool new count_words --form module\n  runner tool new count_words --dir ~/.config/runner/tools"
+    after_help = concat!(
+        "Writes the tool to .runner/tools of the workspace, with runner.d.ts and ",
+        "tsconfig.json beside it for editors. Nothing is overwritten.\n\n",
+        "Examples:\n",
+        "  runner tool new count_words\n",
+        "  runner tool new count_words --form module\n",
+        "  runner tool new count_words --dir ~/.config/runner/tools",
+    )
 )]
 pub struct Args {
     /// Its name: letters, digits, `_` and `-`

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 
-use super::desk::{Desk, Shown};
 use super::live::Live;
+use super::shared_stderr::{SharedStderr, Shown};
 use crate::approvals::ApprovalId;
 use crate::audit::Redactor;
 use crate::call::Context;
@@ -39,7 +39,15 @@ const ARGS_FILE_MAX: u64 = 16 << 20;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  runner tool run file_operations --arg operation=read --arg path=README.md\n  runner tool run todo_finder\n  runner tool run json_query --arg file=package.json --arg query=.scripts\n  runner tool run run_tests --policy develop --args '{\"pattern\": \"auth\"}'\n\nA string that a tool returns is printed as text, anything else as JSON. Its log goes to standard error."
+    after_help = concat!(
+        "If the tool returns a string, it is printed as text; any other value is printed as ",
+        "JSON. The tool's log goes to standard error.\n\n",
+        "Examples:\n",
+        "  runner tool run file_operations --arg operation=read --arg path=README.md\n",
+        "  runner tool run todo_finder\n",
+        "  runner tool run json_query --arg file=package.json --arg query=.scripts\n",
+        "  runner tool run run_tests --policy develop --args '{\"pattern\": \"auth\"}'",
+    )
 )]
 pub struct Args {
     /// The tool, by name
@@ -79,7 +87,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
     /// Any limit by its key, such as broker-calls=10; can only tighten
-    #[arg(long = "limit", value_name = "KEY=FIGURE")]
+    #[arg(long = "limit", value_name = "KEY=VALUE")]
     limits: Vec<String>,
     /// Approve what the tool or the policy would ask about; needs a terminal, as every answer does
     #[arg(long, short = 'y')]
@@ -87,7 +95,7 @@ pub struct Args {
     /// When to try again if it fails: NONE, QUICK, STANDARD or AGGRESSIVE, instead of what the tool says
     #[arg(long, value_name = "POLICY")]
     retry: Option<String>,
-    /// Use this approval, which somebody gave with `runner approve`
+    /// Use this approval, given with `runner approve`
     #[arg(long, value_name = "ID")]
     approve: Vec<ApprovalId>,
 }
@@ -117,7 +125,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
             ));
         }
         let redactor = Redactor::new();
-        let desk = Arc::new(Desk::new());
+        let desk = Arc::new(SharedStderr::new());
         let (format, printing, hides) = (printer.format(), Arc::downgrade(&desk), redactor.clone());
         let streams = move || match (format, printing.upgrade()) {
             (Format::Text, Some(desk)) => {
@@ -160,7 +168,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 fn retry(word: &str) -> Result<RetryPolicy, UsageError> {
     RetryPolicy::by_word(word).ok_or_else(|| UsageError::Option {
         option: "--retry".to_owned(),
-        why: format!("`{word}` is no policy for retries; known: {}", RETRY_WORDS.join(", ")),
+        why: format!("`{word}` is not a retry policy; known: {}", RETRY_WORDS.join(", ")),
     })
 }
 
@@ -208,7 +216,7 @@ fn read(path: &PathBuf) -> Result<String, UsageError> {
 }
 
 /// What a tool prints is talk, not its result: all of it goes to standard error.
-fn prints(desk: &Desk, redactor: &Redactor) -> Sink {
+fn prints(desk: &SharedStderr, redactor: &Redactor) -> Sink {
     let shown = if std::io::stderr().is_terminal() { Shown::AsText } else { Shown::AsItIs };
     desk.sink(shown, redactor).map(|sink| Box::pin(sink) as Pin<Box<dyn AsyncWrite + Send>>)
 }

@@ -15,7 +15,14 @@ use crate::tool::{Counts, Question, glimpse};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Every word has to be somewhere in the name, a tag, the category, a capability or the description.\n\nExamples:\n  runner tool search tests\n  runner tool search http status\n  runner tool search api --json | jq -r '.tools[0].name'"
+    after_help = concat!(
+        "A tool is found if every word is in its name, a tag, its category, a capability or ",
+        "its description.\n\n",
+        "Examples:\n",
+        "  runner tool search tests\n",
+        "  runner tool search http status\n",
+        "  runner tool search api --json | jq -r '.tools[0].name'",
+    )
 )]
 pub struct Args {
     /// What it should be about

@@ -20,7 +20,12 @@ use crate::tool::{Counts, Origin, ToolError};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It is written to your own configuration file; comments and layout stay as they are.\n\nExamples:\n  runner tool enable todo_finder\n  runner tool enable todo_finder json_query"
+    after_help = concat!(
+        "Writes to your own configuration file. Comments and layout of the file stay.\n\n",
+        "Examples:\n",
+        "  runner tool enable todo_finder\n",
+        "  runner tool enable todo_finder json_query",
+    )
 )]
 pub struct Enable {
     /// Tools by name
@@ -33,7 +38,13 @@ pub struct Enable {
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It is written to your own configuration file, or with --project to the workspace's; comments and layout stay as they are. Team tools cannot be switched off.\n\nExamples:\n  runner tool disable http_probe\n  runner tool disable http_probe --project"
+    after_help = concat!(
+        "Writes to your own configuration file, or with --project to the workspace's. ",
+        "Comments and layout of the file stay. Team tools cannot be switched off.\n\n",
+        "Examples:\n",
+        "  runner tool disable http_probe\n",
+        "  runner tool disable http_probe --project",
+    )
 )]
 pub struct Disable {
     /// Tools by name

@@ -18,7 +18,15 @@ use crate::tool::{Counts, Origin, Tokens};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Counted with the tokenizer of current models (o200k); a tool's own `tokenCost` is taken as it says. The size of the window is `context.window` of the configuration.\n\nExamples:\n  runner tool tokens\n  runner tool tokens --all\n  runner tool tokens --json | jq .total"
+    after_help = concat!(
+        "Tokens are counted with the tokenizer of current models (o200k). A `tokenCost` that ",
+        "a tool declares is taken as it is. `context.window` of the configuration is the ",
+        "size of the context window.\n\n",
+        "Examples:\n",
+        "  runner tool tokens\n",
+        "  runner tool tokens --all\n",
+        "  runner tool tokens --json | jq .total",
+    )
 )]
 pub struct Args {
     /// Also tools that cannot be used now

@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, getrlimit, prlimit, setpriority_process, setrlimit, test_kill_process,
 };
 
-use crate::doctor::place::{ALLOWED, DENIED, DENIED_FOLDER, FORBIDDEN, KEY, PLAIN};
+use crate::doctor::folder::{ALLOWED, DENIED, DENIED_FOLDER, FORBIDDEN, KEY, PLAIN};
 use crate::doctor::seen::{Asked, Seen};
 use crate::sys::forbidden::{
     become_root, ignore_file_size_signal, make_device, try_forbidden_calls,

@@ -21,13 +21,13 @@ macro_rules! codes {
 
 codes! {
     Allowed "allowed" "A rule allows it."
-    Ask "ask" "A rule allows it if someone approves."
+    Ask "ask" "A rule allows it after an approval."
     DeniedByRule "denied_by_rule" "A rule denies it."
-    NoRule "no_rule" "No rule is about it; what nothing allows is denied."
+    NoRule "no_rule" "No rule matches, and the default is to deny."
     EffectNotGranted "effect_not_granted" "A rule is about it, but it does more than the rule grants."
-    UnknownProgram "unknown_program" "The catalog does not know the program and no rule names it."
+    UnknownProgram "unknown_program" "The program is not in the catalog, and no rule names it."
     UnknownArgument "unknown_argument" "An option, operand or subcommand is not in the catalog."
-    ProgramPath "program_path" "A program was named by a path; rules and catalog know bare names."
+    ProgramPath "program_path" "The program was named by a path; rules and catalog match bare names."
     ShellUnreadable "shell_unreadable" "The shell line has a construct that only a shell can execute."
     PathDenied "path_denied" "The path is in `files.deny`."
     PathOutside "path_outside" "The path is neither in the workspace nor among the image's readable folders."
@@ -40,11 +40,11 @@ codes! {
     NetAddress "net_address" "The address is private or special, and no `net` rule names it."
     EnvDenied "env_denied" "The variable is not in `env.accept`."
     RuleExpired "rule_expired" "The rule that allowed it has ended."
-    ArgsNotMet "args_not_met" "A rule is about it, but its conditions on arguments are not proved."
+    ArgsNotMet "args_not_met" "A rule matches, but its conditions on arguments are not certainly met."
     EmptyCommand "empty_command" "There is no command."
     BadArgument "bad_argument" "An argument cannot be passed to any program."
     TooLarge "too_large" "It is too large to be judged."
-    TooDeep "too_deep" "Commands in commands are nested too deep to be judged."
+    TooDeep "too_deep" "Commands inside commands are nested too deeply to be judged."
 }
 
 impl serde::Serialize for Code {

@@ -29,7 +29,7 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
     let args: Args = serde_json::from_value(call.args)
         .map_err(|error| Problem::Arguments.says(error.to_string()))?;
     if let Some(name) = args.env.keys().find(|name| !is_name(name)) {
-        return Err(Problem::Arguments.says(format!("`{name}` is no name of a variable")));
+        return Err(Problem::Arguments.says(format!("`{name}` is not a variable name")));
     }
     let (command, variables) = args.command();
     let (argv, line) = match &command {

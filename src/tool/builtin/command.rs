@@ -51,7 +51,7 @@ pub(super) fn revision(word: &str) -> Result<&str, Thrown> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || "\\?*[".contains(c);
     if word.is_empty() || word.starts_with('-') || word.contains(odd) {
         let hint = "a branch, a tag, a commit, or two of them with `..` between";
-        return Err(Problem::Arguments.says(format!("`{word}` is no revision")).hint(hint));
+        return Err(Problem::Arguments.says(format!("`{word}` is not a revision")).hint(hint));
     }
     Ok(word)
 }
@@ -62,7 +62,7 @@ pub(super) fn paths(paths: &[String]) -> Result<(), Thrown> {
         None => Ok(()),
         Some(path) => {
             let hint = "name a file or a folder";
-            Err(Problem::Arguments.says(format!("`{path}` is no path")).hint(hint))
+            Err(Problem::Arguments.says(format!("`{path}` is not a path")).hint(hint))
         }
     }
 }

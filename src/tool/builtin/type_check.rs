@@ -54,7 +54,7 @@ pub(super) async fn run(call: Call) -> Result<Value, Thrown> {
 fn plain(path: &str) -> Result<String, Thrown> {
     let path = path.trim_end_matches('/');
     if path.starts_with('-') || path.starts_with('@') {
-        return Err(Problem::Arguments.says(format!("`{path}` is no folder of a project")));
+        return Err(Problem::Arguments.says(format!("`{path}` is not a project folder")));
     }
     Ok(if path.is_empty() { ".".to_owned() } else { path.to_owned() })
 }

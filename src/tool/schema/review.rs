@@ -193,10 +193,12 @@ impl Review<'_, '_> {
                 ),
             ),
             Problem::Nowhere(reference) => (format!("`{reference}` leads to no schema"), None),
-            Problem::Malformed(reference) => (format!("`{reference}` is no URI reference"), None),
+            Problem::Malformed(reference) => {
+                (format!("`{reference}` is not a URI reference"), None)
+            }
             Problem::Twice(name) => (format!("`{name}` names two schemas"), None),
             Problem::Misplaced(key) => (
-                format!("`{key}` stands where no schema is expected"),
+                format!("`{key}` is at a place where no schema is expected"),
                 Some("put the schema under `$defs`"),
             ),
         };
@@ -240,7 +242,7 @@ impl Review<'_, '_> {
         self.add(
             "bad_pattern",
             pointer,
-            format!("`{pattern}` is no usable pattern"),
+            format!("`{pattern}` is not a valid pattern"),
             Some(help.to_owned()),
         );
     }

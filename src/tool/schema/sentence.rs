@@ -59,7 +59,7 @@ pub(super) fn violation(error: &ValidationError<'_>, schema: &Value) -> Violatio
 /// What is wrong with a schema, for its author. Schemas hold no secrets; pointers say where.
 pub(super) fn of_schema(error: &ValidationError<'_>) -> String {
     match error.kind() {
-        Kind::Format { format } if format == "regex" => "is no usable pattern".to_owned(),
+        Kind::Format { format } if format == "regex" => "is not a valid pattern".to_owned(),
         _ => sentence(error),
     }
 }
@@ -91,7 +91,7 @@ fn sentence(error: &ValidationError<'_>) -> String {
         Kind::Maximum { limit } => format!("is more than {limit}"),
         Kind::ExclusiveMinimum { limit } => format!("is not more than {limit}"),
         Kind::ExclusiveMaximum { limit } => format!("is not less than {limit}"),
-        Kind::MultipleOf { multiple_of } => format!("is no multiple of {multiple_of}"),
+        Kind::MultipleOf { multiple_of } => format!("is not a multiple of {multiple_of}"),
         Kind::MinLength { limit } => format!("is shorter than {limit} characters"),
         Kind::MaxLength { limit } => format!("is longer than {limit} characters"),
         Kind::MinItems { limit } => format!("has fewer than {limit} items"),
@@ -100,7 +100,7 @@ fn sentence(error: &ValidationError<'_>) -> String {
         Kind::MaxProperties { limit } => format!("has more than {limit} properties"),
         Kind::UniqueItems => "has an item twice".to_owned(),
         Kind::Pattern { pattern } => format!("does not match `{}`", shortened(pattern)),
-        Kind::Format { format } => format!("is no {format}"),
+        Kind::Format { format } => format!("is not a valid {format}"),
         Kind::Contains => "has no item of the demanded form".to_owned(),
         Kind::ContentEncoding { content_encoding } => format!("is not {content_encoding}"),
         Kind::ContentMediaType { content_media_type } => format!("is not {content_media_type}"),

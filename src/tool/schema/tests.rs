@@ -50,7 +50,7 @@ fn all_violations_are_listed_with_their_pointers() {
     let expected = [
         "/age is less than 0",
         "/deep/x~1y is not 1",
-        "/mail is no email",
+        "/mail is not a valid email",
         "/name is shorter than 2 characters",
         "/tags/1 is none of \"a\", \"b\"",
         "the value has `nmae`, which the schema does not know; did you mean `name`?",

@@ -142,7 +142,7 @@ fn arguments_that_do_not_fit_are_all_listed_and_nothing_starts() {
     let message = result["error"]["message"].as_str().unwrap();
     for part in [
         "/count is a string, expected integer",
-        "/mail is no email",
+        "/mail is not a valid email",
         "lacks `name`",
         "did you mean `count`?",
     ] {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::message::{Message, send};
 use super::watch::{ARGUMENT, PATIENT, REFILL_AFTER};
-use super::words::{Word, send};
 use crate::engine::{Address, Lifeline};
 use crate::environment::Environment;
 use crate::ids::CallId;
@@ -53,7 +53,7 @@ struct Start {
 
 /// When a watchdog begins to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vigil {
+pub enum Activation {
     /// At once, as a program of its own: there may be a sandbox with nobody inside to end it.
     Now,
     /// When we are gone, or after a moment. Until then it is a process that costs next to nothing, and dies with us if
@@ -73,7 +73,7 @@ impl Watchdog {
         environment: &Environment,
     ) -> io::Result<Self> {
         let mut watchdog = Self::later(program, address, call, environment)?;
-        watchdog.awake(Vigil::Now)?;
+        watchdog.activate(Activation::Now)?;
         Ok(watchdog)
     }
 
@@ -117,7 +117,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// It cannot be started; then what it should watch must end.
-    pub fn awake(&mut self, vigil: Vigil) -> io::Result<()> {
+    pub fn activate(&mut self, activation: Activation) -> io::Result<()> {
         let (start, words) = match &self.state {
             State::Awake(_) | State::NotNeeded => return Ok(()),
             State::Missing(why) => return Err((*why).into()),
@@ -128,7 +128,11 @@ impl Watchdog {
                 send(&socket, word, with.as_ref().map(AsFd::as_fd))?;
             }
             // Its end is not awaited: it outlives us.
-            sys::sentinel(&OwnedFd::from(theirs), start.program(vigil)?, vigil.patience())?;
+            sys::sentinel(
+                &OwnedFd::from(theirs),
+                start.program(activation)?,
+                activation.patience(),
+            )?;
             Ok(socket)
         });
         match started {
@@ -144,30 +148,30 @@ impl Watchdog {
     /// Says that a sandbox that waited, with this label, is the call's now.
     pub fn took(&mut self, label: &str) {
         self.needed = true;
-        self.say(&Word::Took(label.to_owned()));
+        self.say(&Message::Took(label.to_owned()));
     }
 
     /// Says that one more sandbox shall wait.
     pub fn refill(&mut self, order: &Order) {
         // Beside the words: an order can be larger than what a patient watchdog's socket holds until it is read.
-        let _ = written(order).map(|order| self.say_with(&Word::Refill, Some(order)));
+        let _ = written(order).map(|order| self.say_with(&Message::Refill, Some(order)));
     }
 
     /// Says where the call's records are: their log is written back when nobody waits for it.
     pub fn settle(&mut self, state: &Path) {
-        self.say(&Word::Settle(state.to_owned()));
+        self.say(&Message::Settle(state.to_owned()));
     }
 
     /// Says that the guest told its end. The sandbox ends, and the next is made, when this end of the watchdog is closed.
     pub fn ended(&mut self) {
-        self.say(&Word::Ended);
+        self.say(&Message::Ended);
     }
 
-    fn say(&mut self, word: &Word) {
+    fn say(&mut self, word: &Message) {
         self.say_with(word, None);
     }
 
-    fn say_with(&mut self, word: &Word, with: Option<OwnedFd>) {
+    fn say_with(&mut self, word: &Message, with: Option<OwnedFd>) {
         let Ok(mut text) = serde_json::to_vec(word) else { return };
         text.push(b'\n');
         match &mut self.state {
@@ -184,11 +188,11 @@ impl Watchdog {
 /// It must be awake before an engine is asked for anything.
 impl Lifeline for Watchdog {
     fn pending(&mut self, until_closed: BorrowedFd<'_>) {
-        self.say_with(&Word::Pending, until_closed.try_clone_to_owned().ok());
+        self.say_with(&Message::Pending, until_closed.try_clone_to_owned().ok());
     }
 
     fn settled(&mut self) {
-        self.say(&Word::Settled);
+        self.say(&Message::Settled);
     }
 }
 
@@ -204,12 +208,12 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         // A call that was given up with a sandbox in its hands: somebody must see to its end.
         if self.needed {
-            let _ = self.awake(Vigil::Now);
+            let _ = self.activate(Activation::Now);
         }
     }
 }
 
-impl Vigil {
+impl Activation {
     const fn patience(self) -> Duration {
         match self {
             Self::Now => Duration::ZERO,
@@ -226,10 +230,10 @@ impl Vigil {
 }
 
 impl Start {
-    fn program(&self, vigil: Vigil) -> io::Result<sys::Program> {
+    fn program(&self, activation: Activation) -> io::Result<sys::Program> {
         let words = vec![
             self.program.clone(),
-            text(vigil.argument())?,
+            text(activation.argument())?,
             self.address.clone(),
             self.call.clone(),
         ];

@@ -40,10 +40,10 @@
 //! | while the engine starts it | a sandbox that the engine holds | the watchdog: the engine removes it after the start |
 //! | later | a running guest | the guest, and the watchdog |
 
-mod bury;
 mod host;
+mod message;
+mod remove;
 mod watch;
-mod words;
 
-pub use host::{Vigil, Watchdog};
+pub use host::{Activation, Watchdog};
 pub use watch::main;

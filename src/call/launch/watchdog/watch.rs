@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::bury::bury;
-use super::words::{Next, Word, Words};
+use super::message::{Inbox, Message, Next};
+use super::remove::remove_sandboxes;
 use crate::call::launch::run::this_program;
 use crate::call::stage;
 use crate::engine::{self, Address};
@@ -67,28 +67,28 @@ impl Heard {
         Self { labels: vec![call], pending: None, ended: false, order: None, records: None }
     }
 
-    fn take(&mut self, word: Word, with: Option<OwnedFd>) {
+    fn take(&mut self, word: Message, with: Option<OwnedFd>) {
         match word {
-            Word::Pending => self.pending = with,
-            Word::Settled => self.pending = None,
-            Word::Took(label) => {
+            Message::Pending => self.pending = with,
+            Message::Settled => self.pending = None,
+            Message::Took(label) => {
                 self.labels.extend(CallId::new(&label));
             }
-            Word::Refill => self.order = with.map(|order| (order, Instant::now())),
-            Word::Settle(state) => self.records = Some(state),
-            Word::Ended => self.ended = true,
+            Message::Refill => self.order = with.map(|order| (order, Instant::now())),
+            Message::Settle(state) => self.records = Some(state),
+            Message::Ended => self.ended = true,
         }
     }
 }
 
 /// It may start beside a call that is about to run, so it does next to nothing until the host is gone, or `pause` is over.
 fn watch(address: &Address, call: CallId, pause: Duration) -> io::Result<()> {
-    let mut words = Words::of(io::stdin());
+    let mut words = Inbox::of(io::stdin());
     let mut heard = Heard::of(call);
     loop {
         let left = heard.order.as_ref().map(|(_, since)| pause.saturating_sub(since.elapsed()));
         match words.next(left) {
-            Next::Word(word, with) => heard.take(word, with),
+            Next::Message(word, with) => heard.take(word, with),
             Next::Nothing => make(&event_loop()?, &mut heard),
             Next::Over => break,
         }
@@ -103,7 +103,7 @@ fn watch(address: &Address, call: CallId, pause: Duration) -> io::Result<()> {
             make(&runtime, &mut heard);
         }
         // It waits for nobody who holds the records.
-        bury(&runtime, address, &heard);
+        remove_sandboxes(&runtime, address, &heard);
     });
     if let Some(state) = &records {
         stage::clear(state, &heard.labels);
@@ -144,14 +144,14 @@ mod tests {
     fn a_sandbox_that_was_taken_is_watched_beside_the_calls_own() {
         let (call, taken) = (CallId::fresh().unwrap(), CallId::fresh().unwrap());
         let mut heard = Heard::of(call.clone());
-        heard.take(Word::Took(taken.to_string()), None);
+        heard.take(Message::Took(taken.to_string()), None);
         // It did not wake: one is made for the call, with the call's own label.
         let (socket, _daemon) = std::os::unix::net::UnixStream::pair().unwrap();
-        heard.take(Word::Pending, Some(socket.into()));
-        heard.take(Word::Took("no label".to_owned()), None);
+        heard.take(Message::Pending, Some(socket.into()));
+        heard.take(Message::Took("no label".to_owned()), None);
         assert_eq!(heard.labels, [call, taken]);
         assert!(heard.pending.is_some());
-        heard.take(Word::Settled, None);
+        heard.take(Message::Settled, None);
         assert!(heard.pending.is_none(), "nothing more will appear");
     }
 }

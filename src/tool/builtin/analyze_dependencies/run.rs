@@ -29,7 +29,7 @@ pub(in crate::tool::builtin) async fn run(call: Call) -> Result<Value, Thrown> {
         Some(path) => match path.rsplit_once('/') {
             Some((folder, "package.json")) => folder.to_owned(),
             None if path == "package.json" => ".".to_owned(),
-            _ => return Err(Problem::Arguments.says(format!("{path} is no package.json"))),
+            _ => return Err(Problem::Arguments.says(format!("{path} is not a package.json"))),
         },
         None => args.project_path,
     };
@@ -92,7 +92,7 @@ impl Kind {
             (Some(text), _) => text,
             // A lock file by itself still says what is locked.
             (None, Some(_)) => {
-                notes.push(format!("there is no {manifest}: only what is locked is known"));
+                notes.push(format!("there is no {manifest}: only locked packages are listed"));
                 self.empty().to_owned()
             }
             (None, None) => return Ok(None),

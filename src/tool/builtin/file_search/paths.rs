@@ -148,7 +148,7 @@ pub(super) fn globs(patterns: &[String]) -> Result<Option<Globs>, Thrown> {
         let anywhere = format!("**/{pattern}");
         let whole = if pattern.contains('/') { pattern } else { &anywhere };
         Glob::new(whole).map_err(|error: GlobError| {
-            Problem::Pattern.says(format!("`{pattern}` is no pattern of names: {error}"))
+            Problem::Pattern.says(format!("`{pattern}` is not a name pattern: {error}"))
         })
     };
     patterns.iter().map(read).collect::<Result<_, _>>().map(|all| Some(Globs(all)))

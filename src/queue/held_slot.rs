@@ -7,12 +7,12 @@ use crate::sys::lease::{Exclusive, Lease};
 /// A call's place among those that run. It is given back when this is dropped, or when the process ends.
 #[derive(Debug)]
 #[must_use = "the place is given back when this is dropped"]
-pub struct Place {
+pub struct HeldSlot {
     _slot: Lease<Exclusive>,
     queued: Duration,
 }
 
-impl Place {
+impl HeldSlot {
     pub(super) fn new(slot: Lease<Exclusive>, queued: Duration) -> Self {
         Self { _slot: slot, queued }
     }

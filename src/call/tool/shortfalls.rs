@@ -9,9 +9,9 @@ const MAX: usize = 16;
 
 /// A list that the commands of one attempt share. A clone is the same list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lacked(Arc<Mutex<Vec<Shortfall>>>);
+pub(super) struct Shortfalls(Arc<Mutex<Vec<Shortfall>>>);
 
-impl Lacked {
+impl Shortfalls {
     /// Adds those of one command, each once.
     pub(super) fn add(&self, entries: &[Shortfall]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

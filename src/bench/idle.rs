@@ -25,7 +25,7 @@ pub fn never_idle() -> usize {
 
 /// Returns when the processors had next to nothing to do for a while: what the call before has left to others, such as
 /// the end of its container, is over then.
-pub fn quiet() {
+pub fn wait_until_idle() {
     let mut before = Times::now();
     for _ in 0..if never_idle() == 0 { TRIES } else { FEWER_TRIES } {
         std::thread::sleep(QUIET);

@@ -36,11 +36,11 @@ pub(super) fn judged(
         Ok(call) => call,
         Err(broken) => return broken,
     };
-    let lapsed = Lapsed { scene, name, folder, file, call };
-    lapsed.refused(error).unwrap_or_else(|broken| broken)
+    let unreadable = Unreadable { scene, name, folder, file, call };
+    unreadable.refused(error).unwrap_or_else(|broken| broken)
 }
 
-struct Lapsed<'a> {
+struct Unreadable<'a> {
     scene: &'a Scene,
     name: &'a ToolName,
     folder: Option<&'a Path>,
@@ -69,7 +69,7 @@ fn file_of(error: &CallError) -> Option<String> {
     }
 }
 
-impl Lapsed<'_> {
+impl Unreadable<'_> {
     fn refused(self, error: CallError) -> Result<CallError, CallError> {
         let error = match self.void()? {
             Some(changed) => CallError::from(changed),

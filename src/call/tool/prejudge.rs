@@ -12,7 +12,7 @@ use super::prepare::Prepared;
 use super::program::Program;
 use crate::broker::{self, Files, Refusal};
 use crate::call::CallError;
-use crate::call::approval::{Doing, effects, removal, request};
+use crate::call::approval::{Action, effects, removal, request};
 use crate::call::request::{Request, Variables};
 use crate::call::result::ErrorObject;
 use crate::codes::Code;
@@ -23,31 +23,31 @@ use crate::workspace::Workspace;
 
 /// What a call will do, as far as it is known.
 #[derive(Debug, Default)]
-pub(super) struct Foreseen {
+pub(super) struct Prejudged {
     /// For who is asked.
     pub lines: Vec<(&'static str, String)>,
     /// For a never, and for what an answer holds for.
-    pub doing: Doing,
+    pub doing: Action,
 }
 
 /// Looks ahead; a refusal if the policy denies something of it.
-pub(super) fn foresee(prepared: &Prepared) -> Result<Result<Foreseen, Refusal>, CallError> {
-    let mut foreseen = Foreseen::default();
-    let Program::BuiltIn(tool) = prepared.program else { return Ok(Ok(foreseen)) };
+pub(super) fn prejudge(prepared: &Prepared) -> Result<Result<Prejudged, Refusal>, CallError> {
+    let mut prejudged = Prejudged::default();
+    let Program::BuiltIn(tool) = prepared.program else { return Ok(Ok(prejudged)) };
     for intent in tool.intends(&prepared.args) {
         let denied = match intent {
-            Intent::Run { command, cwd, env } => foreseen.run(prepared, command, &cwd, &env)?,
-            Intent::Remove { path, recursive } => foreseen.remove(prepared, &path, recursive),
-            Intent::Reach { method, url } => foreseen.reach(prepared, &method, &url),
+            Intent::Run { command, cwd, env } => prejudged.run(prepared, command, &cwd, &env)?,
+            Intent::Remove { path, recursive } => prejudged.remove(prepared, &path, recursive),
+            Intent::Reach { method, url } => prejudged.reach(prepared, &method, &url),
         };
         if let Some(refusal) = denied {
             return Ok(Err(refusal));
         }
     }
-    Ok(Ok(foreseen))
+    Ok(Ok(prejudged))
 }
 
-impl Foreseen {
+impl Prejudged {
     fn run(
         &mut self,
         prepared: &Prepared,
@@ -85,7 +85,7 @@ impl Foreseen {
         }
         self.lines.push(("runs", decided.request.shown()));
         self.lines.extend(effects(&decided).into_iter().map(|effect| ("", effect)));
-        let doing = Doing::of_command(&decided)?;
+        let doing = Action::of_command(&decided)?;
         let holds = doing.holds(&doing.files());
         self.lines.extend(holds.map(|holds| ("holds for", holds)));
         self.doing.extend(doing);

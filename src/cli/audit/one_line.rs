@@ -10,7 +10,7 @@ pub(in crate::cli) use crate::text::moment;
 const ARGS_MOST: usize = 160;
 
 /// A command, and what a tool was called with. Secrets are not in records.
-pub(super) fn told_command(command: &str, args: &Value) -> String {
+pub(super) fn command_line(command: &str, args: &Value) -> String {
     let mut text = command.to_owned();
     for (name, value) in args.as_object().into_iter().flatten() {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -20,10 +20,10 @@ pub(super) fn told_command(command: &str, args: &Value) -> String {
 }
 
 /// What a record says, in words. Foreign text is in it.
-pub(super) fn told(row: &Row) -> String {
+pub(super) fn one_line(row: &Row) -> String {
     let text = |key: &str| row.body[key].as_str().unwrap_or_default();
     let rule = row.body["rule"]["id"].as_str().unwrap_or_else(|| text("code"));
-    let command = || told_command(text("command"), &row.body["args"]);
+    let command = || command_line(text("command"), &row.body["args"]);
     match row.kind {
         Kind::Start => format!("{} ({rule})", command()),
         Kind::Refused => format!("{}: {} ({rule})", text("decision"), command()),

@@ -12,7 +12,7 @@ const ROOM: usize = 8 << 10;
 ///
 /// # Errors
 /// It cannot be read.
-pub fn made_up(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+pub fn read_procfs(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(ROOM);
     File::open(path)?.read_to_end(&mut text)?;
     Ok(text)

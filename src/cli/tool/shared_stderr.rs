@@ -27,7 +27,7 @@ const PIECE: usize = 8 << 10;
 const LAST: Duration = Duration::from_secs(5);
 
 /// Standard error, shared.
-pub(in crate::cli) struct Desk {
+pub(in crate::cli) struct SharedStderr {
     queue: Option<mpsc::Sender<Vec<u8>>>,
     gate: Arc<Mutex<()>>,
     written: Mutex<Receiver<()>>,
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Held<'d>(
     #[expect(dead_code, reason = "what counts is that it is held")] MutexGuard<'d, ()>,
 );
 
-impl Desk {
+impl SharedStderr {
     /// Starts the thread that writes.
     pub fn new() -> Self {
         let (queue, mut pieces) = mpsc::channel::<Vec<u8>>(WAITING);
@@ -78,7 +78,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for SharedStderr {
     /// Waits for the last pieces, unless nobody reads them.
     fn drop(&mut self) {
         self.queue = None;
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_question_holds_back_what_waits_and_a_full_queue_says_so() {
-        let desk = Desk::new();
+        let desk = SharedStderr::new();
         let held = desk.hold();
         // One piece may be in the writer's hands, waiting at the gate.
         let taken = (0..WAITING + 2).filter(|_| desk.write(Vec::new())).count();

@@ -23,7 +23,7 @@ const PIECE: usize = 16 << 10;
 /// A word. What it means stands with those who say it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Word {
+pub(super) enum Message {
     /// It comes with a copy of a socket: a sandbox may appear until the engine closes that.
     Pending,
     /// The sandbox is there.
@@ -55,7 +55,7 @@ pub(super) fn send(
 #[derive(Debug)]
 pub(super) enum Next {
     /// A word, with what came with it.
-    Word(Word, Option<OwnedFd>),
+    Message(Message, Option<OwnedFd>),
     /// Nothing, in the time that there was.
     Nothing,
     /// Nothing more: the host is gone.
@@ -63,7 +63,7 @@ pub(super) enum Next {
 }
 
 /// The words as they come.
-pub(super) struct Words<S> {
+pub(super) struct Inbox<S> {
     socket: S,
     /// Read, and not yet a whole line.
     bytes: Vec<u8>,
@@ -72,7 +72,7 @@ pub(super) struct Words<S> {
     descriptors: VecDeque<OwnedFd>,
 }
 
-impl<S: AsFd> Words<S> {
+impl<S: AsFd> Inbox<S> {
     pub(super) fn of(socket: S) -> Self {
         Self { socket, bytes: Vec::new(), descriptors: VecDeque::new() }
     }
@@ -116,10 +116,10 @@ impl<S: AsFd> Words<S> {
         let Ok(word) = serde_json::from_slice(line) else { return Next::Over };
         self.bytes.drain(..=end);
         let with = match word {
-            Word::Pending | Word::Refill => self.descriptors.pop_front(),
+            Message::Pending | Message::Refill => self.descriptors.pop_front(),
             _ => None,
         };
-        Next::Word(word, with)
+        Next::Message(word, with)
     }
 
     /// Whether something comes until then.
@@ -149,9 +149,9 @@ mod tests {
             send(&host, long.as_bytes(), None).unwrap();
             send(&host, b"\"pending\"\n\"ended\"\n\"cut o", Some(connection.as_fd())).unwrap();
         });
-        let mut heard = Words::of(watchdog);
+        let mut heard = Inbox::of(watchdog);
         let mut words = Vec::new();
-        while let Next::Word(word, with) = heard.next(None) {
+        while let Next::Message(word, with) = heard.next(None) {
             words.push((word, with));
         }
         writer.join().unwrap();
@@ -170,10 +170,10 @@ mod tests {
     #[test]
     fn nothing_is_told_from_the_end() {
         let (host, watchdog) = UnixStream::pair().unwrap();
-        let mut heard = Words::of(watchdog);
+        let mut heard = Inbox::of(watchdog);
         assert!(matches!(heard.next(Some(Duration::from_millis(5))), Next::Nothing));
         send(&host, b"\"ended\"\n", None).unwrap();
-        assert!(matches!(heard.next(Some(Duration::ZERO)), Next::Word(Word::Ended, None)));
+        assert!(matches!(heard.next(Some(Duration::ZERO)), Next::Message(Message::Ended, None)));
         drop(host);
         assert!(matches!(heard.next(Some(Duration::from_secs(60))), Next::Over));
     }

@@ -24,7 +24,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// It ends: the engine is done with a request, or breaks the connection; no request is awaited longer than any other of
 /// ours; and an engine that fails, or cannot get rid of a sandbox, is given up.
-pub(super) fn bury(runtime: &tokio::runtime::Runtime, address: &Address, heard: &Heard) {
+pub(super) fn remove_sandboxes(
+    runtime: &tokio::runtime::Runtime,
+    address: &Address,
+    heard: &Heard,
+) {
     let look = || runtime.block_on(clear(address, &heard.labels, heard.ended));
     if heard.ended {
         std::thread::sleep(ORDERLY);

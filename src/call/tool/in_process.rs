@@ -22,7 +22,7 @@ use crate::tool::builtin::BuiltIn;
 const UNDER_WAY: usize = 256 << 10;
 
 /// Runs one job to its end, or until somebody cancels it, or its requests cannot be recorded any more.
-pub(super) async fn run_here(
+pub(super) async fn run_in_process(
     tool: &'static BuiltIn,
     scene: &Scene,
     job: Job,
@@ -52,5 +52,5 @@ pub(super) async fn run_here(
         limits: scene.limits,
         duration: begun.elapsed(),
     };
-    Ran { served, within, lacked: Vec::new() }
+    Ran { served, within, shortfalls: Vec::new() }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::call::Waits;
 use super::error::BenchError;
-use super::quiet::quiet;
+use super::idle::wait_until_idle;
 use super::sample::timed;
 use crate::call::launch::run::this_program;
 use crate::engine::EngineName;
@@ -44,11 +44,11 @@ fn config(engine: EngineName) -> String {
 }
 
 /// The folder; it goes with this value, and so do the sandboxes that wait.
-pub struct Place {
+pub struct BenchFolder {
     root: PathBuf,
 }
 
-impl Place {
+impl BenchFolder {
     /// Makes one for measuring these engines.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Place {
 /// The part of a place that one engine's calls have to themselves.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    place: &'a Place,
+    place: &'a BenchFolder,
     engine: EngineName,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Site<'a> {
     }
 
     /// The place that it is in.
-    pub fn place(self) -> &'a Place {
+    pub fn place(self) -> &'a BenchFolder {
         self.place
     }
 
@@ -199,7 +199,7 @@ impl<'a> Site<'a> {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchFolder {
     fn drop(&mut self) {
         for site in EngineName::ALL.map(|engine| self.site(engine)) {
             if site.root().exists() {
@@ -208,7 +208,7 @@ impl Drop for Place {
                 site.until(|| true);
             }
         }
-        quiet();
+        wait_until_idle();
         let _ = fs::remove_dir_all(&self.root);
     }
 }

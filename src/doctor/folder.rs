@@ -70,7 +70,7 @@ const CONFIG: &str = "pool: { size: 0 }\n";
 
 /// The folder; it goes with this value.
 #[derive(Debug)]
-pub struct Place {
+pub struct TrialFolder {
     root: PathBuf,
     canary: String,
     environment: Environment,
@@ -78,7 +78,7 @@ pub struct Place {
     state: Option<PathBuf>,
 }
 
-impl Place {
+impl TrialFolder {
     /// Makes one. The program of this process becomes the probe.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TrialFolder {
     fn drop(&mut self) {
         remove(&self.root, self.state.as_deref());
     }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn its_policy_loads_and_no_policy_of_the_machine_takes_part() {
-        let place = Place::make(&Environment::default()).unwrap();
+        let place = TrialFolder::make(&Environment::default()).unwrap();
         let loaded = load(&Choice::Named("doctor".to_owned()), &place.places(), Trust::Required);
         assert_eq!(loaded.unwrap().policy.name(), "doctor");
         let root = place.root().to_owned();

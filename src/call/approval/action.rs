@@ -29,7 +29,7 @@ const NOTHING: &str = "";
 
 /// What would be done.
 #[derive(Debug, Default)]
-pub(in crate::call) struct Doing {
+pub(in crate::call) struct Action {
     /// Each thing, for a never.
     pub deeds: Vec<Deed>,
     /// Where its code comes from.
@@ -44,7 +44,7 @@ struct Code {
     runs: bool,
 }
 
-impl Doing {
+impl Action {
     /// What a command that was decided would do.
     pub(in crate::call) fn of_command(decided: &Decided) -> Result<Self, CallError> {
         let acts = decided.read(acts)?;
