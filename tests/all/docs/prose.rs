@@ -22,8 +22,10 @@ fn lines_of_prose_fit_a_screen() {
         }
         for (number, line) in page.markdown().lines {
             let length = line.chars().count();
-            // A table's row is one line, and a link cannot be broken.
-            let free = line.starts_with('|') || line.trim_start().split(' ').count() < 3;
+            // A table's row and indented code are one line, and a link cannot be broken.
+            let free = line.starts_with('|')
+                || line.starts_with("    ")
+                || line.trim_start().split(' ').count() < 3;
             if length > COLUMNS && !free {
                 complaints.push(format!("{}: {length} characters", page.at(number)));
             }
@@ -119,7 +121,7 @@ fn mark(line: &str) -> &str {
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let length = match rest {
         _ if rest.starts_with("- ") => 2,
-        _ if digits > 0 && rest[digits..].starts_with(". ") => digits + 2,
+        _ if digits == 1 && rest[digits..].starts_with(". ") => digits + 2,
         _ => return "",
     };
     &line[..line.len() - rest.len() + length]
