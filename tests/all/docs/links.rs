@@ -5,7 +5,13 @@ use std::path::{Component, Path, PathBuf};
 use super::{Page, ROOT, none, pages};
 
 /// Pages that the index names although this tree may lack them.
-const OPTIONAL: &[&str] = &["docs/agents.md", "docs/mcp.md", "docs/network.md"];
+const OPTIONAL: &[&str] = &[
+    "docs/agents.md",
+    "docs/everyday-work.md",
+    "docs/mcp.md",
+    "docs/network.md",
+    "docs/network-inspect.md",
+];
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -65,4 +71,27 @@ fn plain(path: &Path) -> Option<PathBuf> {
         }
     }
     Some(plain)
+}
+
+/// Paths of the repository that a page names in code, such as `src/lib.rs`.
+#[test]
+fn every_path_of_the_repository_is_there() {
+    let folders = ["src/", "tests/", "images/", "policies/", ".config/"];
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for page in pages().iter().filter(|page| !page.is_generated()) {
+        for (line, text) in page.markdown().lines {
+            for span in text.split('`').skip(1).step_by(2) {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+                let is_path = folders.iter().any(|folder| span.starts_with(folder))
+                    && span.chars().all(plain);
+                count += usize::from(is_path);
+                if is_path && !Path::new(ROOT).join(span).exists() {
+                    complaints.push(format!("{}: there is no `{span}`", page.at(line)));
+                }
+            }
+        }
+    }
+    none(&complaints);
+    assert!(count > 30, "only {count} paths were found");
 }
