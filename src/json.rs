@@ -3,7 +3,7 @@
 //! The usual reader keeps the last of duplicate keys, so two readers of one text may see two
 //! different values. Trust boundary: the text comes from callers, agents, tools, MCP servers, and
 //! programs that have read foreign bytes. [`read`] gives a value, [`read_as`] any type; the same
-//! holds for both, at any depth. What this program wrote itself, and nobody else can write, may be read
+//! holds for both, at any depth. What only this program can have written may be read
 //! without it; `tests/all/layers.rs` lists where.
 
 mod guard;

@@ -33,7 +33,7 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nobody has answered.
+    /// There is no answer yet.
     Pending,
     /// Yes.
     Granted,
@@ -77,7 +77,7 @@ pub enum Found {
 /// A never that stands.
 #[derive(Debug, Clone)]
 pub struct Never {
-    /// The question that it was said to; whoever takes it back names it.
+    /// The question that was answered so; `runner approve` with this id takes the answer back.
     pub id: ApprovalId,
     /// When it was said, in milliseconds since 1970.
     pub said: i64,
@@ -141,7 +141,7 @@ const NEVER: &str = "never";
 pub const HIDDEN: &str = "hidden";
 
 impl Waiting {
-    /// That whoever answers it by its id sees all of it.
+    /// That a person who answers it by its id sees all of it.
     ///
     /// # Errors
     /// Parts of it are not shown.
@@ -280,7 +280,7 @@ impl Book {
         Ok(voided)
     }
 
-    /// Writes a question down that nobody is there to answer. The same question is written once.
+    /// Records a question that cannot be answered now. The same question is recorded once.
     ///
     /// # Errors
     /// The store refused.

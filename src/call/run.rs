@@ -45,7 +45,7 @@ pub enum Output {
     Streamed(Streams),
     /// Into the result, so much of it, with this standard input.
     Kept(Source, Keep),
-    /// To whoever talks with the command; what it writes to standard error is kept beside that.
+    /// To the component that talks with the command; what it writes to standard error is kept beside that.
     Spoken(Streams),
 }
 

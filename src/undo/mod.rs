@@ -11,7 +11,7 @@
 //! history beyond the call's own changes. Trust boundary: the tree
 //! may change at any moment, and names in it are the adversary's: everything is looked at and restored below the
 //! workspace's own handle, no link is ever followed, and a file appears under its name whole. Backups lie in the
-//! caller's own folder, readable by nobody else. An undo is a call of its own (`call::undo`),
+//! caller's own folder, readable by the caller alone. An undo is a call of its own (`call::undo`),
 //! recorded, and can be undone.
 //!
 //! | part | duty |

@@ -25,7 +25,7 @@ use crate::policy_files::Places;
 use crate::store::Store;
 use crate::text::moment;
 
-/// What whoever is asked says.
+/// An approver's answer.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Yes, for as long as this says; or never.
@@ -34,7 +34,7 @@ pub enum Reply {
     No,
     /// Yes to everything, as the caller's own option says.
     Option,
-    /// Nobody is there.
+    /// There is no approver.
     Nobody,
 }
 
@@ -104,13 +104,13 @@ pub enum Unapproved {
     Declined,
     /// A person said never.
     Never(Box<Never>),
-    /// Nobody was there; the question waits.
+    /// There was no approver; the question waits.
     Waits(Box<Waiting>),
-    /// Somebody was there, and did not answer in this time.
+    /// The approver did not answer in this time.
     Unanswered(Duration),
 }
 
-/// Set once nobody waits for an answer any more: one that comes then counts for nothing.
+/// Set once the answer is not awaited any more: a later answer is ignored.
 #[derive(Default)]
 struct Over(Arc<AtomicBool>);
 
@@ -131,7 +131,7 @@ pub(in crate::call) async fn put(
     let settled = tokio::task::spawn_blocking(move || asking.settle(&inquiry, &late));
     match timeout(most, settled).await {
         Ok(Ok(answer)) => answer,
-        // The thread that asked has died: nobody said yes.
+        // The thread that asked has died: there is no approval.
         Ok(Err(_)) => Ok(Answer::No(Unapproved::Declined)),
         Err(_) => Ok(Answer::No(Unapproved::Unanswered(most))),
     }

@@ -75,7 +75,7 @@ impl Asker {
     }
 }
 
-/// What a tool is told if nobody said yes to what it wants: with the codes, the id and the next step that a question before
+/// What a tool is told if its request was not approved: with the codes, the id and the next step that a question before
 /// the call has.
 pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
     let error = why.error(what);

@@ -98,7 +98,7 @@ pub(super) fn named(name: &ToolName) -> String {
     format!("the tool {name}")
 }
 
-/// How a call ends that nobody approved.
+/// How a call ends that was not approved.
 pub(super) fn refusal(why: &NotApproved, name: &ToolName) -> Judged {
     let mut error = why.error(&named(name));
     if let NotApproved::Answer(Unapproved::Declined) = why {

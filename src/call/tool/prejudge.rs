@@ -1,5 +1,5 @@
-//! What a call will do, known before it starts: judged by the policy first, so that nobody is asked about what is denied
-//! in any case, and shown to who is asked.
+//! Judges what a call will do before it starts, so that a person is not asked about what the policy denies in any case,
+//! and sees what would be done.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::policy_files::Choice;
 use crate::tool::builtin::Intent;
 use crate::workspace::Workspace;
 
-/// What a call will do, as far as it is known.
+/// What a call will do, as far as its arguments show it.
 #[derive(Debug, Default)]
 pub(super) struct Prejudged {
-    /// For who is asked.
+    /// Lines of the question.
     pub lines: Vec<(&'static str, String)>,
-    /// For a never, and for what an answer holds for.
+    /// What an answer holds for.
     pub doing: Action,
 }
 
-/// Looks ahead; a refusal if the policy denies something of it.
+/// Judges the tool's intents; a refusal if the policy denies one of them.
 pub(super) fn prejudge(prepared: &Prepared) -> Result<Result<Prejudged, Refusal>, CallError> {
     let mut prejudged = Prejudged::default();
     let Program::BuiltIn(tool) = prepared.program else { return Ok(Ok(prejudged)) };

@@ -211,7 +211,7 @@ fn told(
         says: peer,
         attachments: (!attachments.is_empty()).then_some(Attachments::Whole(attachments)),
     };
-    // A server has nobody to ask.
+    // A server has no terminal to ask at.
     let broker = OfBroker::new(&BrokerUsage::default(), &[], &crate::audit::Redactor::new());
     Metadata {
         mcp: Some(Box::new(mcp)),

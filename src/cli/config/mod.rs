@@ -41,7 +41,7 @@ pub(super) fn run(
     }
 }
 
-/// The places of whoever asks, where they stand.
+/// The caller's folders, for the current folder.
 fn places(context: &Context) -> Result<Places, Error> {
     Ok(place::Args { policy: None, cwd: None }.resolve(context)?.places)
 }

@@ -51,13 +51,13 @@ pub(super) struct Row<'l> {
     form: Option<Form>,
     pub state: State,
     file: &'l str,
-    /// Of a module that nobody has asked yet, what its text seems to say.
+    /// For a module that was not loaded yet: the description that its source text seems to have.
     pub description: Option<String>,
     version: Option<&'l str>,
     category: Option<Category>,
     #[serde(rename = "securityTier")]
     pub tier: Option<Tier>,
-    /// Of a module that nobody has asked yet.
+    /// For a module that was not loaded yet: the tier that its source text seems to have.
     #[serde(skip)]
     seems: Option<Tier>,
     #[serde(rename = "riskLevel")]

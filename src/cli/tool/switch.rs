@@ -50,7 +50,7 @@ pub struct Disable {
     /// Tools by name
     #[arg(value_name = "NAME", required = true)]
     names: Vec<ToolName>,
-    /// Write it to .runner/config.yml of the workspace, for everybody who works there
+    /// Write to .runner/config.yml of the workspace, for all its users
     #[arg(long)]
     project: bool,
     #[command(flatten)]
