@@ -134,7 +134,7 @@ mod tests {
         for text in [r#"{"a":1,"a":1}"#, r#"[{"b":{"a":1,"c":2,"a":3}}]"#, r#"{"a":1,"\u0061":2}"#]
         {
             let error = read(text).unwrap_err().to_string();
-            assert!(error.contains("stands twice"), "{error}");
+            assert!(error.contains("is there twice"), "{error}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             r#"{"a":1,"said":[{"named":{"a":[{"x":1,"\u0078":2}]}}]}"#,
         ] {
             let error = typed::<Wanted>(text).unwrap_err();
-            assert!(error.contains("stands twice"), "{text}: {error}");
+            assert!(error.contains("is there twice"), "{text}: {error}");
         }
         let deep = "[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1);
         for text in [

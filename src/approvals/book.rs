@@ -65,7 +65,7 @@ words!(State { Pending "pending" Granted "granted" Denied "denied" Used "used" V
 
 /// What the book says about a call.
 #[derive(Debug)]
-pub enum Found {
+pub enum Ruling {
     /// It was approved. An approval for one call is used up now.
     Granted(ApprovalId),
     /// A person said never.
@@ -178,10 +178,10 @@ impl Book {
         asked: &Asked,
         only: Option<&ApprovalId>,
         call: &CallId,
-    ) -> Result<Found, ApprovalError> {
+    ) -> Result<Ruling, ApprovalError> {
         // A never stands above every yes, whichever came first or is named.
         if let Some(never) = self.never(asked)? {
-            return Ok(Found::Never(Box::new(never)));
+            return Ok(Ruling::Never(Box::new(never)));
         }
         let rows = match only {
             Some(id) => vec![self.find(id)?],
@@ -196,7 +196,7 @@ impl Book {
             }
             match covers {
                 _ if !self.holds(&it) => {}
-                Covers::Yes if self.use_it(&it, call)? => return Ok(Found::Granted(it.id)),
+                Covers::Yes if self.use_it(&it, call)? => return Ok(Ruling::Granted(it.id)),
                 Covers::Changed { file } => {
                     self.become_(&it, State::Void, call)?;
                     changed.get_or_insert(file);
@@ -213,7 +213,7 @@ impl Book {
         }
         match changed {
             Some(file) => Err(ApprovalError::Changed { subject: asked.subject.clone(), file }),
-            None => Ok(Found::Nothing),
+            None => Ok(Ruling::Nothing),
         }
     }
 

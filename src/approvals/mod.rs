@@ -27,7 +27,7 @@ mod recorder;
 
 pub(crate) use binding::first_difference;
 pub use binding::{Asked, Binding, Bound, Covers, Deed, Part, Terms, Weight};
-pub use book::{Book, Fits, Found, Given, HIDDEN, Never, Scope, State, Waiting};
+pub use book::{Book, Fits, Given, HIDDEN, Never, Ruling, Scope, State, Waiting};
 pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::{ApprovalId, QuestionRef};

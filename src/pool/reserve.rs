@@ -25,12 +25,12 @@ const PRESSURE: u64 = 16;
 /// A place in the pool, for one sandbox that is being made. Dropped without [`over`](Self::over), its file stays:
 /// the next process finds it, and removes the sandbox.
 #[derive(Debug)]
-pub struct Place {
+pub struct Reservation {
     held: Held,
     epoch: u64,
 }
 
-impl Place {
+impl Reservation {
     /// Nothing was made, or it is gone.
     pub fn over(self) {
         self.held.over();
@@ -41,7 +41,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Published {
     /// The place, given back: no call would claim the new sandbox any more. The sandbox is the caller's to end.
-    pub refused: Option<Place>,
+    pub refused: Option<Reservation>,
     /// Sandboxes that were given up; they are the caller's to end.
     pub given_up: Vec<Held>,
 }
@@ -50,7 +50,7 @@ pub struct Published {
 #[derive(Debug)]
 pub struct Reserved {
     /// The place, if there is one.
-    pub place: Option<Place>,
+    pub place: Option<Reservation>,
     /// Sandboxes that were given up, and those of dead processes; they are the caller's to end.
     pub given_up: Vec<Held>,
 }
@@ -109,7 +109,7 @@ impl Pool {
     /// The folder cannot be used.
     pub fn publish(
         &self,
-        place: Place,
+        place: Reservation,
         order: &Order,
         entry: &Entry,
     ) -> Result<Published, PoolError> {
@@ -145,11 +145,11 @@ impl Pool {
         Ok(self.in_hands()?.1)
     }
 
-    fn place(&self, trace: Trace, epoch: u64) -> Result<Place, PoolError> {
+    fn place(&self, trace: Trace, epoch: u64) -> Result<Reservation, PoolError> {
         let path = self.folder()?.join(format!("{}.{MAKING}", trace.label));
         let make = || Lease::with_content(&path, &serde_json::to_vec(&trace)?);
         let lease = make().map_err(PoolError::at("write", &path))?;
-        Ok(Place { held: Held::new(trace, lease, None), epoch })
+        Ok(Reservation { held: Held::new(trace, lease, None), epoch })
     }
 
     /// What is being made right now, and what dead processes had in their hands. The pool's lock is held.

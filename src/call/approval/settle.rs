@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::action::Action;
 use super::question::Question;
 use crate::approvals::{
-    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, QuestionRef,
-    Scope, Waiting,
+    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Given, Never, QuestionRef,
+    Ruling, Scope, Waiting,
 };
 use crate::audit::{Ledger, Redactor};
 use crate::call::details::Details;
@@ -83,7 +83,7 @@ pub(in crate::call) struct Inquiry {
     /// What an answer is bound to.
     pub asked: Asked,
     /// What would be done, to look at its files once more.
-    pub doing: Action,
+    pub action: Action,
     /// The call that asks.
     pub call: CallId,
 }
@@ -144,15 +144,15 @@ impl Asking {
     }
 
     fn settle(&self, inquiry: &Inquiry, late: &AtomicBool) -> Result<Answer, ApprovalError> {
-        let Inquiry { question, asked, call, doing } = inquiry;
+        let Inquiry { question, asked, call, action } = inquiry;
         let book = self.book()?;
         match book.look(asked, self.named(&book, asked)?, call)? {
-            Found::Granted(id) => {
+            Ruling::Granted(id) => {
                 self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
                 return Ok(Answer::Yes);
             }
-            Found::Never(never) => return Ok(Answer::No(Unapproved::Never(never))),
-            Found::Nothing => {}
+            Ruling::Never(never) => return Ok(Answer::No(Unapproved::Never(never))),
+            Ruling::Nothing => {}
         }
         let record = || question.record(&self.redactor);
         let reply = self.approver.ask(question);
@@ -161,14 +161,14 @@ impl Asking {
         }
         Ok(match reply {
             Reply::Option => {
-                doing.must_be(&asked.files)?;
+                action.must_be(&asked.files)?;
                 book.by_option(asked, call)?;
                 Answer::Yes
             }
             Reply::Given(given) => {
                 // A person takes their time, and the files may have changed meanwhile.
                 if given.scope != Scope::Never {
-                    doing.must_be(&asked.files)?;
+                    action.must_be(&asked.files)?;
                 }
                 let it = book.answered(asked, record(), call, &given)?;
                 match given.scope {

@@ -27,7 +27,7 @@ pub(super) struct Prejudged {
     /// Lines of the question.
     pub lines: Vec<(&'static str, String)>,
     /// What an answer holds for.
-    pub doing: Action,
+    pub action: Action,
 }
 
 /// Judges the tool's intents; a refusal if the policy denies one of them.
@@ -85,10 +85,10 @@ impl Prejudged {
         }
         self.lines.push(("runs", decided.request.shown()));
         self.lines.extend(effects(&decided).into_iter().map(|effect| ("", effect)));
-        let doing = Action::of_command(&decided)?;
-        let holds = doing.holds(&doing.files());
+        let action = Action::of_command(&decided)?;
+        let holds = action.holds(&action.files());
         self.lines.extend(holds.map(|holds| ("holds for", holds)));
-        self.doing.extend(doing);
+        self.action.extend(action);
         Ok(None)
     }
 
@@ -98,7 +98,7 @@ impl Prejudged {
             Ok(Some(what)) => {
                 for path in what.loses() {
                     self.lines.push(("removes", path.clone()));
-                    self.doing.deeds.push(removal(path));
+                    self.action.deeds.push(removal(path));
                 }
                 None
             }
@@ -120,7 +120,7 @@ impl Prejudged {
             return Some(Refusal::of_decision(code, &decision));
         }
         self.lines.push(("reaches", what.clone()));
-        self.doing.deeds.push(request(&what));
+        self.action.deeds.push(request(&what));
         None
     }
 }

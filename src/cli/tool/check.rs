@@ -8,7 +8,7 @@ use runner_policy::finding::Finding;
 use runner_policy::model::Verdict;
 use serde::Serialize;
 
-use super::place::{self, Place};
+use super::place::{self, ToolScope};
 use crate::call::CallError;
 use crate::call::Context;
 use crate::call::tool::{Health, Looker};
@@ -215,7 +215,7 @@ const PROPOSED: [&str; 2] = ["readonly", "develop"];
 struct Checker<'a> {
     looker: Looker,
     policy: &'a Effective,
-    place: &'a Place,
+    place: &'a ToolScope,
     health: bool,
     shipped: OnceCell<Vec<Effective>>,
 }

@@ -3,7 +3,7 @@
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
-use super::place::{self, Place};
+use super::place::{self, ToolScope};
 use crate::call::Context;
 use crate::call::tool::{Entry, Memory, State, entries};
 use crate::cli::Error;
@@ -98,7 +98,7 @@ fn total(rows: &[Row<'_>]) -> u64 {
     ready.filter_map(|row| row.token_cost).map(u64::from).sum()
 }
 
-fn text(rows: &[Row<'_>], place: &Place, printer: &mut Printer) -> Result<(), Error> {
+fn text(rows: &[Row<'_>], place: &ToolScope, printer: &mut Printer) -> Result<(), Error> {
     table(rows, place.config.is_on(Flag::ShowTokenCosts), printer)?;
     if place.config.is_on(Flag::ShowTokenCosts) {
         let (total, window) = (total(rows), place.config.figure(Figure::ContextWindow).value);

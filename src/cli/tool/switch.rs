@@ -140,7 +140,7 @@ fn switch(
 }
 
 /// Whether a word in the caller's file would do what is asked for.
-fn allowed(name: &ToolName, on: bool, place: &place::Place) -> Result<(), Error> {
+fn allowed(name: &ToolName, on: bool, place: &place::ToolScope) -> Result<(), Error> {
     let refused = |why: String| Error::from(ToolError::NotSwitched { name: name.clone(), why });
     match place.library.tool(name) {
         Ok(tool) if tool.origin() == Origin::Team && !on => {
