@@ -16,6 +16,13 @@ use crate::policy_files::Places;
 
 /// The subcommands of `config`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner config show\n",
+        "  runner config check",
+    )
+)]
 pub enum Command {
     /// Show every value in force and where it was set
     Show(show::Args),
