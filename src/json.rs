@@ -3,7 +3,7 @@
 //! The usual reader keeps the last of duplicate keys, so two readers of one text may see two
 //! different values. Trust boundary: the text comes from callers, agents, tools, MCP servers, and
 //! programs that have read foreign bytes. [`read`] gives a value, [`read_as`] any type; the same
-//! holds for both, at any depth. What this program wrote itself, and nobody else can write, may be read
+//! holds for both, at any depth. What only this program can have written may be read
 //! without it; `tests/all/layers.rs` lists where.
 
 mod guard;
@@ -134,7 +134,7 @@ mod tests {
         for text in [r#"{"a":1,"a":1}"#, r#"[{"b":{"a":1,"c":2,"a":3}}]"#, r#"{"a":1,"\u0061":2}"#]
         {
             let error = read(text).unwrap_err().to_string();
-            assert!(error.contains("stands twice"), "{error}");
+            assert!(error.contains("is there twice"), "{error}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             r#"{"a":1,"said":[{"named":{"a":[{"x":1,"\u0078":2}]}}]}"#,
         ] {
             let error = typed::<Wanted>(text).unwrap_err();
-            assert!(error.contains("stands twice"), "{text}: {error}");
+            assert!(error.contains("is there twice"), "{text}: {error}");
         }
         let deep = "[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1);
         for text in [

@@ -1,4 +1,4 @@
-//! Text that somebody else wrote: which characters deceive, and how JSON carries them harmlessly.
+//! Foreign text: which characters deceive, and how JSON carries them harmlessly.
 //!
 //! Duty: one list of characters that a terminal obeys or a reader does not see, for everything that is shown or
 //! recorded; how many of a thing there are, and when something was, in words. Non-goals: showing (the command line does). Trust boundary: any text that passes here is the adversary's.

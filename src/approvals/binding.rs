@@ -27,7 +27,7 @@ pub struct Asked {
     pub workspace: String,
 }
 
-/// Something that a call would do, spelled in one way whoever does it: a command, a removal, a request.
+/// Something that a call would do, in one spelling for all callers: a command, a removal, a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deed {
     /// What, as `run git commit`, `remove a.txt` or `reach GET https://…`.
@@ -52,7 +52,7 @@ pub enum Part {
 /// Whether a deed is what a call is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// It is: whoever says never says it to this.
+    /// The call does this itself: `--never` is about it.
     Itself,
     /// It stands around that: `cd`, `timeout 5`. It is done too, so that a never to it counts.
     Around,

@@ -33,7 +33,7 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nobody has answered.
+    /// There is no answer yet.
     Pending,
     /// Yes.
     Granted,
@@ -65,7 +65,7 @@ words!(State { Pending "pending" Granted "granted" Denied "denied" Used "used" V
 
 /// What the book says about a call.
 #[derive(Debug)]
-pub enum Found {
+pub enum Ruling {
     /// It was approved. An approval for one call is used up now.
     Granted(ApprovalId),
     /// A person said never.
@@ -77,7 +77,7 @@ pub enum Found {
 /// A never that stands.
 #[derive(Debug, Clone)]
 pub struct Never {
-    /// The question that it was said to; whoever takes it back names it.
+    /// The question that was answered so; `runner approve` with this id takes the answer back.
     pub id: ApprovalId,
     /// When it was said, in milliseconds since 1970.
     pub said: i64,
@@ -141,7 +141,7 @@ const NEVER: &str = "never";
 pub const HIDDEN: &str = "hidden";
 
 impl Waiting {
-    /// That whoever answers it by its id sees all of it.
+    /// That a person who answers it by its id sees all of it.
     ///
     /// # Errors
     /// Parts of it are not shown.
@@ -178,10 +178,10 @@ impl Book {
         asked: &Asked,
         only: Option<&ApprovalId>,
         call: &CallId,
-    ) -> Result<Found, ApprovalError> {
+    ) -> Result<Ruling, ApprovalError> {
         // A never stands above every yes, whichever came first or is named.
         if let Some(never) = self.never(asked)? {
-            return Ok(Found::Never(Box::new(never)));
+            return Ok(Ruling::Never(Box::new(never)));
         }
         let rows = match only {
             Some(id) => vec![self.find(id)?],
@@ -196,7 +196,7 @@ impl Book {
             }
             match covers {
                 _ if !self.holds(&it) => {}
-                Covers::Yes if self.use_it(&it, call)? => return Ok(Found::Granted(it.id)),
+                Covers::Yes if self.use_it(&it, call)? => return Ok(Ruling::Granted(it.id)),
                 Covers::Changed { file } => {
                     self.become_(&it, State::Void, call)?;
                     changed.get_or_insert(file);
@@ -213,7 +213,7 @@ impl Book {
         }
         match changed {
             Some(file) => Err(ApprovalError::Changed { subject: asked.subject.clone(), file }),
-            None => Ok(Found::Nothing),
+            None => Ok(Ruling::Nothing),
         }
     }
 
@@ -280,7 +280,7 @@ impl Book {
         Ok(voided)
     }
 
-    /// Writes a question down that nobody is there to answer. The same question is written once.
+    /// Records a question that cannot be answered now. The same question is recorded once.
     ///
     /// # Errors
     /// The store refused.

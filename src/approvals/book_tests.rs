@@ -43,8 +43,8 @@ fn given(scope: Scope) -> Given {
 
 fn granted(book: &Book, asked: &Asked, only: Option<&ApprovalId>) -> Option<ApprovalId> {
     match book.look(asked, only, &CallId::fresh().unwrap()).unwrap() {
-        Found::Granted(id) => Some(id),
-        Found::Never(_) | Found::Nothing => None,
+        Ruling::Granted(id) => Some(id),
+        Ruling::Never(_) | Ruling::Nothing => None,
     }
 }
 
@@ -94,7 +94,7 @@ fn never_holds_until_it_is_taken_back_and_a_session_is_not_anothers() {
     let (book, call) = (book(folder.path()), CallId::fresh().unwrap());
     let it = asked("d", json!({}));
     let never = book.answered(&it, json!([]), &call, &given(Scope::Never)).unwrap().id;
-    assert!(matches!(book.look(&it, None, &call).unwrap(), Found::Never(_)));
+    assert!(matches!(book.look(&it, None, &call).unwrap(), Ruling::Never(_)));
     book.answer(&never, &given(Scope::Once)).unwrap();
     assert_eq!(granted(&book, &it, None), Some(never));
     let session = book.answered(&it, json!([]), &call, &given(Scope::Session)).unwrap();
@@ -136,12 +136,12 @@ fn a_never_stands_above_every_yes_and_each_use_is_recorded() {
     book.answer(&yes, &like).unwrap();
     for named in [None, Some(&yes)] {
         let found = book.look(&it, named, &call).unwrap();
-        assert!(matches!(found, Found::Never(it) if it.id == never && it.said > 0));
+        assert!(matches!(found, Ruling::Never(it) if it.id == never && it.said > 0));
     }
     // The control: what nobody said never to. Each use is in the ledger, by the call that uses it.
     for _ in 0..2 {
         let user = CallId::fresh().unwrap();
-        assert!(matches!(book.look(&other, None, &user).unwrap(), Found::Granted(_)));
+        assert!(matches!(book.look(&other, None, &user).unwrap(), Ruling::Granted(_)));
         let rows = ledger(folder.path()).show(user.as_str()).unwrap();
         let used: Vec<_> = rows.iter().map(|row| (&row.body["answer"], &row.body["id"])).collect();
         assert_eq!(used, [(&json!("used"), &json!(yes))]);

@@ -24,7 +24,7 @@ pub enum ApprovalError {
         /// What has become of it.
         state: &'static str,
     },
-    /// Nobody has answered it yet.
+    /// There is no answer yet.
     #[error("the question {0} has no answer yet")]
     NotYet(ApprovalId),
     /// Parts of it are not shown, so it cannot be answered by its id.

@@ -12,7 +12,7 @@ const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 /// How many of them.
 const LENGTH: usize = 10;
 
-/// Names one question; whoever knows it can ask about it, nobody can guess it.
+/// The id of one question. It is random, so it cannot be guessed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApprovalId(String);
 

@@ -4,7 +4,7 @@
 //! a call that must be asked about
 //!    |-- an answer covers it ------------> runs, or is refused (never)
 //!    |-- a person is at the terminal ----> once | this session | until a time | no | never
-//!    +-- nobody is --------------------> a question with an id; `runner approve ID` answers it later
+//!    +-- no terminal ------------------> a question with an id; `runner approve ID` answers it later
 //! ```
 //!
 //! Duty: what an answer is about, how long it holds, and that it is kept: each question and each answer is a row of
@@ -27,7 +27,7 @@ mod recorder;
 
 pub(crate) use binding::first_difference;
 pub use binding::{Asked, Binding, Bound, Covers, Deed, Part, Terms, Weight};
-pub use book::{Book, Fits, Found, Given, HIDDEN, Never, Scope, State, Waiting};
+pub use book::{Book, Fits, Given, HIDDEN, Never, Ruling, Scope, State, Waiting};
 pub(crate) use error::ANSWERED_THERE;
 pub use error::ApprovalError;
 pub use id::{ApprovalId, QuestionRef};

@@ -1,4 +1,4 @@
-//! What the book needs of whoever keeps records: a place for each question and answer.
+//! What the book needs of the ledger: a record of each question and answer.
 
 use serde_json::Value;
 

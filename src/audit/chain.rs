@@ -2,7 +2,7 @@
 //!
 //! Pure. A link covers exactly what is stored, each part with its length, so that no bytes can move from one
 //! column to the next unnoticed. Signatures cover a link and the range of records that one writer vouches
-//! for: whoever can write in the database but has no key can add nothing that passes as recorded.
+//! for: a process that can write in the database but has no key can add nothing that verifies.
 
 use std::fmt;
 

@@ -23,7 +23,7 @@ pub enum Kind {
     Start,
     /// It ended.
     End,
-    /// It was denied, or needs an approval that nobody gave.
+    /// It was denied, or lacks a needed approval.
     Refused,
     /// Its process died before it ended.
     Aborted,
@@ -252,7 +252,7 @@ impl Started {
         }
     }
 
-    /// Whether the policy wants somebody to be asked about it.
+    /// Whether the policy asks about it.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.decision == Verdict::Ask

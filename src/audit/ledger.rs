@@ -253,7 +253,7 @@ fn gap(
         }
         Head::Signed(stretch, _) => {
             let named = match last {
-                // Most of the time nobody came in between.
+                // Most of the time no other process has appended in between.
                 Some(last) if last.seq == stretch.last => last.link,
                 None if stretch.last == 0 => return Ok(None),
                 Some(_) if stretch.last == 0 => {

@@ -107,7 +107,7 @@ pub enum Outcome {
     Denied,
     /// It needs approval.
     NeedsApproval,
-    /// It was not started for another reason: a limit was met, somebody cancelled it, something broke.
+    /// It was not started for another reason: a limit was reached, it was cancelled, or something failed.
     Held,
 }
 

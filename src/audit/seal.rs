@@ -8,13 +8,13 @@
 //!
 //! The head is written after the commit that it tells of, so it can lag, by what a death in between leaves, and can
 //! never lead: a head that names records which are not there says that they were taken away. The next
-//! append by anybody brings it up to date. It has one sector's room and is overwritten in place under a lock:
+//! append by any process brings it up to date. It has one sector's room and is overwritten in place under a lock:
 //! no reader and no death sees half of it, and nothing waits for the disk.
 //!
 //! A key is made for a ledger without records, and for no other: whoever could have a new key made for records that are
 //! there could change them first. Without the key of its records a ledger takes no more of them.
 //!
-//! Trust boundary: whoever can read the key can sign anything, so this shows edits by anyone who cannot,
+//! Trust boundary: a process that can read the key can sign anything, so this shows edits by processes that cannot,
 //! and not by the caller's own account or root.
 
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ pub(super) struct Seal {
 pub(super) enum Head {
     /// It is not there.
     Missing,
-    /// It is no head, or nobody with its key signed it.
+    /// It is not a head, or its signature is wrong.
     Broken,
     /// It was signed with this key.
     Signed(Stretch, Public),
@@ -123,7 +123,7 @@ impl Seal {
         let fail = |error: io::Error| StoreError::Seal("make", folder.join(KEY), error.to_string());
         let seed: [u8; 32] = crate::sys::random().map_err(fail)?;
         let seal = Self::of(&seed, folder)?;
-        // The head first: a key without a head means that somebody took the head away. An empty head without a key
+        // The head first: a key without a head means that the head was removed. An empty head without a key
         // is what a death in between leaves, and tells of nothing; any other stays, for all to see.
         let named = match head(folder)? {
             Head::Signed(Stretch { last: 0, .. }, _) => Named::Replaced,
@@ -202,7 +202,7 @@ impl Seal {
     }
 }
 
-/// The head in `folder` as it is now, for whoever has no key.
+/// The head in `folder` as it is now, for a reader without the key.
 pub(super) fn head(folder: &Path) -> Result<Head, StoreError> {
     look(folder, |file| Ok(judge(&line(file)?)))
 }

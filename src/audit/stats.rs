@@ -27,7 +27,7 @@ pub struct Stats {
     pub denials: Vec<(String, u64)>,
     /// Denied calls that no rule is about, by code.
     pub denials_without_rule: Vec<(String, u64)>,
-    /// Calls that were not started though nobody denied them, by code: a limit, a missing approval.
+    /// Calls that were not started for another reason than a denial, by code: a limit, a missing approval.
     pub held: Vec<(String, u64)>,
     /// Refused requests of tools, by rule, or by code where no rule decided.
     pub requests: Vec<(String, u64)>,

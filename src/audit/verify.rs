@@ -5,7 +5,7 @@
 //! | `changed` | the bytes of a record are not those that were recorded |
 //! | `removed` | records are missing between two others |
 //! | `reordered` | a record stands in another's place |
-//! | `added` | nobody with the key vouches for a record, or its number is below 1, which is never given |
+//! | `added` | no signature covers the record, or its number is below 1, which is never used |
 //! | `truncated` | the head names records that are not there |
 //! | `head` | the head is missing, broken, of another key, or was put back |
 //! | `unended` | a call neither ended, nor runs, nor was found aborted |
@@ -28,7 +28,7 @@ use crate::store::StoreError;
 use crate::text::counted;
 
 /// Appends that a head may lag by: as many processes must have died between an append and the head, with
-/// nobody appending after them.
+/// no other process appending after them.
 pub(super) const LAG: u32 = 16;
 /// How far around a wrong record its right place is looked for.
 const NEAR: usize = 64;

@@ -35,7 +35,7 @@ pub struct Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// Makes the call once on an idle machine, and waits for what it has ordered behind its back: nobody pays for another.
+    /// Makes the call once on an idle machine, and waits for its background work, so that the next measurement does not pay for it.
     ///
     /// # Errors
     /// It did not go well, or was not what is measured however often it was made.

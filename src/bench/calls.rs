@@ -63,7 +63,7 @@ pub fn first(site: Site<'_>, tell: &mut dyn FnMut(&str)) -> Result<(), BenchErro
     Ok(())
 }
 
-/// Cold and warm calls of a command and of a tool, in turn with everybody else.
+/// Cold and warm calls of a command and of a tool, in turn with the peers.
 pub fn calls(
     place: &BenchFolder,
     engines: &[Measured],

@@ -1,4 +1,4 @@
-//! An end for commands that find none: an engine that is stuck answers nobody, and who measures it would wait for ever.
+//! A time limit for measured commands: a command on a stuck engine would never end.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;

@@ -38,7 +38,7 @@ const WRITING: &str = "policy: 1\nname: writing\nextends: [readonly]\nfiles: { w
 const DENIED: &str =
     "policy: 1\nname: denied\nextends: [readonly]\nfiles: { deny: [\"**/*.ts\"] }\n";
 
-/// Nobody is asked here: the tools are ours, and so is the folder.
+/// No approval is needed here: tools and folder belong to the measurement.
 fn config(engine: EngineName) -> String {
     format!("engine: {engine}\napprovals: {{ withoutTerminal: true }}\n")
 }

@@ -1,4 +1,4 @@
-//! Waiting for an idle machine, so that nobody pays for another.
+//! Waits for an idle machine, so that no measurement pays for another one's work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -24,9 +24,9 @@ mod trees;
 mod turns;
 mod writes;
 
-pub use engines::{Engines, Measured, find as find_engines};
+pub use engines::{Engines, find as find_engines};
 pub use error::BenchError;
-pub use report::{EngineSeen, Failed, Machine, Report, Row, Unit};
+pub use report::{Machine, Report, Row, Unit};
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ fn small(
 ///
 /// Every round writes into a folder of its own, and nothing is removed before the end: ext4 does not use an inode again
 /// for a minute or more, and to find another one looks at each that was just removed, for each file anew. After ten
-/// thousand files were removed, ten thousand new ones take half a minute, whoever makes them.
+/// thousand files were removed, ten thousand new ones take half a minute for any program.
 fn large(
     site: Site<'_>,
     extent: Extent,

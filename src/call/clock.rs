@@ -1,4 +1,4 @@
-//! How long a call may take, and which of several bounds ended one that ran out of time, so that whoever reads of it knows
+//! How long a call may take, and which of several bounds ended one that ran out of time, so that its reader knows
 //! what to raise.
 
 use std::fmt;

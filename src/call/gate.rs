@@ -1,7 +1,7 @@
 //! The gate that every call passes before anything of it runs.
 //!
 //! ```text
-//!             nobody has to be asked                        allowed
+//!             no approval is needed                         allowed
 //! decided ------------------------------> Consent ---pass---------> Open, nothing is recorded yet
 //!    |                                       ^  |
 //!    +-- Pending --put--> yes, no, ----------+  +-- denied, or no yes --> recorded, Shut
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Duty: one order of asking, recording and letting through, for commands, for tools, for the commands of tools and for MCP
-//! servers. A question that cannot be put (the book of approvals cannot be used, nobody is there, nobody answers in time) is
+//! servers. A question that cannot be asked (the book of approvals cannot be used, no terminal, no answer in time) is
 //! not a yes: nothing runs. Non-goals: what a question says, and what a caller makes of a refusal.
 //!
 //! | why it may not run | verdict and code in the ledger | how the call ends |
@@ -47,11 +47,11 @@ pub(super) struct Pending {
 /// What came of asking.
 #[derive(Debug)]
 pub(super) enum Consent {
-    /// Nobody had to be asked.
+    /// No approval was needed.
     NotAsked,
-    /// Somebody said yes.
+    /// A person approved it.
     Given,
-    /// Nobody said yes.
+    /// It was not approved.
     Refused(NotApproved),
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Consent {
 pub(super) enum NotApproved {
     /// The answer is no, or there is none yet.
     Answer(Unapproved),
-    /// Somebody ended the call instead.
+    /// The call was cancelled instead.
     Cancelled(CancelCause),
     /// The question could not be put, or an answer that the caller names is not one to it.
     Failed(ApprovalError),
@@ -83,12 +83,12 @@ pub(super) struct Shut {
 }
 
 impl Pending {
-    /// A question to whoever answers.
+    /// A question to the approver.
     pub fn new(asking: Arc<Asking>, inquiry: Inquiry) -> Self {
         Self { asking, inquiry }
     }
 
-    /// Puts it, unless somebody cancels the call first.
+    /// Asks it, unless the call is cancelled first.
     pub async fn put(self, cancel: &mut Cancel) -> Consent {
         tokio::select! {
             answer = put(self.asking, self.inquiry) => match answer {

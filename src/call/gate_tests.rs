@@ -69,7 +69,7 @@ fn pending(state: &std::path::Path, approver: Arc<dyn Approver>, most: Duration)
         workspace: "/w".to_owned(),
     };
     let call = CallId::fresh().unwrap();
-    Pending::new(Arc::new(asking), Inquiry { question, asked, call, doing: Action::default() })
+    Pending::new(Arc::new(asking), Inquiry { question, asked, call, action: Action::default() })
 }
 
 const LONG: Duration = Duration::from_secs(3_600);

@@ -21,7 +21,7 @@ pub struct Swept {
     pub recovered: Vec<Recovered>,
 }
 
-/// Records what was aborted, removes sandboxes that nobody has any more, and backups that nothing refers to.
+/// Records what was aborted, removes sandboxes without a live owner, and backups that nothing refers to.
 ///
 /// # Errors
 /// The records, the pool or the engine cannot be used; what was done before stays done.

@@ -57,7 +57,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// The image, by the name that somebody gave it.
+    /// The image, as it was named.
     pub(super) fn image(&self) -> &str {
         self.image.as_deref().unwrap_or_else(|| self.policy.image())
     }
@@ -181,7 +181,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
 }
 
 /// Folders that the configuration does not want to be looked through. What is in them could be denied: only who manages
-/// the machine can have it shown all the same; for anybody else they are covered.
+/// the machine can have it shown all the same; for other users they are covered.
 pub(super) fn unscanned(config: &Config) -> Vec<Unscanned> {
     let skip = config.scan_skip();
     let shown = match skip.source.layer {

@@ -45,7 +45,7 @@ pub(crate) struct Unrecorded {
 }
 
 /// A call whose start is to be written: in a moment when something else is waited for, as soon as another thread has
-/// opened the store. Nothing may run before [`written`](Self::written), and nobody waits for long before
+/// opened the store. Nothing may run before [`written`](Self::written), and no call waits for long before
 /// [`write`](Self::write).
 pub(crate) struct Starting {
     id: CallId,

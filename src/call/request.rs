@@ -92,13 +92,13 @@ pub enum Variables {
     Hidden,
 }
 
-/// Whether somebody has approved what a policy asks about.
+/// Whether there is an approval for what a policy asks about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Approval {
-    /// Nobody has.
+    /// There is none.
     #[default]
     None,
-    /// Whoever typed the command line has.
+    /// The person at the command line approved it.
     Given,
 }
 
@@ -119,7 +119,7 @@ pub struct Decided {
     pub configured: Option<Configured>,
     /// What it says.
     pub decision: Decision,
-    /// Whether somebody approved it.
+    /// Whether it is approved.
     pub approval: Approval,
     /// On whose behalf.
     pub context: Context,
@@ -287,7 +287,7 @@ impl Decided {
         Ok(read(&self.policy, &query))
     }
 
-    /// Whether somebody has to be asked first.
+    /// Whether it needs an approval first.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.decision.approvable && self.approval == Approval::None

@@ -387,7 +387,7 @@ pub fn ending(verdict: &Verdict) -> Ending {
         Verdict::Cancelled(CancelCause::Terminate) => {
             Ending::of_kind(Kind::Terminated, Code::Cancelled)
         }
-        // Nobody reads any more: as quiet as any program that a closed pipe ends.
+        // The reader closed the output: as quiet as any program that a closed pipe ends.
         Verdict::Cancelled(CancelCause::OutputClosed) => Ending::of_command(141),
         Verdict::Cancelled(CancelCause::BrokerEnded) => {
             Ending::of_kind(Kind::Broken, Code::BrokerEnded)

@@ -45,7 +45,7 @@ pub enum Output {
     Streamed(Streams),
     /// Into the result, so much of it, with this standard input.
     Kept(Source, Keep),
-    /// To whoever talks with the command; what it writes to standard error is kept beside that.
+    /// To the component that talks with the command; what it writes to standard error is kept beside that.
     Spoken(Streams),
 }
 
@@ -97,9 +97,9 @@ pub(super) async fn gate(
 
 /// The question whether a command may run.
 fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallError> {
-    let mut doing = Action::of_command(decided)?;
-    let files = doing.files();
-    let (question, arguments) = Question::of_command(None, decided, fed, doing.holds(&files));
+    let mut action = Action::of_command(decided)?;
+    let files = action.files();
+    let (question, arguments) = Question::of_command(None, decided, fed, action.holds(&files));
     let asked = Asked {
         subject: "exec".to_owned(),
         digest: String::new(),
@@ -110,11 +110,11 @@ fn inquiry(decided: &Decided, fed: Fed, call: CallId) -> Result<Inquiry, CallErr
             cwd: path_text(decided.workspace.cwd())?.to_owned(),
         },
         arguments,
-        deeds: std::mem::take(&mut doing.deeds),
+        deeds: std::mem::take(&mut action.deeds),
         files,
         workspace: path_text(decided.workspace.root())?.to_owned(),
     };
-    Ok(Inquiry { question, asked, call, doing })
+    Ok(Inquiry { question, asked, call, action })
 }
 
 /// Runs a call that is allowed, from its start record to its end record. `parent` is the call that asked

@@ -54,7 +54,7 @@ pub(super) fn ahead(
     setting: &Setting,
     engine: &dyn Engine,
 ) -> Result<Ahead, CallError> {
-    // A sandbox that ends with us needs nobody to see to that; only what shall wait behind our back does.
+    // A sandbox that ends with this process needs no watchdog; only a refill in the background does.
     if engine.life() == Life::Ours && !may_wait(engine, class(setting)) {
         return Ok(Ahead::new(Watchdog::none()));
     }

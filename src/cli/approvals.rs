@@ -138,7 +138,7 @@ pub(super) fn deny(args: &Deny, context: &Context, printer: &mut Printer) -> Res
         confirm(&it, &format!("Refuse `{}` from now on", name(&it)), &config)?;
         book.answer(&args.id, &Given { scope: Scope::Never, time: None, patterns: Vec::new() })?
     } else {
-        // Saying no loosens nothing, so anybody may.
+        // A denial loosens nothing, so no terminal is needed.
         book.deny(&args.id)?
     };
     told(&it, printer)

@@ -1,6 +1,7 @@
 //! Arguments as typed. Nothing is looked up here; each subcommand resolves its own.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::os::fd::RawFd;
 
 use anstream::ColorChoice;
@@ -81,56 +82,22 @@ pub enum Command {
     /// Run a command or a shell line in a sandbox
     Exec(Later<exec::Args>),
     /// Find, make, check and run tools
-    #[command(visible_alias = "tools", after_help = concat!(
-        "Without a subcommand, the tools are listed.\n\n",
-        "Examples:\n",
-        "  runner tool\n",
-        "  runner tool run file_search --arg operation=grep --arg pattern=TODO\n",
-        "  runner tool new count_words",
-    ))]
+    #[command(visible_alias = "tools")]
     Tool {
         /// What to do with them.
         #[command(subcommand)]
         command: Option<Later<tool::Command>>,
     },
     /// List MCP servers, and ask them for their tools
-    #[command(
-        subcommand,
-        after_help = concat!(
-            "Examples:\n",
-            "  runner mcp list\n",
-            "  runner mcp refresh files",
-        )
-    )]
+    #[command(subcommand)]
     Mcp(Later<mcp::Command>),
     /// Explain, check, list and trust policies
-    #[command(
-        subcommand,
-        after_help = concat!(
-            "Examples:\n",
-            "  runner policy explain -- git push\n",
-            "  runner policy show develop",
-        )
-    )]
+    #[command(subcommand)]
     Policy(Later<policy::Command>),
     /// Show and check the configuration
-    #[command(
-        subcommand,
-        after_help = concat!(
-            "Examples:\n",
-            "  runner config show\n",
-            "  runner config check",
-        )
-    )]
+    #[command(subcommand)]
     Config(Later<config::Command>),
     /// Show, verify and export the records of all calls
-    #[command(after_help = concat!(
-        "Without a subcommand, the newest calls are listed.\n\n",
-        "Examples:\n",
-        "  runner audit\n",
-        "  runner audit list --denied --since 1h\n",
-        "  runner audit verify",
-    ))]
     Audit {
         /// Which look.
         #[command(subcommand)]
@@ -143,14 +110,7 @@ pub enum Command {
     /// Deny a call that a policy asks about
     Deny(Later<approvals::Deny>),
     /// Show, make and remove waiting sandboxes
-    #[command(
-        subcommand,
-        after_help = concat!(
-            "Examples:\n",
-            "  runner pool status\n",
-            "  runner pool warm 2",
-        )
-    )]
+    #[command(subcommand)]
     Pool(Later<pool::Command>),
     /// Measure what a call costs here, compared with docker, bwrap and node
     Bench(Later<bench::Args>),
@@ -162,12 +122,6 @@ pub enum Command {
     /// Restore the files that a call changed
     Undo(Later<undo::Args>),
     /// Print the JSON Schemas of results and configuration
-    #[command(after_help = concat!(
-        "Without a subcommand, the schemas are listed.\n\n",
-        "Examples:\n",
-        "  runner schema\n",
-        "  runner schema result > result.schema.json",
-    ))]
     Schema {
         /// Which.
         #[command(subcommand)]
@@ -260,7 +214,10 @@ fn after_help() -> String {
          push\n\n{strong}Exit codes:{strong:#}\n       the command's own, and:\n"
     );
     for (code, meaning) in exit::TABLE {
-        text.push_str(&format!("  {:>3}  {}\n", code.get(), meaning.replace('`', "")));
+        // Every start makes this text, so without a string for each row. A string takes all that is written to it.
+        let _ = write!(text, "  {:>3}  ", code.get());
+        text.extend(meaning.split('`'));
+        text.push('\n');
     }
     text.push_str(
         "\nA command may return these numbers itself; --json and --status-fd tell them apart.",

@@ -1,6 +1,6 @@
 //! The question in a terminal: what would run, with what, and for how long the answer holds.
 //!
-//! Whoever answers must see what the answer is about: one question at a time, nothing of the tool's between it and
+//! The person who answers must see what the answer is about: one question at a time, nothing of the tool's between it and
 //! the answer, nothing that was typed before it, and nothing of it left out. What cannot be shown whole is not
 //! asked, and so not approved.
 
@@ -25,7 +25,7 @@ const LINES_SHOWN: usize = 60;
 /// The longest answer.
 const ANSWER: u64 = 256;
 
-/// How often somebody may mistype an answer.
+/// How many mistyped answers are accepted before the question is given up.
 const TRIES: usize = 3;
 
 /// Whether the caller's own option answers everything.
@@ -57,12 +57,12 @@ impl Yes {
     }
 }
 
-/// Whether somebody is there who sees a question and can type an answer.
+/// Whether there is a terminal that shows the question and takes the answer.
 pub(super) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Who answers: `--yes` for everything, else a person at a terminal, else nobody.
+/// Who answers: `--yes` for everything, else a person at a terminal. Without a terminal there is no answer.
 pub(super) fn approver(yes: Yes, desk: Arc<SharedStderr>, caller: &Caller) -> Arc<dyn Approver> {
     match (yes, is_terminal()) {
         (Yes::Typed, _) => Arc::new(Always(Reply::Option)),

@@ -84,7 +84,7 @@ mod tests {
     fn every_shell_gets_the_whole_tree_without_hidden_entries() {
         for shell in [Shell::Bash, Shell::Elvish, Shell::Fish, Shell::PowerShell, Shell::Zsh] {
             let script = script(shell);
-            for word in ["completions", "refresh", "strict-writes", "tools", "embedded"] {
+            for word in ["completions", "refresh", "strict-writes", "tools"] {
                 assert!(script.contains(word), "{shell}: {word}");
             }
             assert!(!script.contains("stand-in") && !script.contains("man pages"), "{shell}");

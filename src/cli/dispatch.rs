@@ -23,7 +23,7 @@ use super::{
     schema, stage, tool, undo, version,
 };
 
-/// Does what the command line says and reports how it went.
+/// Parses the command line, runs the subcommand and reports the result.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
     let (promised, descriptor) = (promise_a_call(words), name_a_descriptor(words));
@@ -55,7 +55,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
 }
 
-/// Whether these look like the words of a call. Nothing is decided by it.
+/// Whether these look like the words of a call. It only starts work early.
 fn promise_a_call(words: &[OsString]) -> bool {
     let words = words.iter().skip(1).map_while(|word| word.to_str());
     let mut words = words.filter(|word| !word.starts_with('-'));
@@ -65,8 +65,8 @@ fn promise_a_call(words: &[OsString]) -> bool {
     )
 }
 
-/// Whether a descriptor may be named that the caller has opened. It is taken before anything of ours is open: a number that
-/// nobody opened would be that of our records otherwise, and the status would be written into them.
+/// Whether `--status-fd` may be among the words. The descriptor is taken before this process opens a file: a number that the
+/// caller did not open would become that of the database, and the status would be written into it.
 fn name_a_descriptor(words: &[OsString]) -> bool {
     words.iter().any(|word| word.as_encoded_bytes().starts_with(b"--status-fd"))
 }

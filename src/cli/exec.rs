@@ -173,7 +173,7 @@ impl Args {
     }
 }
 
-/// Bytes that a result keeps of each output stream if nobody asks for more: what fits an agent's context.
+/// Bytes that a result keeps of each output stream by default: what fits an agent's context.
 const OUTPUT: u64 = 32 << 10;
 
 /// What is kept of each output stream, by `--output`.
@@ -207,8 +207,8 @@ pub(super) fn limit(option: &str, key: &str, figure: &str) -> Result<(Limit, u64
     }
 }
 
-/// Standard input of the call: ours, if there is one to pass on. A terminal is not: the command would have a
-/// pipe in its place, and programs that tell the two apart (ripgrep does) would wait for it.
+/// Standard input of the call: that of this process, unless it is a terminal. The command would get a pipe in its place,
+/// and programs that distinguish the two (ripgrep does) would wait for input.
 fn input() -> Source {
     use rustix::fs::{FileType, fstat, major, minor};
     /// The device number of `/dev/null`.

@@ -1,14 +1,15 @@
-//! Arguments that are described only when they are needed: building them all takes longer than reading a line.
+//! Lazy argument definitions: building those of all subcommands takes longer than parsing a command line.
 
 use clap::builder::Resettable;
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
-/// The arguments or subcommands of one subcommand. Nobody builds them for another one.
+/// The arguments or subcommands of one subcommand. They are built only if that subcommand is parsed, or by
+/// `clap::Command::build`, as completions and man pages need.
 #[derive(Debug)]
 pub struct Later<T>(pub T);
 
-/// What the command is for was said where it is listed. Whoever describes its arguments would say what their type is for.
+/// Keeps the description that the list of subcommands has: the definition of the arguments would replace it.
 fn told_already(command: Command, describe: impl FnOnce(Command) -> Command) -> Command {
     let about = Resettable::from(command.get_about().cloned());
     let long = Resettable::from(command.get_long_about().cloned());

@@ -1,9 +1,9 @@
 //! The command line: one short file a subcommand.
 //!
 //! Duty: read arguments into what was typed ([`args`]), resolve them, call the part that does the
-//! work, and print. Non-goal: logic. Whatever decides or runs lives in the parts below, so that
-//! other fronts share it. Trust: whoever types the options is trusted up to the managed layer; what
-//! is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
+//! work, and print. Non-goal: logic. All that decides or runs is in the parts below, which the
+//! other fronts share. Trust: the person who types the options is trusted up to the managed layer.
+//! Text that is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
 
 mod approvals;
 mod args;

@@ -29,6 +29,13 @@ const OFF: &str = "the pool is off (see pool.size and pool.ttl in runner config 
 
 /// What to do with the pool.
 #[derive(Debug, clap::Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner pool status\n",
+        "  runner pool warm 2",
+    )
+)]
 pub enum Command {
     /// Show the waiting sandboxes and the bounds of the pool
     #[command(

@@ -33,7 +33,7 @@ pub enum Format {
     Json,
 }
 
-/// Our own output could not be written.
+/// runner's output could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the output: {0}")]
 pub struct OutputError(#[source] io::Error);
@@ -94,16 +94,16 @@ impl Printer {
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
     }
 
-    /// Whether whoever read the data has left.
+    /// Whether the reader of standard output has closed it.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.out_open == Pipe::Closed
     }
 
-    /// Writes data for people to stdout. Style sequences of ours may be in it.
+    /// Writes text to stdout. It may contain this program's own style sequences.
     ///
     /// # Errors
-    /// The stream is broken in another way than by a reader who left.
+    /// A write failed for another reason than a closed reader.
     pub fn data(&mut self, text: impl fmt::Display) -> Result<(), OutputError> {
         if self.out_open == Pipe::Open {
             let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
@@ -130,7 +130,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Says something on stderr. That nobody may be listening is no error.
+    /// Writes a line to stderr. A closed stderr is not an error.
     pub fn talk(&mut self, text: impl fmt::Display) {
         let _ = writeln!(self.err, "{text}");
     }
@@ -181,7 +181,7 @@ impl From<serde_json::Error> for OutputError {
     }
 }
 
-/// Tells a reader who left from a stream that is broken.
+/// Distinguishes a reader who closed the stream from a write error.
 fn settle(written: io::Result<()>) -> Result<Pipe, OutputError> {
     match written {
         Ok(()) => Ok(Pipe::Open),

@@ -11,6 +11,14 @@ use crate::exit::Ending;
 
 /// The subcommands of `schema`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Without a subcommand, the schemas are listed.\n\n",
+        "Examples:\n",
+        "  runner schema\n",
+        "  runner schema result > result.schema.json",
+    )
+)]
 pub enum Command {
     /// Print the JSON Schema of every result: of commands, tools, denials, errors and wrong usage
     #[command(after_help = concat!(

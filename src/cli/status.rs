@@ -14,7 +14,7 @@ use super::usage::UsageError;
 pub struct StatusSink(Option<File>);
 
 impl StatusSink {
-    /// Nobody asked for it.
+    /// `--status-fd` was not given.
     #[must_use]
     pub const fn none() -> Self {
         Self(None)

@@ -20,7 +20,7 @@ pub fn visible_block(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// How far further lines of foreign text are moved in. What we say ourselves starts before that: `error:`, `  hint:`.
+/// Indentation of further lines of foreign text. runner's own lines start further left: `error:`, `  hint:`.
 const INSIDE: &str = "    ";
 
 /// The same, after words of ours on one line: no further line starts where one of ours could.

@@ -339,7 +339,7 @@ impl Config {
         self.tools.get(tool)?.auto_accept.as_ref().map(|said| said.value)
     }
 
-    /// The bounds that the managed layer sets for everybody.
+    /// The bounds that the managed layer sets for all users.
     #[must_use]
     pub fn ceilings(&self) -> &[(Figure, Sourced<u64>)] {
         &self.ceilings
@@ -367,7 +367,7 @@ fn named(policy: &Sourced<String>) -> Named {
     }
 }
 
-/// A count that fits the machine; nobody has more than that.
+/// A count as `usize`, or the largest.
 fn size(figure: u64) -> usize {
     usize::try_from(figure).unwrap_or(usize::MAX)
 }

@@ -28,7 +28,7 @@ pub(super) enum Found {
     Leaf(Leaf),
     /// It has keys of its own.
     Section,
-    /// Nobody knows it.
+    /// There is no such key.
     Unknown,
 }
 

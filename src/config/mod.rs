@@ -8,11 +8,11 @@
 //!
 //! Duty: find the three files, read them as strictly as policies, and settle them to one value for each key, with
 //! the place that it came from. Non-goals: acting on a value; the part that it is about does. No variable of the
-//! environment sets anything: `RUNNER_POLICY` is a choice of whoever types a command, and the command line reads it.
+//! environment sets anything: `RUNNER_POLICY` is a choice of the person who types a command, and the command line reads it.
 //!
 //! | layer | where | may |
 //! | --- | --- | --- |
-//! | managed | `/etc/runner/config.yml`, root's alone | set everything, and ceilings for everybody |
+//! | managed | `/etc/runner/config.yml`, root's alone | set everything, and ceilings for all users |
 //! | user | `$XDG_CONFIG_HOME/runner/config.yml` | set everything but what is for the managed layer alone |
 //! | project | `.runner/config.yml` of the workspace | tighten what holds by default, and choose what is shown |
 //!

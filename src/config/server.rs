@@ -1,7 +1,7 @@
 //! Servers of the Model Context Protocol: programs that offer tools.
 //!
 //! Duty: what a file may say of a server, read strictly, and which of several files counts. Non-goals: starting one; a
-//! server is a command that a policy decides about. Trust boundary: whoever can define a server can name a program to
+//! server is a command that a policy decides about. Trust boundary: who can define a server can name a program to
 //! start, so a workspace's file cannot; all it can say is that a server is not to be used there.
 
 use std::collections::BTreeMap;
@@ -66,8 +66,8 @@ pub struct Server {
 /// What all files together say of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// What it is, by the strongest layer that defines it. A definition is taken whole: nobody changes a part of
-    /// somebody else's.
+    /// What it is, by the strongest layer that defines it. A definition is taken whole: no layer changes a part of
+    /// another layer's.
     pub server: Option<Sourced<Server>>,
     /// Whether it may be used, by the strongest layer that says so.
     pub enabled: Option<Sourced<bool>>,

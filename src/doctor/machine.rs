@@ -168,7 +168,7 @@ fn disk(state: &Path) -> Row {
     }
 }
 
-/// Whether nobody else can change or read what is kept.
+/// Whether other users can neither read nor change the state folder.
 fn permissions(state: &Path) -> Row {
     let row =
         |result| row("permissions", state.display().to_string(), "look who may use it", result);

@@ -1,7 +1,7 @@
-//! Work that a front begins before its call is known: a thread, and opening the database in it.
+//! Work that a front starts before it knows the call: a helper thread, and opening the database in it.
 //!
-//! Duty: one value, made by the front and passed to its call, which takes what was begun. A call that is given an empty
-//! value, or another folder, begins these things itself. Nothing of it is shared between calls by chance.
+//! Duty: one value, made by the front and passed to its call, which takes over the work. If the value is empty, or is about
+//! another folder, the call starts the work itself. Two calls never share one value's work.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::helper::{Beside, Helper};
 use crate::store::{Store, StoreError};
 
-/// What was begun, until a call takes it. The default is nothing.
+/// Started work, until a call takes it. By default there is none.
 #[derive(Debug, Clone, Default)]
 pub struct Early(Arc<Mutex<Begun>>);
 
 #[derive(Debug, Default)]
 enum Begun {
-    /// Nothing, or all of it is taken.
+    /// Nothing was started, or all was taken.
     #[default]
     Nothing,
-    /// A thread that has nothing to do yet.
+    /// A thread without a task.
     Thread(Helper),
     /// A thread that opens a database.
     Store(Ahead),
@@ -33,8 +33,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Begins to open it. What has to be brought up to date first is not opened: the words of the call may turn out to be a
-    /// question for help.
+    /// Starts opening it. A database that needs a migration is not opened: the command line may turn out to ask for help
+    /// only.
     fn begin(folder: PathBuf, helper: Helper) -> Self {
         let opening = folder.clone();
         let opened = helper.ask(move || Store::open_if_ready(&opening));
@@ -50,9 +50,9 @@ impl Early {
         Self(Arc::new(Mutex::new(begun)))
     }
 
-    /// Begins to open the database in this folder: it takes as long as finding out what to do, on a processor that has
-    /// nothing else to do then. What goes wrong is told to the call that takes it. Where there is none yet, nothing is made:
-    /// whether a call may be recorded there is still to be found out.
+    /// Starts opening the database in this folder, while the main thread parses and decides. An error is returned to the call
+    /// that takes the database. A missing database is not created: it is not known yet whether a call will be recorded
+    /// there.
     pub fn open_store(&self, folder: Option<PathBuf>) {
         let Some(folder) = folder.filter(|folder| Store::is_in(folder)) else { return };
         if let Some(helper) = self.take_thread() {
@@ -98,7 +98,7 @@ impl Store {
         begun.unwrap_or_else(|| Self::open(folder))
     }
 
-    /// Opens the database in `folder` in another thread, which can be told more.
+    /// Opens the database in `folder` in another thread, and returns that thread for more tasks.
     #[must_use]
     pub fn open_beside(folder: Option<&Path>, early: &Early) -> (Opening, Option<Helper>) {
         let begin = |folder: &Path| Some(Ahead::begin(folder.to_owned(), early.take_thread()?));
@@ -116,8 +116,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// The database, once it is open. Where no thread could open it, or it has to be made or brought up to date first, that
-    /// is done here.
+    /// Waits for the database. If no thread could open it, or it must be created or migrated first, that is done here.
     ///
     /// # Errors
     /// See [`StoreError`].

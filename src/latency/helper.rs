@@ -1,7 +1,7 @@
-//! A thread that does what it is told, one after the other.
+//! A helper thread that runs closures one after the other.
 //!
-//! Duty: to do the small things of one call beside its main thread. One thread and not one for each: starting and waking
-//! them costs as much as what they do. Non-goals: a pool; a server's calls have a thread each while they begin.
+//! Duty: the small tasks of one call that can run beside its main thread. One thread serves all of them: starting and waking
+//! a thread costs as much as a task. Non-goals: a thread pool; in a server, each starting call has a helper of its own.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
@@ -10,13 +10,13 @@ use crate::sys::Processors;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// It ends when nobody can tell it anything any more.
+/// The thread ends when this value is dropped.
 #[derive(Debug)]
 pub struct Helper(Sender<Work>);
 
 impl Helper {
-    /// Starts one; `None` if there are no more threads. Where it runs, a processor has to be woken first, which can take
-    /// longer than what it will do: a front starts one before it knows what that is ([`crate::store::Early`]).
+    /// Starts the thread; `None` if the system has no more threads. Waking a processor can take longer than the tasks, so a
+    /// front starts the thread before it knows them ([`Early`](super::Early)).
     #[must_use]
     pub fn start() -> Option<Self> {
         let (sender, receiver) = channel::<Work>();
@@ -24,7 +24,7 @@ impl Helper {
         let thread = move || {
             let mut bound = processors;
             for work in receiver {
-                // Whoever has something for it to do has also said where it begins.
+                // The first task is here, so the thread no longer has to stay on another processor.
                 if let Some(processors) = bound.take() {
                     processors.use_all();
                 }
@@ -38,27 +38,26 @@ impl Helper {
         Some(Self(sender))
     }
 
-    /// Has it do something when it is done with what came before. One that has died drops it: who waits for its result
-    /// finds nobody to send one.
+    /// Queues a task. If the thread has died, the task is dropped, and a wait for its result returns `None`.
     pub fn tell(&self, work: impl FnOnce() + Send + 'static) {
         let _ = self.0.send(Box::new(work));
     }
 
-    /// Has it find something out, or nothing.
+    /// Queues a task that returns a result, or nothing.
     pub fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Option<T> + Send + 'static,
     ) -> Beside<T> {
         let (sender, receiver) = channel();
         self.tell(move || {
-            // Nobody may wait for it any more.
+            // The receiver may be gone.
             let _ = work().map(|found| sender.send(found));
         });
         Beside(receiver)
     }
 }
 
-/// What a thread will have found out.
+/// The future result of a task.
 #[derive(Debug)]
 pub struct Beside<T>(Receiver<T>);
 

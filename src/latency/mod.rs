@@ -1,4 +1,4 @@
-//! What makes a call start sooner, and nothing else. Without any of it every call works, and takes longer.
+//! Measures that make a call start faster. Without them every call works the same, but takes longer.
 //!
 //! Each measure has its gain beside it: the median of a warm `exec -- true` in a workspace of 1,000 files with the measure
 //! switched off, less the median with it (2 processors, 22 rounds in turn; a median varies by about 0.2 ms). A measure that
@@ -13,8 +13,8 @@
 //! | a thread opens the database and plans, beside the main thread | [`Helper`] | 0.4 ms |
 //! | that thread begins before the command line is parsed | [`Early`] | 0.2 ms; 0.7 ms of a denial |
 //!
-//! What is unsafe stands in `sys`, what needs the pool stands in the pool and in `call`: dependencies point one way, and
-//! this table is the one list. [`run_if_slow`] is no gain: it shows calls that wait in `ps`, without a cost for those that
+//! The unsafe parts are in `sys`, the parts about waiting sandboxes in `pool` and `call`: dependencies point one way, and
+//! this table is the only list. [`run_if_slow`] is no gain: it shows calls that wait in `ps`, without a cost for those that
 //! do not.
 
 mod early;

@@ -1,9 +1,9 @@
-//! Ends sandboxes that nobody shall claim any more.
+//! Removes sandboxes that must not be claimed any more.
 
 use super::held::{Held, Trace};
 use crate::engine::{self, EngineError, remove_labelled};
 
-/// Ends a sandbox in our hands; how many there were. One that cannot be ended is put back.
+/// Removes a sandbox owned by this process; returns how many there were. One that cannot be ended is put back.
 ///
 /// # Errors
 /// The engine cannot be reached, or does not remove it.

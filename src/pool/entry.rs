@@ -116,7 +116,7 @@ pub struct Entry {
     pub image_digest: String,
     /// When it was made, since 1970.
     pub made: Duration,
-    /// When it ends itself if nobody claims it.
+    /// When it ends itself if it is not claimed.
     pub expires: Duration,
     /// When a sweep takes it, claimed or not: a call must be over by then.
     pub deadline: Duration,
@@ -205,7 +205,7 @@ impl Pool {
         entries
     }
 
-    /// Takes a sandbox of this key that may still run for `wall`; nobody else can get it.
+    /// Takes a sandbox of this key that may still run for `wall`; no other process can claim it.
     #[must_use]
     pub fn claim(&self, key: &Key, wall: Duration) -> Option<Claimed> {
         let prefix = format!("{}.", key.as_str());
@@ -242,7 +242,7 @@ impl Pool {
     fn hold(&self, entry: &Entry, back: Option<PathBuf>) -> Option<Held> {
         let from = self.file(&entry.key, &entry.label);
         let Found::Free(lease) = lease::find(&from).ok()? else { return None };
-        // If its maker died when all was done but this file, nobody may take what is claimed now for what the dead left.
+        // If its maker died when all was done but this file, no process may take the claimed sandbox for one that a killed process left.
         let _ = std::fs::remove_file(self.folder.join(format!("{}.{MAKING}", entry.label)));
         let path = self.folder.join(format!("{}.{CLAIMED}", entry.label));
         Some(Held::new(entry.trace(), lease.rename(&path).ok()?, back))

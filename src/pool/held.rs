@@ -1,7 +1,7 @@
-//! Sandboxes in the hands of a process: being made, claimed, or on their way out.
+//! Sandboxes owned by a process: being made, claimed, or being removed.
 //!
 //! A file names each, locked as long as that process lives; the kernel drops the lock at any death. What a dead process
-//! had in its hands is ended by whoever finds the file next: nothing waits that nobody counts.
+//! owned is removed by the next process that finds the file: no sandbox waits uncounted.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Held {
         let _ = self.lease.remove();
     }
 
-    /// It could not be ended: it waits again, or whoever finds the file tries again. What has ended itself by now is
+    /// It could not be ended: it waits again, or the next process that finds the file tries again. What has ended itself by now is
     /// over.
     pub fn put_back(self) {
         if now() >= self.trace.expires {

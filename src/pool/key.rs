@@ -21,7 +21,7 @@ const FORMAT: u32 = 1;
 pub struct Key(String);
 
 /// Where a key belongs: the same workspace, policy, tool, toolchains and figures, whatever stands in them today. One lane
-/// has one key at a time; entries of its earlier keys are of no use to anybody. Who calls with two sets of toolchains in
+/// has one key at a time; entries of its earlier keys are never claimed. Who calls with two sets of toolchains in
 /// turn, from a shell and an agent, has two lanes; a tool shows no workspace, so projects whose policies share a name
 /// are told apart by the policy itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

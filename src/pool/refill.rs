@@ -29,7 +29,7 @@ const SLACK: Duration = Duration::from_secs(300);
 pub enum Refilled {
     /// One more waits.
     Made(Box<Entry>),
-    /// There is no room, or nobody would claim it any more: the pool was drained meanwhile, or what it shows has changed.
+    /// There is no room, or no call would claim it any more: the pool was drained meanwhile, or what it shows has changed.
     NoRoom,
 }
 

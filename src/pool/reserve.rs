@@ -1,6 +1,6 @@
 //! Room in the pool: counted under one lock, so that no storm makes more than may wait.
 //!
-//! Whoever makes a sandbox holds a locked file meanwhile; the kernel drops the lock at any death, and the place is
+//! A process that makes a sandbox holds a locked file meanwhile; the kernel drops the lock at any death, and the place is
 //! free again. Draining counts an epoch up: what is being made then is not added afterwards.
 //!
 //! A project's own figures bound what its own calls leave waiting; only the user's and the managed ones bound all of
@@ -22,15 +22,15 @@ const LOCK: &str = "lock";
 /// With less than one part in this many of the machine's memory left, nothing waits.
 const PRESSURE: u64 = 16;
 
-/// A place in the pool, for one sandbox that is being made. Dropped without a word, it names a sandbox that somebody
-/// has to look after.
+/// A place in the pool, for one sandbox that is being made. Dropped without [`over`](Self::over), its file stays:
+/// the next process finds it, and removes the sandbox.
 #[derive(Debug)]
-pub struct Place {
+pub struct Reservation {
     held: Held,
     epoch: u64,
 }
 
-impl Place {
+impl Reservation {
     /// Nothing was made, or it is gone.
     pub fn over(self) {
         self.held.over();
@@ -40,8 +40,8 @@ impl Place {
 /// What came of adding a sandbox.
 #[derive(Debug)]
 pub struct Published {
-    /// The place, given back: nobody would claim what was made for it any more. The sandbox is the caller's to end.
-    pub refused: Option<Place>,
+    /// The place, given back: no call would claim the new sandbox any more. The sandbox is the caller's to end.
+    pub refused: Option<Reservation>,
     /// Sandboxes that were given up; they are the caller's to end.
     pub given_up: Vec<Held>,
 }
@@ -50,7 +50,7 @@ pub struct Published {
 #[derive(Debug)]
 pub struct Reserved {
     /// The place, if there is one.
-    pub place: Option<Place>,
+    pub place: Option<Reservation>,
     /// Sandboxes that were given up, and those of dead processes; they are the caller's to end.
     pub given_up: Vec<Held>,
 }
@@ -109,7 +109,7 @@ impl Pool {
     /// The folder cannot be used.
     pub fn publish(
         &self,
-        place: Place,
+        place: Reservation,
         order: &Order,
         entry: &Entry,
     ) -> Result<Published, PoolError> {
@@ -145,11 +145,11 @@ impl Pool {
         Ok(self.in_hands()?.1)
     }
 
-    fn place(&self, trace: Trace, epoch: u64) -> Result<Place, PoolError> {
+    fn place(&self, trace: Trace, epoch: u64) -> Result<Reservation, PoolError> {
         let path = self.folder()?.join(format!("{}.{MAKING}", trace.label));
         let make = || Lease::with_content(&path, &serde_json::to_vec(&trace)?);
         let lease = make().map_err(PoolError::at("write", &path))?;
-        Ok(Place { held: Held::new(trace, lease, None), epoch })
+        Ok(Reservation { held: Held::new(trace, lease, None), epoch })
     }
 
     /// What is being made right now, and what dead processes had in their hands. The pool's lock is held.
@@ -164,7 +164,7 @@ impl Pool {
                 let _ = std::fs::remove_file(&path);
             }
             if is(ENDING) && !self.is_entry(&path) {
-                // Of another version of this program, or damaged: nobody will claim it.
+                // Of another version of this program, or damaged: no call will claim it.
                 if let Some(Hands::Dead(held)) = look(&path) {
                     dead.push(held);
                 }
@@ -172,7 +172,7 @@ impl Pool {
             if !is(MAKING) && !is(CLAIMED) {
                 continue;
             }
-            // Before the file is looked at: whoever claims what waits removes this file first, so one that is there
+            // Before the file is read: a process that claims a waiting sandbox removes this file first, so one that is there
             // afterwards tells of nothing that was claimed since.
             let waits = path.file_stem().and_then(OsStr::to_str).is_some_and(|it| self.waits(it));
             match look(&path) {
@@ -241,7 +241,7 @@ impl Counting<'_> {
         self.fits(self.count(of), bounds)
     }
 
-    /// Whether there would be room if nothing of another key waited. If not, nobody makes room in vain.
+    /// Whether there would be room if nothing of another key waited. If not, no sandbox is given up in vain.
     fn can_fit(&self, of: &dyn Fn(&Path) -> bool, bounds: &config::Pool) -> bool {
         self.fits(self.count_where(of, |entry| entry.key == self.order.key), bounds)
     }

@@ -199,7 +199,7 @@ fn of_two_that_are_made_at_once_for_one_lane_the_later_stays() {
             .into_iter()
             .map(|(order, place, entry)| {
                 let published = case.pool.publish(place, &order, &entry).unwrap();
-                let refused = published.refused.map(Place::over);
+                let refused = published.refused.map(Reservation::over);
                 published.given_up.into_iter().map(Held::over).count() + refused.iter().count()
             })
             .sum();
@@ -397,7 +397,7 @@ fn where_memory_is_short_the_pool_shrinks_and_nothing_is_made() {
     let asked = |machine: &Machine| {
         let reserved = case.pool.reserve_on(machine, &order, trace(&order)).unwrap();
         let given_up = reserved.given_up.into_iter().map(Held::over);
-        (reserved.place.map(Place::over).is_some(), given_up.count())
+        (reserved.place.map(Reservation::over).is_some(), given_up.count())
     };
     assert_eq!(asked(&machine(100)), (true, 0), "one part in sixteen is enough");
     assert_eq!(asked(&machine(99)), (false, 2), "all that waits, whoever it waits for");

@@ -9,7 +9,8 @@ use crate::error::{Failure, Fault, Retry};
 use crate::exit::Kind;
 use crate::sandbox::outcome::CancelCause;
 
-/// When to come back where all places are taken. Nobody knows when a call ends; so often, looking costs next to nothing.
+/// How long to wait before another try if all places are taken. When a call ends is unknown; a try at this interval costs
+/// almost nothing.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A call that did not get in.
@@ -40,7 +41,7 @@ pub enum QueueError {
         /// How long that was.
         waited: Duration,
     },
-    /// Somebody ended it while it waited.
+    /// It was cancelled while it waited.
     #[error("the call was cancelled while it waited in the queue")]
     Cancelled(CancelCause),
     /// There is no folder for our state.

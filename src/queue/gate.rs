@@ -8,7 +8,7 @@
 //!    +-------------------------------- the probe went well ----------------------------------------+
 //! ```
 //!
-//! The gate reads no clock: whoever asks says what time it is, as the time since 1970.
+//! The gate reads no clock: its caller passes the time, as the time since 1970.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub enum Went {
     Well,
     /// The tool, or what it needs, failed.
     Badly,
-    /// It says nothing of the tool: it was refused, or somebody cancelled it.
+    /// It shows nothing about the tool: the call was refused or cancelled.
     Neither,
 }
 

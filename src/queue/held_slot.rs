@@ -1,12 +1,12 @@
-//! A place in a queue, held by a lock on a file.
+//! A slot of a queue, held by a lock on a file.
 
 use std::time::Duration;
 
 use crate::sys::lease::{Exclusive, Lease};
 
-/// A call's place among those that run. It is given back when this is dropped, or when the process ends.
+/// The slot of a running call. It is free again when this is dropped, or when the process ends.
 #[derive(Debug)]
-#[must_use = "the place is given back when this is dropped"]
+#[must_use = "the slot is free again when this is dropped"]
 pub struct HeldSlot {
     _slot: Lease<Exclusive>,
     queued: Duration,

@@ -1,7 +1,7 @@
 //! How many calls of one tool run at once, and how many wait: an orderly queue across processes.
 //!
 //! ```text
-//!            nobody waits, a slot is free                    slots 0..9    held while a call runs
+//!            none waits, a slot is free                      slots 0..9    held while a call runs
 //! newcomer ----------------------------------------------->  [ ][ ][ ]
 //!     |                                                        ^
 //!     +--> a waiting place, 0..99 --> the line --> its head ---+
@@ -12,8 +12,8 @@
 //! Duty: a place for a call, or a refusal that says so. Each slot, each waiting place, the line and its head is a
 //! file with a lease ([`crate::sys::lease`]). The kernel keeps those who wait for the line in the order in which they came,
 //! and frees whatever a process held when that process ends, however it ends: nothing has to be repaired after a
-//! crash. Whoever is at the head is the only one who looks for a free slot, so a crowd costs no more than one that
-//! looks; they leave the line only once they are at its head, so a newcomer always sees that somebody waits. Without a
+//! crash. Only the call at the head of the line looks for a free slot, so a crowd costs no more than one
+//! call. A call leaves the line only from its head, so a newcomer always sees that others wait. Without a
 //! crowd a place costs three opened files and three locks.
 //!
 //! No deadlock: a call of a tool holds a slot of that tool and its commands take slots of [`Subject::Command`]; a

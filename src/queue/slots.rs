@@ -21,7 +21,7 @@ use crate::sys::lease::{Attempt, Exclusive, Lease, LockFile, Mode, Shared};
 /// How often the one who is next looks for a free slot. It is one process a queue, and a look costs microseconds.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A wait that lasts longer is said to whoever waits.
+/// A longer wait is reported on standard error.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Held by the one who is next but one; all others who wait block on it, in turn.
@@ -57,7 +57,7 @@ impl Default for Figures {
 /// Whose queue it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// Commands, whoever calls them: `exec` counts as one tool.
+    /// All commands: `exec` counts as one tool.
     Command,
     /// One tool, by name.
     Tool(&'a ToolName),
@@ -109,7 +109,7 @@ impl Queue {
     /// once to `told`.
     ///
     /// # Errors
-    /// Too many wait, the wait was too long, or somebody cancelled the call.
+    /// Too many wait, the wait was too long, or the call was cancelled.
     pub async fn enter(
         &self,
         most: Duration,
@@ -149,7 +149,7 @@ impl Queue {
         Ok(HeldSlot::new(slot, begun.elapsed()))
     }
 
-    /// A slot without waiting, if one is free and nobody waits for it.
+    /// A slot without waiting, if one is free and no other call waits for it.
     fn at_once(&self) -> Result<Option<Lease<Exclusive>>, QueueError> {
         for name in [LINE, HEAD] {
             // Shared: newcomers do not exclude each other, only one that waits excludes them.
@@ -228,14 +228,14 @@ impl Queue {
         QueueError::File(self.folder.join(name), error)
     }
 
-    /// Tells whoever reads standard error why nothing happens.
+    /// Writes to standard error that the call waits.
     async fn say(&self, told: &mut Sink) {
         if let Some(sink) = told {
             let text = format!(
                 "runner: the call waits in the queue: {} calls of {} may run at once\n",
                 self.figures.running, self.subject
             );
-            // That nobody reads it is no reason to end the call.
+            // A closed stderr is no reason to end the call.
             let _ = sink.write_all(text.as_bytes()).await;
             let _ = sink.flush().await;
         }

@@ -31,7 +31,7 @@ impl Cancel {
         (Canceller(sender), Self(receiver))
     }
 
-    /// The next request; never returns if nobody can ask.
+    /// The next request; never returns if all senders are gone.
     pub async fn asked(&mut self) -> CancelCause {
         match self.0.recv().await {
             Some(cause) => cause,

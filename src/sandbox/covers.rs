@@ -7,9 +7,9 @@
 //! | hidden | its cover |
 //! | --- | --- |
 //! | a denied file | an empty file |
-//! | key material, a socket, a pipe, a device | an empty file that nobody can read |
+//! | key material, a socket, a pipe, a device | an empty file with mode 000 |
 //! | a denied folder | an empty folder that hides what lies below (`user.overlay.opaque`) |
-//! | a folder of key material, one that we cannot look into | the same, and nobody can enter it |
+//! | a folder of key material, one that the caller cannot read | the same, with mode 000 |
 //!
 //! A layer can also hold files with a content of ours ([`Content`]).
 //!
@@ -57,11 +57,11 @@ const OPAQUE: &str = "user.overlay.opaque";
 pub enum Cover {
     /// An empty file.
     EmptyFile,
-    /// An empty file that nobody can read.
+    /// An empty, unreadable file.
     ClosedFile,
     /// An empty folder.
     EmptyFolder,
-    /// An empty folder that nobody can enter.
+    /// An empty folder that cannot be entered.
     ClosedFolder,
 }
 

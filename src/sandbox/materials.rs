@@ -1,4 +1,4 @@
-//! Files that we mount and that nobody else has: covers for hidden paths, and synthetic files.
+//! Files that runner makes and mounts: covers for hidden paths, and synthetic files.
 //!
 //! Duty: keep them in one folder of the caller's, by content, so that parallel calls share them and a waiting
 //! sandbox keeps its own. Non-goals: what is in them. Trust boundary: the folder is the caller's
@@ -57,7 +57,7 @@ impl Materials {
         Self { folder: folder.to_owned(), missing }
     }
 
-    /// An empty file or folder that nobody can read.
+    /// An empty, unreadable file or folder.
     ///
     /// # Errors
     /// It cannot be made.

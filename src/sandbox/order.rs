@@ -2,7 +2,7 @@
 //!
 //! Duty: the only place where a plan becomes a [`Start`], so that what is started beforehand to wait and
 //! what is started by a call cannot differ. Trust boundary: an order for a process that waits is among
-//! the container's arguments, which anybody on this machine can read; a plan for such a process must
+//! the container's arguments, which every user of this machine can read; a plan for such a process must
 //! not hold what only its caller may know.
 
 use runner_policy::limits::{Limit, Limits};
@@ -29,7 +29,7 @@ pub fn order(plan: &SandboxPlan, work: Work, umask: u32, stdin: Stdin, port: Por
 }
 
 fn start_limits(limits: &Limits, holders: Holders) -> StartLimits {
-    // A kernel's limit of processes for a user tells nobody that it refused one: the guest counts as well.
+    // The kernel does not report that a user's process limit refused a process: the guest counts as well.
     let counted = matches!(holders.pids, Holder::UserLimit | Holder::Guest);
     StartLimits {
         wall_ms: limits.get(Limit::Wall),

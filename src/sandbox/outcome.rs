@@ -3,7 +3,7 @@
 //! | rank | verdict | source of truth |
 //! | --- | --- | --- |
 //! | 1 | error ([`RunError`]) | the engine, the wire, or the identity of a mount |
-//! | 2 | cancelled | the host: a signal, or nobody reads the output any more |
+//! | 2 | cancelled | the host: a signal, or the reader of the output closed it |
 //! | 3 | timeout | the guest's clock; the host's while there is no guest, or a few seconds later if it does not answer |
 //! | 4 | limit `free-space` | the host's look at the writable mounts' file systems |
 //! | 5 | limit `output-max` | the guest's count of both streams |
@@ -46,11 +46,11 @@ pub enum Verdict {
     },
     /// Its time was over.
     Timeout,
-    /// It wanted more memory than it had.
+    /// It reached its memory limit.
     Oom,
     /// Another limit.
     Limit(Limit),
-    /// Somebody ended it.
+    /// It was cancelled.
     Cancelled(CancelCause),
     /// There is no such program in the sandbox.
     NotFound {
@@ -80,7 +80,7 @@ pub enum CancelCause {
     Interrupt,
     /// SIGTERM, or a request to cancel.
     Terminate,
-    /// Nobody reads the output any more.
+    /// The reader of the output closed it.
     OutputClosed,
     /// The broker does not listen to the tool any more; it says why.
     BrokerEnded,
@@ -174,7 +174,7 @@ pub enum RunError {
         /// The longest.
         most: usize,
     },
-    /// The guest's bytes are not what the wire allows. It is not softened: somebody may be forging.
+    /// The guest's bytes break the protocol. The error is final: the bytes may be forged.
     #[error("the sandbox broke the protocol and was ended: {0}")]
     Protocol(#[from] WireError),
     /// Something else than planned is mounted. The command was not sent.

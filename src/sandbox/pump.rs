@@ -51,7 +51,7 @@ impl Floor {
 pub struct Pumped {
     /// The guest's last word; `None` if the host's clock or patience ran out first.
     pub exit: Option<Exit>,
-    /// Who asked for the end, if anybody did.
+    /// Why the call was cancelled, if it was.
     pub cancelled: Option<CancelCause>,
     /// Whether a writable file system ran out of room.
     pub no_room: bool,
@@ -197,7 +197,7 @@ pub async fn pump(
             result = out.write(), if out.busy() => { out.wrote(result); }
             result = err.write(), if err.busy() => { err.wrote(result); }
             result = said.write(), if said.busy() => { said.wrote(result); }
-            // What the broker still says is for nobody; but it must not wait for a reader.
+            // What the broker still sends is discarded; but it must not wait for a reader.
             () = heard.drain() => {}
             _ = cancel.asked() => break,
         }

@@ -1,7 +1,7 @@
 //! The streams of a call, each on its channel and within its credit.
 //!
 //! A stream never waits for another: what it may hold is bounded by its window, and a sink that fails or a
-//! source that ends concerns nobody else.
+//! source that ends does not affect the other streams.
 
 use std::collections::VecDeque;
 use std::io;
@@ -119,7 +119,7 @@ impl Output {
         }
     }
 
-    /// Takes bytes of the guest; credit to return at once if nobody waits for them.
+    /// Takes bytes of the guest; credit to return at once if no writer takes them.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<u32>, WireError> {
         if self.closed {
             return Err(WireError::Channel { kind: Kind::Data, channel: self.channel.0 });

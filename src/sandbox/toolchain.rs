@@ -358,7 +358,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Cargo's configuration is needed, unless somebody wrote a token into it.
+    /// Cargo's configuration is needed, unless it contains a token.
     fn hide_tokens(&mut self, path: &Path) {
         let Ok(text) = std::fs::read_to_string(path) else { return };
         let secret = text.lines().any(|line| {

@@ -1,7 +1,7 @@
 //! Who a command runs as, inside.
 //!
 //! Duty: the uid inside that maps to the caller, so that a build leaves files that the caller owns and
-//! nobody is root who need not be. Non-goals: finding out how the daemon maps users (the engine
+//! no command runs as root without need. Non-goals: finding out how the daemon maps users (the engine
 //! says). Every choice carries its reason, which a result can show.
 
 use crate::engine::UserNamespace;
@@ -42,7 +42,7 @@ impl From<UserNamespace> for UserMapping {
 /// Why there is no user to run as.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub enum UserError {
-    /// The host's files belong to nobody inside.
+    /// Inside, the host's files belong to the user `nobody`.
     #[error(
         "the engine maps users to others (userns-remap), so that image `host` cannot be used; \
          name an image with --image, or use an engine without userns-remap"

@@ -31,7 +31,6 @@ const COLUMNS: &str =
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the schema above says what each one is")]
 pub struct ApprovalRow {
     pub id: String,
     pub asked: i64,

@@ -1,4 +1,4 @@
-//! The database's write-ahead log: turned on, written back, and begun anew before it is long.
+//! The database's write-ahead log (WAL): turned on, checkpointed, and reset before it is long.
 
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ pub(super) const SETTLED_PAGES: i64 = 10;
 pub(super) const LONG_LOG: u64 = 256 * 4096;
 
 impl Store {
-    /// Writes the log back and begins it anew once it has grown, so that no call has to wait for the disk, and none has to
-    /// read a long log: whoever opens the database alone reads all of it. For processes that nobody waits for. What
-    /// others still read stays for the next time.
+    /// Checkpoints and resets the WAL once it has grown, so that no call waits for the disk or reads a long log: the first
+    /// process to open the database reads all of it. It is called by background processes. Pages that other processes still
+    /// read stay for the next time.
     ///
     /// # Errors
     /// SQLite refused.
@@ -35,8 +35,8 @@ impl Store {
                 // Others read it, or write it back: one more page would only make it longer.
                 return Ok(());
             }
-            // Whoever writes first after that waits for the log's new head: it is us. A newer program may be changing
-            // the schema: what is read stays true until it is written.
+            // The first write after that waits for the log's new header, so it is made here. The transaction keeps a newer
+            // program from changing the schema in between.
             let transaction = self.writing()?;
             let version = user_version(&transaction)?;
             transaction.pragma_update(None, "user_version", version)?;
@@ -47,14 +47,14 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Begins a long log anew. Most calls have somebody who does that behind their backs, at a shorter length; but what is
-    /// refused, or needs no sandbox, has nobody. SQLite by itself writes a long log back, but where no other process has the
-    /// database open, the next one does not know that, and goes on at its end.
+    /// Resets a long WAL. For most calls a watchdog does that afterwards, at a shorter length; a call that is refused, or
+    /// needs no sandbox, has no watchdog. SQLite checkpoints a long log by itself, but if no other process has the database
+    /// open, the next one does not know that, and appends to it.
     fn drop(&mut self) {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
         if std::fs::metadata(log).is_ok_and(|log| log.len() > LONG_LOG) {
-            // Nobody waits for it: where others are busy with the database, who comes next will try again.
+            // If others are busy with the database, the next process tries again.
             let _ = self.connection.busy_timeout(Duration::ZERO).map(|()| self.settle());
         }
     }

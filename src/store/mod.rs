@@ -2,7 +2,7 @@
 //!
 //! Duty: where it is, how it is opened, its schema. What is written in it belongs to the parts that use
 //! it. Many short-lived processes write at once: WAL, a busy timeout, short transactions. Trust
-//! boundary: the file is the caller's own, readable by nobody else; sandboxes never see its folder.
+//! boundary: the file is readable by the caller alone; sandboxes never see its folder.
 
 mod approvals;
 mod changes;

@@ -96,8 +96,8 @@ impl Store {
         Ok(Self { connection, path })
     }
 
-    /// The one in this folder if it is as this version needs it; `None` if somebody has to bring it up to date, which is for
-    /// who really wants to use it.
+    /// The database in this folder if it has the current schema; `None` if it needs a migration, which is left to a caller
+    /// that will certainly use it.
     pub(crate) fn open_if_ready(folder: &Path) -> Option<Result<Self, StoreError>> {
         let open = || {
             let (connection, path) = Self::connect(folder)?;
@@ -273,7 +273,7 @@ fn own_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from others what they may do. Nobody else can write in the folder, so the name stays what it was.
+/// Removes the permissions of others. No other user can write in the folder, so the path keeps naming this file.
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     if std::fs::symlink_metadata(path)?.is_symlink() {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -9,7 +9,7 @@ pub fn now() -> Duration {
 }
 
 /// The wall clock in seconds, and where it stood when the machine started, in nanoseconds. The second changes
-/// only when somebody sets the wall clock, and with each start of the machine.
+/// only when the wall clock is set, and with each start of the machine.
 #[must_use]
 pub fn clocks() -> Option<(i64, i64)> {
     let wall = read(libc::CLOCK_REALTIME)?;

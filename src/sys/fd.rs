@@ -21,7 +21,7 @@ pub enum StatusFdError {
 
 /// A copy of our own of the inherited descriptor `fd`, checked to be open and writable.
 ///
-/// Call it before anything else is opened: a descriptor that we opened ourselves would pass.
+/// Call it before this process opens a file: its own descriptor would pass too.
 ///
 /// # Errors
 /// It is a standard stream, not open, or not writable.

@@ -96,7 +96,7 @@ pub fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Starts a session of its own, out of reach of signals to the group of whoever started this process.
+/// Starts a session of its own, out of reach of signals to the process group of the parent.
 ///
 /// # Errors
 /// It leads a process group already.

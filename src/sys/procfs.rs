@@ -1,14 +1,14 @@
-//! Files that the kernel makes up while they are read.
+//! Files of procfs, whose content the kernel generates while they are read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Room for most of them.
+/// Large enough for most of them.
 const ROOM: usize = 8 << 10;
 
-/// Reads one whole. The kernel tells no length, so that whoever believes it reads a few bytes first, and then some more; and
-/// each time the kernel makes up the rest anew.
+/// Reads a whole file. The kernel reports no length, so `std::fs::read` would begin with a small buffer; for each further
+/// read the kernel generates the rest again.
 ///
 /// # Errors
 /// It cannot be read.

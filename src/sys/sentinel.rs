@@ -1,9 +1,9 @@
-//! A process that waits for our end, and becomes a program then.
+//! A process that waits until this one ends, and then executes a program.
 //!
-//! Starting a program costs milliseconds of two processors: new memory, and every page of it. A sentinel is a process of
-//! its own that borrows our memory until it becomes something else, so it costs what a thread costs. It shares nothing
-//! but memory: it has closed every descriptor of ours, and our death, by any signal, is not its own. Only the kernel's
-//! last resort against lack of memory ends all who share one, so what must outlive that too does not wait.
+//! Starting a program costs milliseconds on two processors: new memory, and every page of it. A sentinel is a process that
+//! shares this process's memory (`CLONE_VM`) until it calls `execve`, so it costs as much as a thread. It shares nothing
+//! else: it has closed all inherited descriptors, and a signal that kills this process does not kill it. Only the kernel's
+//! OOM killer ends all processes that share one memory, so a watchdog that must survive that starts at once.
 
 #![expect(unsafe_code, reason = "a process that shares memory cannot be started otherwise")]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A sentinel calls the kernel and nothing else; this is room for that, and some more.
+/// Bytes of a sentinel's stack. It only makes system calls.
 const STACK: usize = 16 << 10;
 
 /// A program to become, with all of its words and variables.
@@ -29,15 +29,15 @@ pub struct Program {
     pub variables: Vec<CString>,
 }
 
-/// What a sentinel has of our memory.
+/// The memory that a sentinel uses while it shares ours.
 struct ChildMemory {
-    /// Its number, as long as it is in here; the kernel clears it when it has left.
+    /// Its process id while it uses this memory; the kernel sets it to 0 afterwards (`CLONE_CHILD_CLEARTID`).
     inside: AtomicI32,
     stack: Box<[u128]>,
     order: Order,
 }
 
-/// What it does. The pointers lead into `program`.
+/// What it executes. The pointers lead into `program`.
 struct Order {
     socket: c_int,
     patience: libc::timespec,
@@ -46,7 +46,7 @@ struct Order {
     variables: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers lead to the heap of the same value's `program`, which nobody changes while they are used.
+// SAFETY: the pointers lead to the heap of the same value's `program`, which is not changed while they are used.
 unsafe impl Send for ChildMemory {}
 
 /// The memory of each child that has not become its program yet.

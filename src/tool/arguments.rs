@@ -1,6 +1,6 @@
 //! Arguments as a person types them: JSON as a whole, or `name=value` one by one.
 //!
-//! A value is read by the type that the schema gives the name, so that nobody has to quote JSON in a
+//! A value is read by the type that the schema gives the name, so that a caller need not quote JSON in a
 //! shell: `count=3` is a number where a number is wanted, and a text where a text is.
 
 use runner_policy::finding::did_you_mean;
@@ -208,7 +208,7 @@ mod tests {
             (&["text"], "/text has no value; write `text=VALUE`, or `text:=JSON`"),
             (
                 &["any:={\"a\":1,\"a\":2}"],
-                "/any is not JSON: line 1, column 10: the key \"a\" stands twice",
+                "/any is not JSON: line 1, column 10: the key \"a\" is there twice",
             ),
             (&["text=a", "text=b"], "/text is given twice"),
         ];

@@ -36,7 +36,7 @@ pub struct Definition {
     pub tier: Tier,
     /// How much harm its author sees in a call.
     pub risk: Risk,
-    /// Whether a call needs nobody's approval, as far as the tool is concerned.
+    /// Whether a call needs no approval, as far as the tool is concerned.
     pub auto_accept: bool,
     /// What becomes of its own `autoAccept: true`.
     pub waiver: Waiver,
@@ -138,7 +138,7 @@ impl Definition {
         }
     }
 
-    /// Whether a call with these arguments needs somebody's approval, as far as the tool is concerned. A built-in tool
+    /// Whether a call with these arguments needs an approval, as far as the tool is concerned. A built-in tool
     /// with several operations says so for each: looking at a history is not asked about because changing it is.
     #[must_use]
     pub fn asks(&self, args: &Value) -> bool {

@@ -16,7 +16,7 @@ use crate::ids::ToolName;
 use crate::json;
 use crate::text::counted;
 
-/// Largest description, as JSON text. Nobody shows more to an agent.
+/// Largest description, as JSON text. More would fill an agent's context.
 const MAX_BYTES: usize = 1 << 20;
 /// Most members: each is looked for in the module's text.
 const MAX_MEMBERS: usize = 64;

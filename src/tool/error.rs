@@ -76,7 +76,7 @@ pub enum ToolError {
         /// Its file.
         file: String,
     },
-    /// It is an example that nobody has switched on.
+    /// It is an example that was not switched on.
     #[error("tool {name} is an example that comes with runner, and is off")]
     Example {
         /// Its name.

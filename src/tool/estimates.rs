@@ -8,7 +8,7 @@ use super::metadata::Metadata;
 /// Millionths in one.
 const MILLION: f64 = 1e6;
 
-/// What an author expects. Shown to whoever approves; the cost counts towards the day's.
+/// What an author expects. Shown with the question for an approval; the cost counts towards the day's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimates {
     /// Milliseconds of a call.

@@ -245,7 +245,7 @@ pub(super) fn no_folder(path: &Path) -> Finding {
     Problem::NoFolder("there is no such folder").finding(path)
 }
 
-/// A folder that the caller named where the managed configuration lets nobody have tools of their own.
+/// A folder that the caller named where the managed configuration allows no custom tools.
 pub(super) fn not_local(path: &Path) -> Finding {
     Problem::NoFolder("the managed configuration says `disableLocalTools`").finding(path)
 }

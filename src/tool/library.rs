@@ -3,7 +3,7 @@
 //! One broken tool does not hide the others: it is kept as broken, with its findings, and using it
 //! fails. A name that two sources give is refused for both, because it would mean different things
 //! to different people. A tool that is part of this program is on until it is switched off, an example that we ship off
-//! until it is switched on; one that is off does not stand in anybody's way.
+//! until it is switched on; one that is off blocks no other tool of its name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -104,7 +104,7 @@ pub struct Library {
     pub broken: Vec<Broken>,
     /// What is wrong with whole folders.
     pub findings: Vec<Finding>,
-    /// MCP servers that could be used and whose tools nobody knows: never asked, or changed since.
+    /// MCP servers that could be used and whose tools are unknown: never asked, or changed since.
     pub unasked: Vec<Unasked>,
     /// What is wrong with the folders that the caller named. With one of them missing, a name could mean another
     /// tool than the caller's, so nothing is used.
@@ -273,7 +273,7 @@ impl Library {
         let of = name.as_str().split_once(BETWEEN).map_or("", |(server, _)| server);
         let library = Self::of(places, given, config, |server| server.as_str() == of);
         match library.tool(name) {
-            // Whoever mistyped it is told what there is.
+            // After a typing error, the known tools are listed.
             Err(ToolError::Unknown { .. }) => Self::find(places, given, config),
             _ => library,
         }

@@ -2,7 +2,7 @@
 //!
 //! Duty: the name under which the registry has it, and the same reading as for every other tool: bounds, schema, findings.
 //! Trust boundary: all of it is the server's word. What it says about its own harmlessness (annotations) counts for nothing: a
-//! call runs a program, so the tier is `execute`, and each call is asked about unless somebody approved it.
+//! call runs a program, so the tier is `execute`, and each call needs an approval.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn modern(mut schema: Value) -> Value {
 }
 
 /// Whether no keyword stands in it whose meaning has changed since. A property may have such a name: then it is
-/// refused needlessly, which harms nobody.
+/// refused needlessly, which is harmless.
 fn means_the_same(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.iter().all(|(key, value)| {

@@ -42,7 +42,7 @@ pub struct Capability {
     pub action: String,
     /// In a sentence.
     pub description: Option<String>,
-    /// Whether somebody has to approve it.
+    /// Whether it needs an approval.
     pub requires_confirmation: bool,
     /// What it costs, in US dollars.
     pub estimated_cost: Option<f64>,

@@ -9,10 +9,10 @@
 //!                              policy --narrow--> policy     arguments, result: checked
 //! ```
 //!
-//! Duty: read what somebody else wrote into types that carry their checks. Non-goals: running
+//! Duty: read foreign definitions into types that carry their checks. Non-goals: running
 //! ([`crate::call`]), requests of a running tool (the broker). Trust boundary: tools of a workspace
 //! are the adversary's. Nothing of a tool runs here; what it asks for only narrows the policy that
-//! whoever calls it has chosen; sizes, depths and work are bounded before they are spent.
+//! its caller has chosen; sizes, depths and work are bounded before they are spent.
 
 pub mod arguments;
 mod asked;

@@ -27,7 +27,7 @@ pub enum Origin {
 pub enum Switch {
     /// It is.
     On,
-    /// It is an example, and nobody has switched it on.
+    /// It is an example that was not switched on.
     Example,
     /// A configuration file says that it is not.
     Off(Source),
@@ -58,7 +58,7 @@ impl Origin {
 }
 
 impl Switch {
-    /// What holds for a tool. Team tools are for everybody; an example waits to be wanted; anything else is on.
+    /// What holds for a tool. Team tools are always on; examples are off until they are enabled; all others are on.
     pub(super) fn of(name: &ToolName, layer: Layer, form: Form, config: &Config) -> Self {
         let said = config.enabled(name);
         match (Origin::of(layer, form), said) {

@@ -1,4 +1,4 @@
-//! What a tool asks for, as a policy that whoever calls it is kept within.
+//! A tool's permissions, as a policy within which its calls are kept.
 //!
 //! Permissions never grant: the caller's policy decides, and the tool's own may only take away from
 //! it. They are read by the policy's own loader, so both formats mean the same by a pattern, and

@@ -126,7 +126,7 @@ pub(super) fn finish(
 pub(super) enum Author {
     /// It is a part of this program.
     Us,
-    /// Anybody.
+    /// Any source.
     Others,
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ids::ToolName;
 
-/// Most retries that anybody gets.
+/// Most retries of one call.
 pub const MOST: u32 = 10;
 
 /// Longest pause before one of them.

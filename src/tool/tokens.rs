@@ -51,7 +51,7 @@ impl Counts {
         }
     }
 
-    /// What a tool costs; it is counted if nobody has yet.
+    /// What a tool costs; it is counted at the first use.
     pub fn count(&mut self, definition: &Definition) -> Tokens {
         let Tokens::Estimated(_) = self.known(definition) else { return self.known(definition) };
         let text = text(definition);
@@ -90,7 +90,7 @@ fn nofollow() -> Option<i32> {
 fn read(file: &PathBuf) -> Option<HashMap<String, u32>> {
     let file = OpenOptions::new().read(true).custom_flags(nofollow()?).open(file).ok()?;
     let meta = file.metadata().ok()?;
-    // Only a plain file of this user counts: anybody may have made the folder's parents.
+    // Only a plain file of this user counts: another user may have made the folder's parents.
     if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }

@@ -143,7 +143,7 @@ pub enum Waiver {
     NotSaid,
     /// It counts.
     Counts,
-    /// It does not: what can hurt is asked about, whoever says otherwise.
+    /// It does not: what can do harm is asked about, whatever its author says.
     Risk,
     /// It does not: a tool of a project, or of a folder that was named, cannot waive its own approval.
     Stranger,
@@ -165,7 +165,7 @@ impl Waiver {
 }
 
 impl Tier {
-    /// Whether a call needs nobody's word, unless its author says otherwise: looking and writing run, running
+    /// Whether a call needs no approval, unless its author says otherwise: looking and writing run, running
     /// commands and reaching the net are asked about, and so is whatever can hurt.
     #[must_use]
     pub fn runs(self, risk: Risk) -> bool {

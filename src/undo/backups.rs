@@ -1,7 +1,7 @@
 //! Contents by digest, each once, in the caller's own folder.
 //!
 //! A content is copied under a name of chance while it is digested, and gets its own inside the database's write
-//! transaction that refers to it; whoever removes one does so inside such a transaction too. So no
+//! transaction that refers to it; a process that removes one does so inside such a transaction too. So no
 //! row loses its content to another process, and a death leaves at most a content without a row.
 //!
 //! What a command's changes took away is an *image*: the very file or folder, moved here under a name that
@@ -184,7 +184,7 @@ pub(super) fn is_digest(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether nobody can be copying it any more: no call's limit is as long.
+/// Whether no call can be copying it any more: no call's time limit is as long.
 fn is_old(entry: &fs::DirEntry) -> bool {
     let changed = entry.metadata().and_then(|metadata| metadata.modified());
     changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 24 * 3600))

@@ -11,7 +11,7 @@
 //! history beyond the call's own changes. Trust boundary: the tree
 //! may change at any moment, and names in it are the adversary's: everything is looked at and restored below the
 //! workspace's own handle, no link is ever followed, and a file appears under its name whole. Backups lie in the
-//! caller's own folder, readable by nobody else. An undo is a call of its own (`call::undo`),
+//! caller's own folder, readable by the caller alone. An undo is a call of its own (`call::undo`),
 //! recorded, and can be undone.
 //!
 //! | part | duty |
@@ -42,8 +42,8 @@ pub use journal::{Journal, sweep};
 pub use keep::{Change, Keep, KeepNothing, NotKept, What};
 pub(crate) use plan::{Change as Kept, plan};
 pub use plan::{Obstacle, Step};
+pub use rows::list;
 pub(crate) use rows::{Changes, changes, mark};
-pub use rows::{Undoable, list};
 pub(crate) use site::{Site, Writing};
 pub(crate) use staged::{StagedRow, finish_staged, keep_staged};
 pub(crate) use state::{Stamp, State};

@@ -95,7 +95,7 @@ impl Imagined<'_> {
         let looked = if tree { self.look_tree(at) } else { self.look(at) };
         let mut now = looked.map_err(|error| in_the_way(&error))?;
         if !change.after.iter().any(|after| after.is(&now)) {
-            // It never came to the change, or somebody has taken it back already.
+            // The change never happened, or was undone already.
             if change.before.is(&now) {
                 return Ok(Vec::new());
             }

@@ -209,7 +209,7 @@ impl Site {
             _ => AtFlags::empty(),
         };
         kept(slot, What::Gone, keep, || match unlinkat(&slot.folder, &slot.raw, flags) {
-            // Somebody has put something into it, which stays.
+            // Another process has put a file into it, which stays.
             Err(Errno::NOTEMPTY | Errno::EXIST) => Err(io::Error::other("the folder is not empty")),
             other => Ok(other?),
         })

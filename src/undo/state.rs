@@ -62,7 +62,7 @@ pub(crate) enum State {
     Other,
 }
 
-/// Which object, and when it last changed: the kernel moves the time with every change, and nobody can set it back.
+/// Which object, and when it last changed: the kernel updates that time with every change, and no program can set it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     device: u64,
@@ -238,7 +238,7 @@ impl State {
     }
 }
 
-/// Opens a file for reading by its name in a folder; a link is none, and a pipe hangs nobody.
+/// Opens a file for reading by its name in a folder; a link is refused, and a pipe does not block.
 pub(super) fn open_file(
     folder: BorrowedFd<'_>,
     name: impl rustix::path::Arg,

@@ -1,7 +1,7 @@
 //! What a decision lets a call do with files, as the planner needs it.
 //!
 //! Duty: the planner's view of a policy's path lists, and what their patterns could reach.
-//! Non-goals: matching patterns (whoever has the policy does, behind [`PathSet`]).
+//! Non-goals: matching patterns (the owner of the policy does, behind [`PathSet`]).
 
 use std::path::{Path, PathBuf};
 

@@ -23,7 +23,7 @@ use crate::engine::plan::MaskKind;
 /// What is of interest about an entry, and follows from its name, kind and inode alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Nobody may see it.
+    /// It is hidden.
     Hide(MaskKind, WhyHidden),
     /// A link of a denied name.
     DeniedLink,

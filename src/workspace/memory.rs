@@ -5,7 +5,7 @@
 //! layout of the file (pages).
 //!
 //! Trust boundary: the workspace is the adversary's, the memory is not. It lies in a folder of the caller's that
-//! nobody else can enter, a workspace that holds it is refused, and no sandbox sees it; whoever can write there is
+//! no other user can enter, a workspace that holds it is refused, and no sandbox sees it; a process that can write there is
 //! the caller. It is bound to the workspace's device and inode, to every list that a survey goes
 //! by, to the caller's ids and to the very program that wrote it.
 //!

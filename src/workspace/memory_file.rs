@@ -1,7 +1,7 @@
 //! Where surveys' memories are kept: one folder of the caller's, one file a memory.
 //!
 //! Duty: read one, write one whole, and keep their number bounded. Trust boundary: a folder that another user owns or
-//! can enter is not used, nor is a file that is a link, somebody else's or open to others. What cannot be
+//! can enter is not used, nor is a file that is a link, belongs to another user or is open to others. What cannot be
 //! read or written is no error: then folders are read again.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};

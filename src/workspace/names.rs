@@ -2,7 +2,7 @@
 //!
 //! Duty: a look at the last part of a path that rules most of them out, so that the patterns themselves
 //! are asked about a few names and not about every file of a workspace. Non-goals: deciding; this errs
-//! towards yes, and whoever gets a yes asks the list itself.
+//! towards yes, and after a yes the caller asks the list itself.
 //!
 //! What it stands on: a path that a list holds is held by one of its patterns that do not subtract, and
 //! the last part of a pattern covers the last part of the path. A pattern `folder/**` holds the folder,

@@ -2,7 +2,7 @@
 //!
 //! Duty: tell whether a workspace overlaps the folders that hold our state, caches, sockets and configuration. What stands there
 //! is believed: which sandboxes wait, what was recorded, which policies are trusted, what the configuration says. A
-//! sandbox that can write there could say all of that itself. Non-goals: a folder that somebody mounted a second time
+//! sandbox that can write there could say all of that itself. Non-goals: a folder that is mounted a second time
 //! from within one of ours.
 
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Seen {
     }
 }
 
-/// Where a path leads, also if its end does not exist yet: whoever makes it decides what we read there.
+/// Where a path leads, also if its end does not exist yet: the process that creates it decides what runner reads there.
 fn real(path: &Path, links: u32) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

@@ -73,7 +73,7 @@ pub struct Unscanned {
     pub shown: Shown,
 }
 
-/// What a command sees of a folder that nobody looked through.
+/// What a command sees of a folder that was not surveyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// Nothing: it is covered as a whole. Always safe.
@@ -175,7 +175,7 @@ pub(super) fn survey_with(
 #[derive(Default)]
 struct Gathered {
     survey: Survey,
-    /// Inodes of denied files that nobody looked for before.
+    /// Inodes of denied files that were not looked for before.
     files: BTreeSet<u64>,
     /// Those of them with several names.
     several: BTreeSet<Identity>,

@@ -1,7 +1,7 @@
 //! What a question is about besides its words: what would be done, and the files that its code comes from.
 //!
 //! Duty: the digests of those files, as far as arguments and catalog tell them, so that an answer holds for the code that
-//! was there when it was asked. Non-goals: what that code loads in turn; nobody knows that before it runs, and the
+//! was there when it was asked. Non-goals: what that code loads in turn; that is unknown before it runs, and the
 //! question says what it is bound to. Trust boundary: the workspace is the adversary's; a file is opened below it,
 //! and special files and large ones are not read.
 

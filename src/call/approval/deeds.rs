@@ -1,4 +1,4 @@
-//! What a command does, spelled in one way: by whoever it is run, and whatever stands around it.
+//! What a command does, in one spelling, whatever program runs it and whatever wrapper is around it.
 //!
 //! A never is looked up by this. So a line is taken apart into its commands, `timeout 5 CMD` has two (itself and CMD), and
 //! each command into its program and items, in which paths are absolute and options have one name.

@@ -8,7 +8,7 @@ use crate::broker::Destroys;
 use crate::call::request::Decided;
 use crate::sandbox::streams::Source;
 
-/// The most bytes of a question. A person does not read more, so nobody is asked about more.
+/// The most bytes of a question. A person does not read more, so a longer question is not asked.
 const SHOWN: usize = 8 << 10;
 
 /// What is shown of a long description, and of each value of a question that is too long to be answered.
@@ -111,7 +111,7 @@ pub(in crate::call) fn effects(decided: &Decided) -> Vec<String> {
 /// Whether a command is given input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::call) enum Fed {
-    /// It is: nobody who is asked sees which.
+    /// It is left out: the person does not see it.
     Input,
     /// It has the null device.
     Nothing,

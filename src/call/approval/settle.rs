@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::action::Action;
 use super::question::Question;
 use crate::approvals::{
-    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Found, Given, Never, QuestionRef,
-    Scope, Waiting,
+    ANSWERED_THERE, ApprovalError, ApprovalId, Asked, Book, Fits, Given, Never, QuestionRef,
+    Ruling, Scope, Waiting,
 };
 use crate::audit::{Ledger, Redactor};
 use crate::call::details::Details;
@@ -25,7 +25,7 @@ use crate::policy_files::Places;
 use crate::store::Store;
 use crate::text::moment;
 
-/// What whoever is asked says.
+/// An approver's answer.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Yes, for as long as this says; or never.
@@ -34,7 +34,7 @@ pub enum Reply {
     No,
     /// Yes to everything, as the caller's own option says.
     Option,
-    /// Nobody is there.
+    /// There is no approver.
     Nobody,
 }
 
@@ -83,7 +83,7 @@ pub(in crate::call) struct Inquiry {
     /// What an answer is bound to.
     pub asked: Asked,
     /// What would be done, to look at its files once more.
-    pub doing: Action,
+    pub action: Action,
     /// The call that asks.
     pub call: CallId,
 }
@@ -104,13 +104,13 @@ pub enum Unapproved {
     Declined,
     /// A person said never.
     Never(Box<Never>),
-    /// Nobody was there; the question waits.
+    /// There was no approver; the question waits.
     Waits(Box<Waiting>),
-    /// Somebody was there, and did not answer in this time.
+    /// The approver did not answer in this time.
     Unanswered(Duration),
 }
 
-/// Set once nobody waits for an answer any more: one that comes then counts for nothing.
+/// Set once the answer is not awaited any more: a later answer is ignored.
 #[derive(Default)]
 struct Over(Arc<AtomicBool>);
 
@@ -131,7 +131,7 @@ pub(in crate::call) async fn put(
     let settled = tokio::task::spawn_blocking(move || asking.settle(&inquiry, &late));
     match timeout(most, settled).await {
         Ok(Ok(answer)) => answer,
-        // The thread that asked has died: nobody said yes.
+        // The thread that asked has died: there is no approval.
         Ok(Err(_)) => Ok(Answer::No(Unapproved::Declined)),
         Err(_) => Ok(Answer::No(Unapproved::Unanswered(most))),
     }
@@ -144,15 +144,15 @@ impl Asking {
     }
 
     fn settle(&self, inquiry: &Inquiry, late: &AtomicBool) -> Result<Answer, ApprovalError> {
-        let Inquiry { question, asked, call, doing } = inquiry;
+        let Inquiry { question, asked, call, action } = inquiry;
         let book = self.book()?;
         match book.look(asked, self.named(&book, asked)?, call)? {
-            Found::Granted(id) => {
+            Ruling::Granted(id) => {
                 self.spent.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
                 return Ok(Answer::Yes);
             }
-            Found::Never(never) => return Ok(Answer::No(Unapproved::Never(never))),
-            Found::Nothing => {}
+            Ruling::Never(never) => return Ok(Answer::No(Unapproved::Never(never))),
+            Ruling::Nothing => {}
         }
         let record = || question.record(&self.redactor);
         let reply = self.approver.ask(question);
@@ -161,14 +161,14 @@ impl Asking {
         }
         Ok(match reply {
             Reply::Option => {
-                doing.must_be(&asked.files)?;
+                action.must_be(&asked.files)?;
                 book.by_option(asked, call)?;
                 Answer::Yes
             }
             Reply::Given(given) => {
                 // A person takes their time, and the files may have changed meanwhile.
                 if given.scope != Scope::Never {
-                    doing.must_be(&asked.files)?;
+                    action.must_be(&asked.files)?;
                 }
                 let it = book.answered(asked, record(), call, &given)?;
                 match given.scope {

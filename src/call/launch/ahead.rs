@@ -1,4 +1,4 @@
-//! What a call has before its plan: somebody who watches it, and perhaps a sandbox that was taken on a guess.
+//! What a call has before its plan: a watchdog, and perhaps a waiting sandbox that was claimed on a guess.
 
 use super::wake::{Answered, WakeError, call};
 use super::watchdog::Watchdog;

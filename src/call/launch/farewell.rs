@@ -6,8 +6,8 @@ use super::watchdog::Watchdog;
 use crate::sandbox::wire::Wire;
 
 /// Lets go of a sandbox when it is dropped. Removing a container, and making the next one, cost more than most calls, on
-/// the same processors: so whoever owes somebody an answer keeps this until the answer is given. If we die with it in our
-/// hands, that lets go as well; and the guest waits for it a second at most.
+/// the same processors: so a front keeps this until it has given its answer. If this process dies before that, the sandbox is
+/// removed as well; and the guest waits for it a second at most.
 pub struct Farewell {
     /// The guest ends when this closes.
     _wire: Wire,

@@ -1,4 +1,4 @@
-//! The first words with a guest, and what wakes one that waits.
+//! The handshake with a guest, new or waiting, and waking a waiting one.
 //!
 //! A waiting guest is asked the same as a new one: what stands at each mount, and how it stands itself. Nothing that
 //! the pool remembers about it counts.
@@ -50,7 +50,7 @@ pub(super) struct Woken {
 pub(super) enum WakeError {
     /// It is dead, or not as planned; the next may be better.
     Unfit,
-    /// Nobody answers for it; the next would cost as much time.
+    /// It does not answer; the next one would cost as much time.
     Silent,
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn call(
     let Claimed { entry, held } = claimed;
     // By its label: whatever id the file says, no sandbox of another user is reached.
     let Some(label) = entry.id() else { return Err(WakeError::Unfit) };
-    // From here on it is this call's to end. If nobody can watch it, the call finds out before it goes on.
+    // From here on it is this call's to end. If no watchdog can be started, the call fails before it goes on.
     watchdog.took(&entry.label);
     let _ = watchdog.activate(Activation::Patient);
     let begun = Instant::now();

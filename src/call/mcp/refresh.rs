@@ -23,7 +23,7 @@ use crate::sandbox::cancel::Cancel;
 use crate::store::Store;
 use crate::workspace::Workspace;
 
-/// How long a server may take to say what it offers, in milliseconds: nobody waits longer for a list.
+/// How long a server may take to say what it offers, in milliseconds.
 const ASKING: u64 = 60_000;
 
 /// The servers of a workspace.
@@ -58,7 +58,7 @@ pub struct Failed {
 pub enum Refresh {
     /// It answered.
     Done(Box<Refreshed>),
-    /// The policy does not let it run, or nobody approved it.
+    /// The policy does not let it run, or it was not approved.
     Refused(Box<CallResult>),
     /// It broke.
     Failed(Box<Failed>),

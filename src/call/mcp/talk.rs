@@ -120,7 +120,7 @@ pub(in crate::call) async fn converse<T>(
     let talking = async {
         let mut client = Client::new(output, input);
         let said = talk(&mut client).await;
-        // Whoever broke the protocol is not heard out.
+        // After a protocol error nothing more is read.
         if said.is_err() || timeout(GRACE, client.close()).await.is_err() {
             canceller.cancel(CancelCause::BrokerEnded);
             client.close().await;

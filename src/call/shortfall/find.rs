@@ -51,7 +51,7 @@ pub(in crate::call) fn of_command(
         let found = missing(ended.plan, &program.as_os().to_string_lossy(), path);
         return found.map(|path| not_shown(shown(&path))).into_iter().collect();
     }
-    // Nothing of the command ran, or nobody waits for it.
+    // The command did not run, or its result is not awaited.
     let unread = matches!(
         verdict,
         Verdict::NotExecutable { .. }

@@ -90,7 +90,7 @@ fn refusal(tool: &str, shut: &Shut, now: Duration) -> (Code, Judged) {
     (code, Judged { ending: Ending::of_kind(Kind::Busy, code), value: None, error: Some(error) })
 }
 
-/// Waits longer than this are told as a time of day: nobody counts so many seconds.
+/// A longer wait is shown as a time of day instead of seconds.
 const COUNTED: i64 = 120_000;
 
 /// When it can be tried again, for people.

@@ -41,7 +41,7 @@ impl Asker {
         what: &str,
         question: Question,
         arguments: Map<String, Value>,
-        mut doing: Action,
+        mut action: Action,
     ) -> Pending {
         let asked = Asked {
             subject: format!("tool:{}/{what}", self.about.tool),
@@ -49,11 +49,11 @@ impl Asker {
             inputs: self.inputs.clone(),
             terms: self.terms.clone(),
             arguments,
-            deeds: std::mem::take(&mut doing.deeds),
-            files: doing.files(),
+            deeds: std::mem::take(&mut action.deeds),
+            files: action.files(),
             workspace: self.workspace.clone(),
         };
-        let inquiry = Inquiry { question, asked, doing, call: self.call.clone() };
+        let inquiry = Inquiry { question, asked, action, call: self.call.clone() };
         Pending::new(Arc::clone(&self.asking), inquiry)
     }
 
@@ -75,7 +75,7 @@ impl Asker {
     }
 }
 
-/// What a tool is told if nobody said yes to what it wants: with the codes, the id and the next step that a question before
+/// What a tool is told if its request was not approved: with the codes, the id and the next step that a question before
 /// the call has.
 pub(super) fn refused(why: &NotApproved, what: &str) -> Refusal {
     let error = why.error(what);

@@ -141,7 +141,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether another tool may stand in: it failed, and nobody decided that it should.
+/// Whether another tool may stand in: it failed by itself, and not by a decision.
 pub(super) fn may_fall_back(status: Status, error: Option<&ErrorObject>) -> bool {
     let failed = matches!(
         status,
@@ -153,7 +153,7 @@ pub(super) fn may_fall_back(status: Status, error: Option<&ErrorObject>) -> bool
 /// A code as it decides about another attempt. What a tool threw is what the tool calls it.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
-    /// A code of ours, in anybody's spelling.
+    /// One of runner's codes, in any known spelling.
     Ours(Code),
     /// Another word of the tool's, in small letters.
     Theirs(String),

@@ -68,7 +68,7 @@ pub(super) fn pending(
         .chain(prepared.program.command().map(|command| ("run", command)));
     let Asker { about, digest, inputs, terms, workspace, .. } =
         asker(id, prepared, Arc::clone(&asking))?;
-    let Prejudged { lines, mut doing } = prejudged;
+    let Prejudged { lines, mut action } = prejudged;
     let question = Question::Tool {
         about,
         does: lines,
@@ -80,9 +80,9 @@ pub(super) fn pending(
     };
     let arguments = prepared.args.as_object().cloned().unwrap_or_default();
     let subject = format!("tool:{}", definition.name);
-    let (deeds, files) = (std::mem::take(&mut doing.deeds), doing.files());
+    let (deeds, files) = (std::mem::take(&mut action.deeds), action.files());
     let asked = Asked { subject, digest, inputs, terms, arguments, deeds, files, workspace };
-    let inquiry = Inquiry { question, asked, doing, call: id.clone() };
+    let inquiry = Inquiry { question, asked, action, call: id.clone() };
     Ok(Pending::new(asking, inquiry))
 }
 
@@ -98,7 +98,7 @@ pub(super) fn named(name: &ToolName) -> String {
     format!("the tool {name}")
 }
 
-/// How a call ends that nobody approved.
+/// How a call ends that was not approved.
 pub(super) fn refusal(why: &NotApproved, name: &ToolName) -> Judged {
     let mut error = why.error(&named(name));
     if let NotApproved::Answer(Unapproved::Declined) = why {

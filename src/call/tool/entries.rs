@@ -42,7 +42,7 @@ enum Held<'l> {
     Of(&'l Definition),
     /// A module's answer.
     Own(Box<Definition>),
-    /// Nobody asked it yet, or it is broken.
+    /// It was not asked yet, or it is broken.
     Unknown,
 }
 

@@ -94,12 +94,12 @@ impl ToolExec {
             _ = cancel.asked() => return Err(ended()),
         };
         let consent = if decided.asks() {
-            let doing = Action::of_command(&decided).map_err(broken)?;
-            let holds = doing.holds(&doing.files());
+            let action = Action::of_command(&decided).map_err(broken)?;
+            let holds = action.holds(&action.files());
             let tool = Some(self.asker.about.tool.as_str());
             let (question, arguments) =
                 Question::of_command(tool, &decided, Fed::of(&given), holds);
-            self.asker.pending("exec", question, arguments, doing).put(&mut cancel).await
+            self.asker.pending("exec", question, arguments, action).put(&mut cancel).await
         } else {
             Consent::NotAsked
         };

@@ -1,4 +1,4 @@
-//! A built-in tool and its broker, side by side in this process: both ends of one talk.
+//! Runs a built-in tool and its broker side by side in this process: both ends of one connection.
 //!
 //! ```text
 //! function of ours -- frames, in memory --> broker -> files, exec (a sandbox), net
@@ -21,7 +21,7 @@ use crate::tool::builtin::BuiltIn;
 /// Bytes of frames that may be under way.
 const UNDER_WAY: usize = 256 << 10;
 
-/// Runs one job to its end, or until somebody cancels it, or its requests cannot be recorded any more.
+/// Runs one job until it ends, is cancelled, or its requests cannot be recorded any more.
 pub(super) async fn run_in_process(
     tool: &'static BuiltIn,
     scene: &Scene,

@@ -121,7 +121,7 @@ impl Looker {
             context: own.context.clone(),
         };
         let asker = Asker {
-            // What nobody asked for now is no question that should wait for anybody.
+            // A look must not leave an open question behind.
             asking: Arc::new(Asking {
                 approver: Arc::new(Always(Reply::No)),
                 named: Vec::new(),

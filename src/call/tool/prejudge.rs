@@ -1,5 +1,5 @@
-//! What a call will do, known before it starts: judged by the policy first, so that nobody is asked about what is denied
-//! in any case, and shown to who is asked.
+//! Judges what a call will do before it starts, so that a person is not asked about what the policy denies in any case,
+//! and sees what would be done.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::policy_files::Choice;
 use crate::tool::builtin::Intent;
 use crate::workspace::Workspace;
 
-/// What a call will do, as far as it is known.
+/// What a call will do, as far as its arguments show it.
 #[derive(Debug, Default)]
 pub(super) struct Prejudged {
-    /// For who is asked.
+    /// Lines of the question.
     pub lines: Vec<(&'static str, String)>,
-    /// For a never, and for what an answer holds for.
-    pub doing: Action,
+    /// What an answer holds for.
+    pub action: Action,
 }
 
-/// Looks ahead; a refusal if the policy denies something of it.
+/// Judges the tool's intents; a refusal if the policy denies one of them.
 pub(super) fn prejudge(prepared: &Prepared) -> Result<Result<Prejudged, Refusal>, CallError> {
     let mut prejudged = Prejudged::default();
     let Program::BuiltIn(tool) = prepared.program else { return Ok(Ok(prejudged)) };
@@ -85,10 +85,10 @@ impl Prejudged {
         }
         self.lines.push(("runs", decided.request.shown()));
         self.lines.extend(effects(&decided).into_iter().map(|effect| ("", effect)));
-        let doing = Action::of_command(&decided)?;
-        let holds = doing.holds(&doing.files());
+        let action = Action::of_command(&decided)?;
+        let holds = action.holds(&action.files());
         self.lines.extend(holds.map(|holds| ("holds for", holds)));
-        self.doing.extend(doing);
+        self.action.extend(action);
         Ok(None)
     }
 
@@ -98,7 +98,7 @@ impl Prejudged {
             Ok(Some(what)) => {
                 for path in what.loses() {
                     self.lines.push(("removes", path.clone()));
-                    self.doing.deeds.push(removal(path));
+                    self.action.deeds.push(removal(path));
                 }
                 None
             }
@@ -120,7 +120,7 @@ impl Prejudged {
             return Some(Refusal::of_decision(code, &decision));
         }
         self.lines.push(("reaches", what.clone()));
-        self.doing.deeds.push(request(&what));
+        self.action.deeds.push(request(&what));
         None
     }
 }

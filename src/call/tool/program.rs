@@ -1,4 +1,4 @@
-//! What of a tool runs: a module that was compiled, a function of this program, or a server of somebody else's.
+//! What of a tool runs: a module that was compiled, a function of this program, or a foreign MCP server.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -82,7 +82,7 @@ impl Recorded {
         async move {
             let is_broken = broken.wait_for(|broken| *broken).await.is_ok();
             if !is_broken {
-                // Nobody records any more, because the call is over.
+                // The recorder has ended, because the call is over.
                 return std::future::pending().await;
             }
             "its requests cannot be recorded".to_owned()
@@ -155,7 +155,7 @@ impl Events for Recorded {
     }
 }
 
-/// Appends what comes until nobody sends any more. A call that is over in a moment needs no ledger here.
+/// Appends the records until all senders are gone. A call that ends within a moment needs no ledger here.
 fn write(
     call: &CallId,
     places: &Places,

@@ -126,7 +126,7 @@ pub(super) async fn run_job(
         deadline: deadline.at(),
     };
     let sandbox = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead);
-    // Whoever cancels reaches the sandbox, and the runtime tells the tool: the broker need not.
+    // A cancellation reaches the sandbox, and the runtime tells the tool: the broker need not.
     let events = Arc::clone(recorded) as Arc<dyn Events>;
     let broker = broker::serve(stream, job, authority, events, recorded.broken());
     let (outcome, served) = tokio::join!(sandbox, broker);

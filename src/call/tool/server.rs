@@ -103,11 +103,11 @@ async fn run(
     };
     let mut decided = decide(&from.server, Arc::clone(policy), site)?;
     let consent = if decided.asks() {
-        let doing = Action::of_command(&decided)?;
-        let (name, holds) = (prepared.definition.name.as_str(), doing.holds(&doing.files()));
+        let action = Action::of_command(&decided)?;
+        let (name, holds) = (prepared.definition.name.as_str(), action.holds(&action.files()));
         let (question, arguments) = Question::of_command(Some(name), &decided, Fed::Input, holds);
         let asker = asker(id, prepared, Arc::clone(&front.asking))?;
-        asker.pending("exec", question, arguments, doing).put(cancel).await
+        asker.pending("exec", question, arguments, action).put(cancel).await
     } else {
         Consent::NotAsked
     };
@@ -211,7 +211,7 @@ fn told(
         says: peer,
         attachments: (!attachments.is_empty()).then_some(Attachments::Whole(attachments)),
     };
-    // A server has nobody to ask.
+    // A server has no terminal to ask at.
     let broker = OfBroker::new(&BrokerUsage::default(), &[], &crate::audit::Redactor::new());
     Metadata {
         mcp: Some(Box::new(mcp)),

@@ -94,7 +94,7 @@ pub(super) async fn attempts(
     Err(CallError::Local("try again", std::io::ErrorKind::Other.into()))
 }
 
-/// Waits; `false` if somebody cancelled the call meanwhile.
+/// Waits; `false` if the call was cancelled meanwhile.
 async fn pausing(pause: Duration, cancel: &mut Cancel) -> bool {
     tokio::select! {
         () = tokio::time::sleep(pause) => true,

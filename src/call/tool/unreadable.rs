@@ -1,8 +1,8 @@
 //! A tool that was approved and cannot be read or compiled any more: a link in place of its file, an import that is gone.
 //!
-//! Duty: say what that is to whoever approved it. The tool is not what was approved: its approvals are void, and the
-//! call is refused and recorded, with the file, as where its content has changed. Non-goals: a tool that nobody
-//! approved; its author is told what is wrong with it, as ever.
+//! Duty: report it to the person who approved the tool. It is not what was approved: its approvals are void, and the
+//! call is refused and recorded, with the file, as if its content had changed. Non-goals: a tool without an
+//! approval; its author gets the usual error.
 
 use std::path::Path;
 
@@ -73,7 +73,7 @@ impl Unreadable<'_> {
     fn refused(self, error: CallError) -> Result<CallError, CallError> {
         let error = match self.void()? {
             Some(changed) => CallError::from(changed),
-            // It changed under our eyes, and nobody had approved it.
+            // It changed while it was read, and had no approval.
             None if error.code() == Code::ToolDigestMismatch => error,
             None => return Ok(error),
         };

@@ -1,8 +1,8 @@
 //! The variables of a tool: they travel with its job, not with the order that starts its sandbox.
 //!
 //! Duty: keep what only the caller may know out of what a container is created with. An order for a process
-//! that waits is among the container's arguments, which `inspect` and everybody on this machine can
-//! read; and a sandbox that waits must fit whoever comes, with whatever variables. The runtime sets
+//! that waits is among the container's arguments, which `inspect` and every user of this machine can
+//! read; and a waiting sandbox must fit any call, whatever its variables are. The runtime sets
 //! them before the tool's code is loaded.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use runner_policy::Effective;
 
 use crate::engine::plan::SandboxPlan;
 
-/// What Node reads only as it starts. None of it is anybody's secret.
+/// What Node reads only as it starts. None of it is secret.
 const AT_START: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
 /// Takes the policy's variables out of a plan.

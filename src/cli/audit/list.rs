@@ -9,7 +9,7 @@ use crate::cli::printer::{Format, Printer};
 use crate::cli::table::Table;
 use crate::exit::Ending;
 
-/// Calls that are listed if nobody says how many.
+/// Calls that are listed by default.
 const MOST: usize = 50;
 
 impl Default for Args {

@@ -24,6 +24,15 @@ pub(super) use show::one;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
+#[command(
+    after_help = concat!(
+        "Without a subcommand, the newest calls are listed.\n\n",
+        "Examples:\n",
+        "  runner audit\n",
+        "  runner audit list --denied --since 1h\n",
+        "  runner audit verify",
+    )
+)]
 pub enum Command {
     /// List calls, newest first
     #[command(

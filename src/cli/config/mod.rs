@@ -16,6 +16,13 @@ use crate::policy_files::Places;
 
 /// The subcommands of `config`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner config show\n",
+        "  runner config check",
+    )
+)]
 pub enum Command {
     /// Show every value in force and where it was set
     Show(show::Args),
@@ -41,7 +48,7 @@ pub(super) fn run(
     }
 }
 
-/// The places of whoever asks, where they stand.
+/// The caller's folders, for the current folder.
 fn places(context: &Context) -> Result<Places, Error> {
     Ok(place::Args { policy: None, cwd: None }.resolve(context)?.places)
 }

@@ -12,6 +12,13 @@ use crate::exit::Ending;
 
 /// The subcommands of `mcp`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner mcp list\n",
+        "  runner mcp refresh files",
+    )
+)]
 pub enum Command {
     /// List the configured servers
     List(list::Args),

@@ -23,6 +23,13 @@ use crate::exit::Ending;
 
 /// The subcommands of `policy`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner policy explain -- git push\n",
+        "  runner policy show develop",
+    )
+)]
 pub enum Command {
     /// Show what a command does, what the policy decides, and why
     Explain(explain::Args),

@@ -48,7 +48,7 @@ impl Args {
 const VARIABLE: &str = "RUNNER_POLICY";
 
 /// The policy that the caller of the command line chose: `--policy`, else `RUNNER_POLICY`. The variable counts
-/// here alone: a server or hook is started by a program, whose environment is nobody's choice.
+/// here alone: a server or hook is started by a program, and no person chose its environment.
 pub fn choice(typed: Option<Choice>, environment: &Environment) -> Result<Choice, UsageError> {
     if let Some(typed) = typed {
         return Ok(typed);

@@ -183,7 +183,7 @@ fn about_net(rule: &NetRule) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// Names and sources; values are nobody's to see.
+/// Names and sources of secrets. Values are never shown.
 fn secrets(layer: &Policy) -> Vec<Line> {
     let line = |(secret, at): &(Secret, At)| Line {
         id: format!("{}/{}", layer.name, secret.name),

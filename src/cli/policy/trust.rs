@@ -34,7 +34,7 @@ pub struct Args {
 /// Why nothing was pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustRefused {
-    /// Nobody is there to answer.
+    /// There is no terminal to answer at.
     #[error("trusting a policy needs a person at a terminal")]
     NoTerminal,
     /// The answer was not yes.

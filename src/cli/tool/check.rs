@@ -8,7 +8,7 @@ use runner_policy::finding::Finding;
 use runner_policy::model::Verdict;
 use serde::Serialize;
 
-use super::place::{self, Place};
+use super::place::{self, ToolScope};
 use crate::call::CallError;
 use crate::call::Context;
 use crate::call::tool::{Health, Looker};
@@ -114,7 +114,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
             "passed": passed, "policy": policy.name(), "tools": rows, "findings": place.library.findings,
         }))?,
         Format::Text => {
-            // Of every tool at once, nobody reads the points.
+            // For a list of tools, the points would be too much to read.
             let points = if args.what.is_empty() { Points::Hidden } else { Points::Shown };
             text(&rows, &place.library, policy.name(), points, printer)?;
         }
@@ -207,7 +207,7 @@ fn more(row: &Row, policy: &str) -> Option<String> {
     Some(format!("{tool}: `{policy}` asks before it allows {}", things(Verdict::Ask)))
 }
 
-/// The policies of ours that may be proposed, the narrowest first. `contained` allows anything: nobody is led there
+/// The policies of ours that may be proposed, the narrowest first. `contained` allows anything: it is not proposed
 /// by a hint.
 const PROPOSED: [&str; 2] = ["readonly", "develop"];
 
@@ -215,7 +215,7 @@ const PROPOSED: [&str; 2] = ["readonly", "develop"];
 struct Checker<'a> {
     looker: Looker,
     policy: &'a Effective,
-    place: &'a Place,
+    place: &'a ToolScope,
     health: bool,
     shipped: OnceCell<Vec<Effective>>,
 }

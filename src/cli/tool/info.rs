@@ -56,7 +56,7 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
 }
 
 /// Whether it is called, or failed too often for that. Who was never called has no records.
-fn circuit(place: &place::Place, name: &ToolName) -> Result<Option<Standing>, Error> {
+fn circuit(place: &place::ToolScope, name: &ToolName) -> Result<Option<Standing>, Error> {
     let state = place.places.state.as_deref();
     let Some(store) = Store::existing(state).map_err(CallError::from)? else {
         return Ok(None);

@@ -3,7 +3,7 @@
 use runner_policy::finding::Finding;
 use serde::Serialize;
 
-use super::place::{self, Place};
+use super::place::{self, ToolScope};
 use crate::call::Context;
 use crate::call::tool::{Entry, Memory, State, entries};
 use crate::cli::Error;
@@ -51,13 +51,13 @@ pub(super) struct Row<'l> {
     form: Option<Form>,
     pub state: State,
     file: &'l str,
-    /// Of a module that nobody has asked yet, what its text seems to say.
+    /// For a module that was not loaded yet: the description that its source text seems to have.
     pub description: Option<String>,
     version: Option<&'l str>,
     category: Option<Category>,
     #[serde(rename = "securityTier")]
     pub tier: Option<Tier>,
-    /// Of a module that nobody has asked yet.
+    /// For a module that was not loaded yet: the tier that its source text seems to have.
     #[serde(skip)]
     seems: Option<Tier>,
     #[serde(rename = "riskLevel")]
@@ -98,7 +98,7 @@ fn total(rows: &[Row<'_>]) -> u64 {
     ready.filter_map(|row| row.token_cost).map(u64::from).sum()
 }
 
-fn text(rows: &[Row<'_>], place: &Place, printer: &mut Printer) -> Result<(), Error> {
+fn text(rows: &[Row<'_>], place: &ToolScope, printer: &mut Printer) -> Result<(), Error> {
     table(rows, place.config.is_on(Flag::ShowTokenCosts), printer)?;
     if place.config.is_on(Flag::ShowTokenCosts) {
         let (total, window) = (total(rows), place.config.figure(Figure::ContextWindow).value);

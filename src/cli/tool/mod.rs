@@ -24,6 +24,15 @@ use crate::exit::Ending;
 
 /// The subcommands of `tool`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Without a subcommand, the tools are listed.\n\n",
+        "Examples:\n",
+        "  runner tool\n",
+        "  runner tool run file_search --arg operation=grep --arg pattern=TODO\n",
+        "  runner tool new count_words",
+    )
+)]
 pub enum Command {
     /// Run a tool: each of its requests is decided by the policy
     Run(Box<run::Args>),

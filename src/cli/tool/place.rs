@@ -23,7 +23,7 @@ pub struct Args {
 
 /// The same, resolved.
 #[derive(Debug)]
-pub struct Place {
+pub struct ToolScope {
     /// The workspace.
     pub workspace: PathBuf,
     /// Where policies and tools are looked for.
@@ -36,11 +36,11 @@ pub struct Place {
 
 impl Args {
     /// Finds the workspace and the tools; a folder that was named must be there.
-    pub fn resolve(self, context: &Context) -> Result<Place, Error> {
+    pub fn resolve(self, context: &Context) -> Result<ToolScope, Error> {
         let place = place::Args { policy: None, cwd: self.cwd }.resolve(context)?;
         let config = config::load(&place.places)?;
         let library = Library::find(&place.places, &self.tools, &config);
         library.whole()?;
-        Ok(Place { workspace: place.workspace, places: place.places, config, library })
+        Ok(ToolScope { workspace: place.workspace, places: place.places, config, library })
     }
 }

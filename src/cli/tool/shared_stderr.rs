@@ -1,8 +1,8 @@
-//! One way to the terminal while a tool runs: its prints, its log, and our questions about it.
+//! Standard error while a tool runs, shared by its prints, its log and runner's questions.
 //!
-//! A tool's text must not stand between a question and its answer, and a reader who does not read must not
-//! stop the call. So all of it goes through one bounded queue to one thread that writes; whoever asks holds the
-//! gate, and until the answer is there nothing else is written.
+//! A tool's text must not appear between a question and its answer, and a blocked terminal must not stop the call. So all
+//! text goes through one bounded queue to one writer thread. A question holds a lock, and until it is answered nothing
+//! else is written.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -48,7 +48,7 @@ impl SharedStderr {
         std::thread::spawn(move || {
             while let Some(piece) = pieces.blocking_recv() {
                 let _turn = passing.lock().unwrap_or_else(PoisonError::into_inner);
-                // That nobody listens is no error.
+                // A closed stderr is not an error.
                 let _ = io::stderr().lock().write_all(&piece);
             }
             let _ = done.send(());
@@ -79,7 +79,7 @@ impl SharedStderr {
 }
 
 impl Drop for SharedStderr {
-    /// Waits for the last pieces, unless nobody reads them.
+    /// Waits until the last pieces are written, unless the reader is blocked.
     fn drop(&mut self) {
         self.queue = None;
         let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -50,7 +50,7 @@ pub struct Disable {
     /// Tools by name
     #[arg(value_name = "NAME", required = true)]
     names: Vec<ToolName>,
-    /// Write it to .runner/config.yml of the workspace, for everybody who works there
+    /// Write to .runner/config.yml of the workspace, for all its users
     #[arg(long)]
     project: bool,
     #[command(flatten)]
@@ -140,7 +140,7 @@ fn switch(
 }
 
 /// Whether a word in the caller's file would do what is asked for.
-fn allowed(name: &ToolName, on: bool, place: &place::Place) -> Result<(), Error> {
+fn allowed(name: &ToolName, on: bool, place: &place::ToolScope) -> Result<(), Error> {
     let refused = |why: String| Error::from(ToolError::NotSwitched { name: name.clone(), why });
     match place.library.tool(name) {
         Ok(tool) if tool.origin() == Origin::Team && !on => {

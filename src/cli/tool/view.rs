@@ -79,7 +79,7 @@ impl fmt::Display for View<'_> {
     }
 }
 
-/// What somebody is asked about before or while it runs.
+/// What needs an approval before the tool runs, or while it runs.
 fn approval(it: &Definition) -> String {
     let each: Vec<&str> = match &it.body {
         Body::BuiltIn(_) => {

@@ -1,7 +1,7 @@
 //! `file_operations`: read, write, edit, list, delete, exists.
 //!
 //! Writes are whole or not at all, and what they replace is kept for `undo`: both are the broker's doing and hold whatever
-//! `backup` says, so that nobody can argue a call into leaving no way back.
+//! `backup` says, so that no argument can switch the backup off.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

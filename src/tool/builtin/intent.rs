@@ -40,7 +40,7 @@ impl Intent {
     }
 }
 
-/// For tools whose arguments do not tell, or that nobody is asked about.
+/// For tools whose arguments do not show their intent, or that need no approval.
 pub(super) fn untold(_: &Value) -> Vec<Intent> {
     Vec::new()
 }

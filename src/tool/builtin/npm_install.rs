@@ -1,4 +1,4 @@
-//! `npm_install`: `npm ci` or `npm install`, without install scripts unless somebody wants them.
+//! `npm_install`: `npm ci` or `npm install`, without install scripts by default.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

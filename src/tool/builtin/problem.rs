@@ -54,7 +54,7 @@ pub(super) fn text(path: &str, bytes: Vec<u8>) -> Result<String, Thrown> {
         .map_err(|_| Problem::NotText.says(format!("{path} is not UTF-8")).with("path", path))
 }
 
-/// A regular expression that takes linear time and bounded memory, whoever wrote it.
+/// A regular expression that takes linear time and bounded memory for any pattern.
 pub(super) fn pattern(text: &str, ignore_case: bool) -> Result<regex::Regex, Thrown> {
     /// Memory of a compiled pattern, and of its cache.
     const SIZE: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Remembered results: one file each, in the caller's own state folder.
 //!
 //! A file is named by what was asked (the tool's file with its content, how it is shown, our own way of compiling) and
-//! holds the module and everything that was looked at; whoever takes it looks at all of that again. It begins with the
+//! holds the module and everything that was looked at; a process that uses the entry checks all of that again. It begins with the
 //! digest of the rest: what is cut off or altered is a miss. Losing all of it costs time and nothing else. Trust boundary:
 //! the folder is the caller's own, and a result runs only where the source would have run.
 
@@ -72,7 +72,7 @@ impl Cache {
         let flags = i32::try_from(flags.bits()).ok()?;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
         let meta = file.metadata().ok()?;
-        // Only a plain file of this user counts: anybody may have made the folder's parents.
+        // Only a plain file of this user counts: another user may have made the folder's parents.
         if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
             return None;
         }

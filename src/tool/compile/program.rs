@@ -50,7 +50,7 @@ impl Program {
     }
 }
 
-/// The bytes as a file that is in no folder and that nobody can change.
+/// The bytes as a file in memory, which is in no folder and cannot be changed.
 fn in_memory() -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = match memfd_create("runner-compiler", flags | MemfdFlags::EXEC) {
@@ -65,7 +65,7 @@ fn in_memory() -> io::Result<OwnedFd> {
     loop {
         match fcntl_add_seals(&file, seals) {
             Ok(()) => return Ok(file.into()),
-            // The kernel waits for whoever holds a page, which can be the kernel itself, a fraction of a second each time.
+            // A page may be in use, also by the kernel itself; each try waits for it a fraction of a second.
             Err(Errno::BUSY) if tries < SEALINGS => tries += 1,
             Err(error) => return Err(error.into()),
         }

@@ -1,6 +1,6 @@
 //! Schemas of arguments and results: JSON Schema 2020-12, without surprises.
 //!
-//! Duty: read a schema that somebody else wrote, check values, fill in its defaults, and say every
+//! Duty: read a foreign schema, check values, fill in its defaults, and say every
 //! violation with its JSON pointer. Non-goals: other drafts, references that leave the schema.
 //! Trust boundary: schema and value both come from the adversary (a repository's tool, an agent's
 //! arguments, a tool's result). So references stay inside, patterns match in linear time, sizes
@@ -30,7 +30,7 @@ use review::Reviewed;
 
 /// Largest compiled form of one pattern, in bytes.
 const PATTERN_BYTES: usize = 512 << 10;
-/// Most violations that are listed; nobody mends more at once.
+/// Most violations that are listed; a reader fixes no more at once.
 const MAX_VIOLATIONS: usize = 100;
 /// The keyword of what is not checked because it is too much.
 pub const BOUNDS: &str = "bounds";
@@ -69,7 +69,7 @@ impl Schema {
     /// Begins to build the schema of schemas, in a thread of its own: it takes longer than finding the first schema that is
     /// held against it.
     pub fn get_ready() {
-        // Whoever needs it builds it otherwise.
+        // It is built at its first use otherwise.
         let _ =
             std::thread::Builder::new().spawn(|| drop(jsonschema::draft202012::meta::validator()));
     }

@@ -54,7 +54,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Whether the schema refers to documents that somebody must give.
+    /// Whether the schema refers to other documents.
     pub(crate) fn has_documents(&self) -> bool {
         self.alone != self.schema
     }

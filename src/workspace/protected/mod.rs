@@ -66,7 +66,7 @@ pub fn key_material() -> Vec<&'static str> {
     paths::KEY_MATERIAL.iter().copied().filter(|pattern| !pattern.starts_with('/')).collect()
 }
 
-/// Whether the path is key material, which nobody may read.
+/// Whether the path is key material, which is never readable.
 #[must_use]
 pub fn is_key_material(relative: &Path) -> bool {
     paths::is_key_material(&relative.to_string_lossy())

@@ -1,4 +1,4 @@
-//! Our end of a watchdog.
+//! The host's end of a watchdog.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::sys;
 /// The caller's variables that a watchdog is given: they lead to what is known about the engine.
 const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
 
-/// Our end of a watchdog.
+/// The host's end of a watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
     state: State,
@@ -54,7 +54,7 @@ struct Start {
 /// When a watchdog begins to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// At once, as a program of its own: there may be a sandbox with nobody inside to end it.
+    /// At once, as a program of its own: there may be a sandbox without a guest to end it.
     Now,
     /// When we are gone, or after a moment. Until then it is a process that costs next to nothing, and dies with us if
     /// the kernel has to end processes for want of memory; for a sandbox whose guest ends with us too.
@@ -157,7 +157,7 @@ impl Watchdog {
         let _ = written(order).map(|order| self.say_with(&Message::Refill, Some(order)));
     }
 
-    /// Says where the call's records are: their log is written back when nobody waits for it.
+    /// Says where the call's records are: their log is written back in the background.
     pub fn settle(&mut self, state: &Path) {
         self.say(&Message::Settle(state.to_owned()));
     }
@@ -206,7 +206,7 @@ fn written(order: &Order) -> io::Result<OwnedFd> {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // A call that was given up with a sandbox in its hands: somebody must see to its end.
+        // A call was dropped with a sandbox: the watchdog must remove it.
         if self.needed {
             let _ = self.activate(Activation::Now);
         }

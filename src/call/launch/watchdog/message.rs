@@ -1,4 +1,4 @@
-//! What a host tells its watchdog, and how it travels: a line of JSON each, and with one of them a descriptor.
+//! The messages from a host to its watchdog: a line of JSON each, some with a file descriptor.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// How much is read at once.
 const PIECE: usize = 16 << 10;
 
-/// A word. What it means stands with those who say it.
+/// A message. `host.rs` says what each means.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Message {
@@ -35,7 +35,7 @@ pub(super) enum Message {
     Ended,
 }
 
-/// Sends a word's line, with a copy of a descriptor.
+/// Sends a message's line, with a copy of a descriptor.
 pub(super) fn send(
     socket: &UnixStream,
     line: &[u8],
@@ -54,7 +54,7 @@ pub(super) fn send(
 /// What comes next.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// A word, with what came with it.
+    /// A message, with the descriptor that came with it.
     Message(Message, Option<OwnedFd>),
     /// Nothing, in the time that there was.
     Nothing,
@@ -62,12 +62,12 @@ pub(super) enum Next {
     Over,
 }
 
-/// The words as they come.
+/// The messages as they arrive.
 pub(super) struct Inbox<S> {
     socket: S,
     /// Read, and not yet a whole line.
     bytes: Vec<u8>,
-    /// Arrived, and not yet given out with its word: the kernel delivers a descriptor with the bytes that it was
+    /// Received, and not yet returned with its message: the kernel delivers a descriptor with the bytes that it was
     /// sent with, or before.
     descriptors: VecDeque<OwnedFd>,
 }
@@ -95,7 +95,7 @@ impl<S: AsFd> Inbox<S> {
         Ok(read.bytes > 0)
     }
 
-    /// The next word, awaited for this long; `None` is for ever.
+    /// The next message, awaited for this long; `None` is without a limit.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> Next {
         let until = wait.map(|wait| Instant::now() + wait);
         let end = loop {

@@ -1,6 +1,6 @@
-//! A child process that outlives us by a moment: whatever kills us, our sandbox goes too.
+//! A child process that outlives this one by a moment, and removes the call's sandbox whatever kills this process.
 //!
-//! The guest ends its sandbox when we die, but between create and start nobody is inside to do that.
+//! The guest ends its sandbox when this process dies, but between create and start there is no guest.
 //! So this child is started first. Its standard input is a socket from us; when that closes, by any death
 //! of ours, it removes every sandbox with the label of the call, also one that was never started and
 //! one that the engine was still making. After an orderly end it looks once whether the sandbox is
@@ -36,7 +36,7 @@
 //! | before it asks | nothing | |
 //! | while it asks | half a request | the engine, which refuses it when the copy is closed for writing |
 //! | before the engine has answered | nothing, then a sandbox | the watchdog, when the socket is closed |
-//! | before the start | a sandbox with nobody inside | the watchdog |
+//! | before the start | a sandbox without a guest | the watchdog |
 //! | while the engine starts it | a sandbox that the engine holds | the watchdog: the engine removes it after the start |
 //! | later | a running guest | the guest, and the watchdog |
 

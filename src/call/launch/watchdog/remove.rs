@@ -1,4 +1,4 @@
-//! Makes sure that nothing of a call is left, as soon as the engine can.
+//! Removes all sandboxes of a call, as soon as the engine can.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::ids::CallId;
 /// How long a sandbox whose guest told its end may take to be gone.
 const ORDERLY: Duration = Duration::from_millis(1500);
 
-/// How long an engine that fails is asked again: it may be restarting. What it forgot is found by the next sweep.
+/// How long an engine that fails is asked again: it may be restarting. What is left then is found by the next sweep.
 const RESTART: Duration = Duration::from_secs(3);
 
 /// Time between two looks.

@@ -102,7 +102,7 @@ fn watch(address: &Address, call: CallId, pause: Duration) -> io::Result<()> {
         if heard.ended {
             make(&runtime, &mut heard);
         }
-        // It waits for nobody who holds the records.
+        // It does not wait for a process that locks the records.
         remove_sandboxes(&runtime, address, &heard);
     });
     if let Some(state) = &records {

@@ -38,7 +38,7 @@ pub(super) struct Hits {
 }
 
 impl Query {
-    /// Of exact text, or of a pattern: linear in time, whoever wrote it.
+    /// Of exact text, or of a pattern: linear in time for any pattern.
     pub(super) fn new(
         text: &str,
         exact: bool,

@@ -207,7 +207,7 @@ async fn look(client: &Client, path: String, query: &Query, most: usize) -> Resu
     if contents.more {
         return Ok(Looked::TooLarge);
     }
-    // In a thread: the call's clock and whoever cancels it are heard meanwhile, and nobody waits for it after that.
+    // In a thread, so that the time limit and a cancellation work meanwhile; after those it is not awaited.
     let query = query.clone();
     let searched = tokio::task::spawn_blocking(move || query.search(&contents.bytes, most)).await;
     let hits = searched.map_err(|error| Thrown::new(Code::ToolFailed, error.to_string()))??;

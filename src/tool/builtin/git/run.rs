@@ -70,7 +70,7 @@ pub(in crate::tool::builtin) async fn run(call: Call) -> Result<Value, Thrown> {
     }
 }
 
-/// What a call will run, of the operations that somebody is asked about.
+/// What a call will run, of the operations that need an approval.
 pub(in crate::tool::builtin) fn intends(args: &Value) -> Vec<Intent> {
     // What it refuses itself, it says itself.
     let checked = Args::deserialize(args).ok().filter(|args| args.check().is_ok());
