@@ -265,6 +265,12 @@ impl Builder<'_> {
             Part::Expansion { of, quoted } => match (of, quoted) {
                 (Expansion::Variable(name), true) => Piece::Quoted(bytes(name)),
                 (Expansion::Variable(name), false) => Piece::Variable(bytes(name)),
+                (Expansion::Default { name, text, empty }, quoted) => Piece::Default {
+                    name: bytes(name),
+                    text: bytes(text),
+                    empty: *empty,
+                    quoted: *quoted,
+                },
                 (Expansion::Status, _) => Piece::Status,
                 (Expansion::Output(script), true) => Piece::QuotedOutput(self.block(script)),
                 (Expansion::Output(script), false) => Piece::Output(self.block(script)),

@@ -56,7 +56,8 @@ pub enum What {
     /// Nothing. The walker expands a whiteout of a folder, and what an opaque folder hides, into one
     /// removal for each name of the host, contents before their folder.
     Removed,
-    /// A pipe, a socket or a device: never applied.
+    /// A pipe, a socket, a device, a file with capabilities, or a file or folder whose access list gives
+    /// more than the host's: never applied.
     Special,
 }
 
@@ -174,7 +175,7 @@ pub enum Why {
     Covered,
     /// A symlink that leads out of the workspace.
     LeadsOut,
-    /// Setuid or setgid bits, a device, a pipe or a socket.
+    /// Setuid or setgid bits, an access list, a device, a pipe or a socket.
     Special,
     /// The host changed it meanwhile.
     Conflict,

@@ -36,7 +36,7 @@ pub(super) enum Finding {
 pub(super) fn find(change: &Change, now: &Host, claim: Option<Moment>) -> Finding {
     use Finding::{Applies, Conflict, NoChange};
     match (&change.what, &change.host, now) {
-        (What::Special, ..) => Conflict("it is a pipe, a socket or a device"),
+        (What::Special, ..) => Conflict("it is no ordinary file or folder"),
         (_, _, Host::Other(_)) => Conflict("the host has a pipe, a socket or a device there"),
         (What::Removed, _, Host::Absent) => NoChange,
         (What::Link { target }, _, Host::Link { target: has, .. }) if target == has => NoChange,

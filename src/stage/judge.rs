@@ -10,7 +10,7 @@
 //! | | held as |
 //! | --- | --- |
 //! | at or below a covered path, or takes one away | `Covered` |
-//! | a pipe, socket or device; setuid, setgid on a file, setuid on a folder; over something like that | `Special` |
+//! | a pipe, socket or device; an access list that the host has not; setuid, setgid on a file, setuid on a folder; over something like that | `Special` |
 //! | denied by the policy, or key material | `Denied` |
 //! | *never* in the table; a git folder's configuration, hooks, links; a new repository; led to by git | `RunsOnHost` |
 //! | a symlink that leads out, or could | `LeadsOut` |
@@ -90,9 +90,8 @@ pub struct System {
 }
 
 impl System {
-    /// Whether a symlink's target is a plain absolute path to something in them.
-    fn holds(&self, target: &OsStr) -> bool {
-        let path = Path::new(target);
+    /// Whether a path is absolute, goes nowhere up, and leads to something in them.
+    fn holds(&self, path: &Path) -> bool {
         let plain = path.is_absolute()
             && path
                 .components()
@@ -222,8 +221,7 @@ impl Judge<'_, '_> {
             return Opinion::Hold(held);
         }
         if let What::Link { target } = &change.what
-            && self.merged.resolve(path.parent().unwrap_or(Path::new("")), target).is_none()
-            && !self.rules.system.holds(target)
+            && !self.leads_within(path, target)
         {
             return Opinion::Hold(reasons::leads_out(target));
         }
@@ -240,6 +238,12 @@ impl Judge<'_, '_> {
             Some(row) if !self.is_named(path, row) => Opinion::Hold(reasons::named(row, path)),
             _ => Opinion::Apply,
         }
+    }
+
+    /// Whether a symlink leads to a place below the root, or to a program of the system.
+    fn leads_within(&self, path: &Path, target: &OsStr) -> bool {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        self.merged.leads_within(folder, target, &|path| self.rules.system.holds(path))
     }
 
     /// The covered path that a change stands at or below, or takes away.
@@ -348,9 +352,9 @@ impl Judge<'_, '_> {
 /// Why a change is no file, folder or symlink that may be applied.
 fn special(change: &Change) -> Option<Held> {
     match &change.what {
-        What::Special => {
-            Some(reasons::special("a pipe, a socket, a device or a file with capabilities"))
-        }
+        What::Special => Some(reasons::special(
+            "a pipe, a socket or a device, or something with capabilities or an access list",
+        )),
         What::File(staged) if staged.mode & SET_ID != 0 => {
             Some(reasons::special("a file with the setuid or setgid bit"))
         }

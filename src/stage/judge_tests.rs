@@ -713,6 +713,71 @@ fn a_virtual_environment_may_link_to_an_interpreter_of_the_host() {
     }
 }
 
+/// A symlink to a symlink leads where the whole chain leads.
+#[test]
+fn a_chain_of_symlinks_is_followed_to_its_end() {
+    let mut case = case();
+    case.system = System {
+        folders: vec!["/usr".into(), "/home/a/.tools".into()],
+        hidden: vec!["/home/a/.tools/credentials".into()],
+    };
+    case.deny = globs(&["denied"]);
+    for (at, target) in [
+        ("host/python", "/usr/bin/python3"),
+        ("host/out", "/etc/passwd"),
+        ("host/up", "/usr/.."),
+        ("host/replaced", "/etc/passwd"),
+        ("host/better", "/usr/bin/python3"),
+    ] {
+        let at = case.host.join(at);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        symlink(target, at).unwrap();
+    }
+    let root = case.host.display().to_string();
+    let links = [
+        // The controls: an environment as `uv venv` and `python -m venv` make it.
+        ("v/bin/python", "/usr/bin/python3".to_owned(), None),
+        ("v/bin/python3", "python".to_owned(), None),
+        ("v/bin/python3.11", "python3".to_owned(), None),
+        ("v/bin/absolute", format!("{root}/v/bin/python3"), None),
+        ("v/lib64", "lib".to_owned(), None),
+        ("w/bin/python", "../../host/python".to_owned(), None),
+        ("w/lib", "/usr/lib".to_owned(), None),
+        ("w/module", "lib/python3/module".to_owned(), None),
+        // The ends of these lie outside, by the stage or by the host.
+        ("a/out", "/etc/passwd".to_owned(), Some(Why::LeadsOut)),
+        ("a/two", "out".to_owned(), Some(Why::LeadsOut)),
+        ("a/three", "two".to_owned(), Some(Why::LeadsOut)),
+        ("a/of-host", "../host/out".to_owned(), Some(Why::LeadsOut)),
+        ("a/up", "/usr/../etc/passwd".to_owned(), Some(Why::LeadsOut)),
+        ("a/up2", "up".to_owned(), Some(Why::LeadsOut)),
+        ("a/up3", "../host/up/etc/passwd".to_owned(), Some(Why::LeadsOut)),
+        ("a/down-and-up", "../w/lib/../../etc/passwd".to_owned(), Some(Why::LeadsOut)),
+        // A file with credentials in a folder that may be linked to.
+        ("b/bin", "/home/a/.tools/bin".to_owned(), None),
+        ("b/x", "bin/x".to_owned(), None),
+        ("b/tools", "/home/a/.tools".to_owned(), Some(Why::LeadsOut)),
+        ("b/secret", "tools/credentials".to_owned(), Some(Why::LeadsOut)),
+        // Loops end nowhere.
+        ("c/self", "self".to_owned(), Some(Why::LeadsOut)),
+        ("c/one", "other".to_owned(), Some(Why::LeadsOut)),
+        ("c/other", "one".to_owned(), Some(Why::LeadsOut)),
+        // The middle is held for another reason: the chain counts as it would be, and as it is.
+        ("denied", "/usr/bin/python3".to_owned(), Some(Why::Denied)),
+        ("d/through", "../denied".to_owned(), None),
+        ("host/replaced", "/usr/bin/python3".to_owned(), None),
+        ("d/by-the-host", "../host/replaced".to_owned(), Some(Why::LeadsOut)),
+        ("host/better", "/etc/passwd".to_owned(), Some(Why::LeadsOut)),
+        ("d/by-the-stage", "../host/better".to_owned(), Some(Why::LeadsOut)),
+    ];
+    for (at, target, _) in &links {
+        case.link(at, target);
+    }
+    for (at, target, why) in &links {
+        assert_eq!(case.why(at), *why, "{at} -> {target}");
+    }
+}
+
 /// A symlink of the host's at a name that runs: what it leads to runs as well, and what it leads through.
 #[test]
 fn what_the_host_runs_through_a_symlink_is_held() {

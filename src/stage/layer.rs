@@ -27,6 +27,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::access;
 use super::change::{Facts, Host, Moment, Origin, Staged};
 use crate::ids::Identity;
 use crate::sys::{FileHandle, file_handle};
@@ -39,6 +40,9 @@ const ESCAPED: &[u8] = b"user.overlay.overlay.";
 
 /// File capabilities, which act like setuid.
 const CAPABILITY: &[u8] = b"security.capability";
+
+/// Access lists, of an entry and of what is made in a folder.
+const LISTS: [&str; 2] = [access::ACCESS, access::DEFAULT];
 
 /// The kernel's notes that change nothing in what an entry means.
 const NOTES: &[&[u8]] = &[b"impure", b"uuid", b"nlink", b"protattr"];
@@ -76,6 +80,8 @@ pub enum Entry {
         view: View,
         /// Whether the overlay made it for one of the host.
         copied: bool,
+        /// Whether it has an access list.
+        listed: bool,
     },
     /// A regular file. Its origin is not compared with the host yet.
     File(Staged, Attributes),
@@ -105,6 +111,7 @@ pub struct Attributes {
     opaque: bool,
     origin: Option<Vec<u8>>,
     capability: bool,
+    listed: bool,
 }
 
 /// Reads the entry `name` of a stage's folder.
@@ -128,7 +135,7 @@ pub fn read(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Entry, EntryError> {
             };
             let view = if found.opaque { View::Opaque } else { View::Merged };
             let copied = found.origin.is_some();
-            Ok(Entry::Folder { mode: mode & MODE_BITS, view, copied })
+            Ok(Entry::Folder { mode: mode & MODE_BITS, view, copied, listed: found.listed })
         }
         FileType::RegularFile => {
             let attributes = attributes(folder, name)?;
@@ -218,7 +225,7 @@ fn staged(stat: &Statx) -> Staged {
 
 /// A path to an entry through a handle. Only the last part is a name, and `l…xattr` does not follow
 /// it.
-fn through(folder: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
+pub(super) fn through(folder: BorrowedFd<'_>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name)
 }
 
@@ -243,6 +250,7 @@ fn attributes(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Attributes, EntryE
         if attribute == CAPABILITY {
             found.capability = true;
         }
+        found.listed |= LISTS.iter().any(|list| list.as_bytes() == attribute);
         if attribute.starts_with(ESCAPED) {
             continue;
         }
@@ -269,6 +277,12 @@ fn value(path: &std::path::Path, name: &[u8]) -> Result<Vec<u8>, Errno> {
 }
 
 impl Attributes {
+    /// Whether the entry has an access list.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
     /// The handle of the file that a staged one was copied from, if it is known.
     #[must_use]
     pub fn copied_from(&self) -> Option<FileHandle> {

@@ -53,7 +53,7 @@ fn kinds_are_told_apart() {
     assert_eq!(case.read("link"), Ok(Entry::Link("nowhere".into())));
     assert_eq!(
         case.read("folder"),
-        Ok(Entry::Folder { mode: 0o2750, view: View::Merged, copied: false })
+        Ok(Entry::Folder { mode: 0o2750, view: View::Merged, copied: false, listed: false })
     );
     assert_eq!(case.read("none"), Err(EntryError::Refused(Errno::NOENT)));
 }

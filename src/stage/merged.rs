@@ -115,11 +115,41 @@ impl<'a> Merged<'a> {
     /// went down through could become a symlink later.
     #[must_use]
     pub fn resolve(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
+        let [_, End::Inside(afterwards)] = self.ends(folder, target, &|_| false)? else {
+            return None;
+        };
+        Some(afterwards)
+    }
+
+    /// Whether a target that is written at `folder` leads, through any symlinks of the host and of the
+    /// stage, to a place below the root or to one outside that `outside` knows.
+    #[must_use]
+    pub fn leads_within(
+        &self,
+        folder: &Path,
+        target: &OsStr,
+        outside: &dyn Fn(&Path) -> bool,
+    ) -> bool {
+        outside(Path::new(target)) || self.ends(folder, target, outside).is_some()
+    }
+
+    /// Both ends of a target: with the host's symlinks first, and with those of the stage.
+    fn ends(
+        &self,
+        folder: &Path,
+        target: &OsStr,
+        outside: &dyn Fn(&Path) -> bool,
+    ) -> Option<[End; 2]> {
         self.lexical(folder, target)?;
+        let end = |prefer| {
+            let end = self.resolve_by(folder, target, prefer, &mut Vec::new())?;
+            match &end {
+                End::Outside(path) => outside(path).then_some(end),
+                End::Inside(_) => Some(end),
+            }
+        };
         // A change on the way may be held: then the host's symlink is the one that is followed.
-        let met = &mut Vec::new();
-        self.resolve_by(folder, target, Prefer::Host, met)?;
-        self.resolve_by(folder, target, Prefer::Stage, met)
+        Some([end(Prefer::Host)?, end(Prefer::Stage)?])
     }
 
     /// The symlinks of the host on the way from `folder` along a target, and the end, as far as they lie
@@ -127,8 +157,9 @@ impl<'a> Merged<'a> {
     #[must_use]
     pub fn trail(&self, folder: &Path, target: &OsStr) -> Vec<PathBuf> {
         let mut met = Vec::new();
-        let end = self.resolve_by(folder, target, Prefer::Host, &mut met);
-        met.extend(end);
+        if let Some(End::Inside(end)) = self.resolve_by(folder, target, Prefer::Host, &mut met) {
+            met.push(end);
+        }
         met
     }
 
@@ -138,7 +169,7 @@ impl<'a> Merged<'a> {
         target: &OsStr,
         prefer: Prefer,
         met: &mut Vec<PathBuf>,
-    ) -> Option<PathBuf> {
+    ) -> Option<End> {
         let mut place = folder.to_owned();
         let mut rest: Vec<PathBuf> = vec![PathBuf::from(target)];
         let mut links = 0;
@@ -148,7 +179,12 @@ impl<'a> Merged<'a> {
             }
             let mut next: &Path = &next;
             if next.is_absolute() {
-                next = next.strip_prefix(self.root).ok()?;
+                let Ok(below) = next.strip_prefix(self.root) else {
+                    let mut path = next.to_owned();
+                    path.extend(rest.iter().rev());
+                    return Some(End::Outside(path));
+                };
+                next = below;
                 place = PathBuf::new();
             }
             let mut parts = next.components();
@@ -178,10 +214,10 @@ impl<'a> Merged<'a> {
                 }
             }
         }
-        Some(place)
+        Some(End::Inside(place))
     }
 
-    /// The same by the text alone.
+    /// Where a target leads below the root, by the text alone.
     #[must_use]
     pub fn lexical(&self, folder: &Path, target: &OsStr) -> Option<PathBuf> {
         let mut target = Path::new(target);
@@ -241,6 +277,15 @@ impl<'a> Merged<'a> {
             Prefer::Host => host(change.host.clone()).or(staged),
         }
     }
+}
+
+/// Where a chain of symlinks ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum End {
+    /// Below the root.
+    Inside(PathBuf),
+    /// Where it left the root: an absolute path, of which nothing was looked up.
+    Outside(PathBuf),
 }
 
 /// Which symlink counts where a change replaces one.

@@ -16,6 +16,7 @@
 //! too. It is read through directory handles, no symlink is followed, and the host's own tree may
 //! change at any moment.
 
+pub mod access;
 mod alias;
 pub mod apply;
 pub mod around;

@@ -8,7 +8,7 @@
 //! may change at any moment. Both are read through handles of one folder at a time, no symlink is
 //! followed, no mount of the host is entered, and every quantity is bounded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -16,11 +16,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
-use super::change::{Change, Facts, Host, Staged, What};
+use super::access::{self, Grant};
+use super::change::{Change, Facts, Host, Origin, Staged, What};
 use super::handles::{open_folder, split};
 use super::layer::{self, Entry, EntryError, StageFolder, View};
 use crate::ids::Identity;
@@ -108,8 +110,15 @@ pub fn walk(
     host_root: BorrowedFd<'_>,
     bounds: Bounds,
 ) -> Result<Vec<Change>, WalkError> {
-    let mut walk =
-        Walk { bounds, entries: 0, bytes: 0, names: 0, changes: Vec::new(), copies: Vec::new() };
+    let mut walk = Walk {
+        bounds,
+        entries: 0,
+        bytes: 0,
+        names: 0,
+        changes: Vec::new(),
+        copies: Vec::new(),
+        linked: Vec::new(),
+    };
     let root = Path::new("");
     let upper = layer::open_folder(upper, OsStr::new("."))
         .map_err(|error| stage_error(root, error.into()))?;
@@ -122,7 +131,8 @@ pub fn walk(
         Ok(handle) => Below::Folder(handle),
         Err(error) => return Err(WalkError::Host { path: root.to_owned(), source: error }),
     };
-    let mut stack = vec![walk.stage_frame(PathBuf::new(), upper, host, view)?];
+    let defaults = host.defaults();
+    let mut stack = vec![walk.stage_frame(PathBuf::new(), upper, host, view, defaults)?];
     while let Some(frame) = stack.last_mut() {
         match frame.names.pop() {
             Some(name) => {
@@ -141,17 +151,21 @@ pub fn walk(
             }
         }
     }
-    let Walk { mut changes, copies, .. } = walk;
-    let moved = if copies.is_empty() { Vec::new() } else { sources(&changes, host_root) };
+    let Walk { mut changes, copies, linked, .. } = walk;
+    let mut there = HashSet::new();
+    if !copies.is_empty() {
+        there = sources(&changes, host_root);
+        there.extend(linked);
+    }
     for (at, from) in copies {
-        changes[at].lost = !moved.contains(&from);
+        changes[at].lost = !there.contains(&from);
     }
     Ok(changes)
 }
 
 /// The handles of the host's files that were changed or removed. A file that was moved in the stage
 /// is a copy of one of them.
-fn sources(changes: &[Change], host: BorrowedFd<'_>) -> Vec<FileHandle> {
+fn sources(changes: &[Change], host: BorrowedFd<'_>) -> HashSet<FileHandle> {
     let files = changes.iter().filter(|change| matches!(change.host, Host::File(_)));
     let handle = |change: &Change| {
         let (folder, name) = split(&change.path)?;
@@ -170,6 +184,8 @@ struct Frame {
     /// Whether the host's names are hidden here, and so below: folders that were made in an opaque
     /// folder have no mark of their own.
     view: View,
+    /// What the host's default access list gives to new entries.
+    defaults: Rc<[Grant]>,
     /// Names still to come, last first.
     names: Vec<OsString>,
     /// What is said once the folder's contents are through.
@@ -193,6 +209,20 @@ impl Below {
             Self::Nothing | Self::Mounted(_) => None,
         }
     }
+
+    /// What the default access list of the host's folder gives. Nothing where it cannot be read.
+    fn defaults(&self) -> Rc<[Grant]> {
+        let of = |folder| access::grants(folder, OsStr::new("."), &[access::DEFAULT]);
+        self.handle().and_then(of).unwrap_or_default().into()
+    }
+}
+
+/// What the stage says of a folder.
+#[derive(Debug, Clone, Copy)]
+struct StagedFolder {
+    mode: u32,
+    view: View,
+    listed: bool,
 }
 
 struct Walk {
@@ -203,6 +233,8 @@ struct Walk {
     changes: Vec<Change>,
     /// Files whose name the host does not have, and what they are copies of.
     copies: Vec<(usize, FileHandle)>,
+    /// Files of the host that got further names in the stage and are otherwise unchanged.
+    linked: Vec<FileHandle>,
 }
 
 impl Walk {
@@ -226,9 +258,13 @@ impl Walk {
         };
         match entry {
             Entry::Whiteout => self.over(frame, name, path, What::Removed, host),
-            Entry::Folder { mode, view, copied } => {
+            Entry::Folder { mode, view, copied, listed } => {
+                if listed && !matches!(host, Host::Folder(_)) && gives_more(frame, name, &host) {
+                    return self.over(frame, name, path, What::Special, host);
+                }
                 let at = self.changes.len();
-                let next = self.folder(frame, name, path, mode, view, host)?;
+                let folder = StagedFolder { mode, view, listed };
+                let next = self.folder(frame, name, path, folder, host)?;
                 if let Some(made) = self.changes.get_mut(at) {
                     made.lost = copied && made.host == Host::Absent;
                 }
@@ -242,7 +278,13 @@ impl Walk {
                 let origin = attributes.origin(frame.host.handle(), name);
                 let staged = Staged { origin, ..staged };
                 if is_same_file(frame, name, &staged, &host) {
+                    if staged.links > 1 && origin == Origin::Host {
+                        self.linked.extend(attributes.copied_from());
+                    }
                     return Ok(None);
+                }
+                if attributes.is_listed() && gives_more(frame, name, &host) {
+                    return self.over(frame, name, path, What::Special, host);
                 }
                 if host == Host::Absent
                     && let Some(from) = attributes.copied_from()
@@ -274,10 +316,10 @@ impl Walk {
         frame: &Frame,
         name: &OsStr,
         path: PathBuf,
-        mode: u32,
-        view: View,
+        staged: StagedFolder,
         host: Host,
     ) -> Result<Option<Frame>, WalkError> {
+        let StagedFolder { mode, view, listed } = staged;
         let below = match (&frame.host, &host) {
             (Below::Mounted(facts), _) => Below::Mounted(*facts),
             (Below::Folder(handle), Host::Folder(facts)) => {
@@ -295,7 +337,12 @@ impl Walk {
         let upper = layer::open_folder(parent.as_fd(), name)
             .map_err(|error| stage_error(&path, error.into()))?;
         let view = if frame.view == View::Opaque { View::Opaque } else { view };
-        self.stage_frame(path, upper, below, view).map(Some)
+        let defaults = match (&below, listed) {
+            (_, false) => Rc::default(),
+            (Below::Folder(_), true) => below.defaults(),
+            (Below::Nothing | Below::Mounted(_), true) => Rc::clone(&frame.defaults),
+        };
+        self.stage_frame(path, upper, below, view, defaults).map(Some)
     }
 
     /// Something that is no folder, or nothing, where the host may have a folder.
@@ -332,7 +379,8 @@ impl Walk {
         };
         let after = Some((path.clone(), what, host));
         let names = names.into_iter().rev().collect();
-        Ok(Some(Frame { path, upper: None, host: below, view: View::Opaque, names, after }))
+        let (view, defaults) = (View::Opaque, Rc::default());
+        Ok(Some(Frame { path, upper: None, host: below, view, defaults, names, after }))
     }
 
     fn stage_frame(
@@ -341,6 +389,7 @@ impl Walk {
         upper: StageFolder,
         host: Below,
         view: View,
+        defaults: Rc<[Grant]>,
     ) -> Result<Frame, WalkError> {
         let mut names = self.list(upper.as_fd(), &path, Side::Stage)?;
         if view == View::Opaque
@@ -349,7 +398,7 @@ impl Walk {
             names.extend(self.list(handle.as_fd(), &path, Side::Host)?);
         }
         let names = names.into_iter().rev().collect();
-        Ok(Frame { path, upper: Some(upper), host, view, names, after: None })
+        Ok(Frame { path, upper: Some(upper), host, view, defaults, names, after: None })
     }
 
     /// The names in a folder.
@@ -425,6 +474,19 @@ fn below(
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Below::Nothing),
         Err(source) => Err(WalkError::Host { path: path.to_owned(), source }),
     }
+}
+
+/// Whether the access lists of a staged entry give rights that neither the host's entry of that name gives,
+/// nor the default list of the folder.
+fn gives_more(frame: &Frame, name: &OsStr, host: &Host) -> bool {
+    let Some(upper) = &frame.upper else { return true };
+    let lists = [access::ACCESS, access::DEFAULT];
+    let staged = access::grants(upper.as_fd(), name, &lists);
+    let mut given = frame.defaults.to_vec();
+    if let (Host::File(_), Some(folder)) = (host, frame.host.handle()) {
+        given.extend(access::grants(folder, name, &[access::ACCESS]).unwrap_or_default());
+    }
+    access::gives_more(staged.as_deref(), &given)
 }
 
 /// Whether a staged file is what the host has: permission bits, size, then every byte.

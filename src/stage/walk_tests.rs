@@ -2,7 +2,6 @@
 //! kernel.
 
 use super::*;
-use crate::stage::change::Origin;
 use crate::stage::dice::Dice;
 use rustix::fs::{CWD, FileType, XattrFlags, mknodat, setxattr};
 use std::collections::BTreeMap;
@@ -129,6 +128,72 @@ fn a_type_change_without_whiteout_removes_what_was_there() {
     );
     let changes = case.walk();
     assert!(matches!(changes[2].host, Host::Folder(_)) && matches!(changes[3].host, Host::File(_)));
+}
+
+/// Gives a user rights by an access list.
+fn list(root: &Path, path: &str, attribute: &str, user: u32) {
+    let mut bytes = 2u32.to_le_bytes().to_vec();
+    let none = u32::MAX;
+    for (tag, rights, id) in
+        [(1u16, 7u16, none), (2, 6, user), (4, 5, none), (0x10, 7, none), (0x20, 0, none)]
+    {
+        bytes.extend(tag.to_le_bytes());
+        bytes.extend(rights.to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+    }
+    setxattr(root.join(path), attribute, &bytes, XattrFlags::empty()).unwrap();
+}
+
+#[test]
+fn an_access_list_that_the_host_does_not_give_is_special() {
+    let (entry, default) = (access::ACCESS, access::DEFAULT);
+    let case = case();
+    // The controls: what the host has, and what its folder gives to new entries.
+    for folder in ["host", "upper"] {
+        let root = if folder == "host" { &case.host } else { &case.upper };
+        write(root, "own", folder);
+        list(root, "own", entry, 7);
+        write(root, "shared/old", folder);
+        list(root, "shared", default, 7);
+    }
+    write(&case.upper, "shared/new", "");
+    write(&case.upper, "shared/deep/er/new", "");
+    write(&case.upper, "shared/old", "saved anew");
+    // The attacks: another user, another file, a folder, and one below a folder of the host.
+    write(&case.host, "changed", "1");
+    write(&case.upper, "changed", "2");
+    list(&case.upper, "changed", entry, 7);
+    write(&case.upper, "other", "");
+    list(&case.upper, "other", entry, 7);
+    write(&case.upper, "shared/other", "");
+    list(&case.upper, "shared/other", entry, 8);
+    write(&case.upper, "folder/x", "");
+    list(&case.upper, "folder", entry, 7);
+    write(&case.upper, "later/x", "");
+    list(&case.upper, "later", default, 7);
+    write(&case.host, "there/x", "");
+    fs::create_dir(case.upper.join("there")).unwrap();
+    list(&case.upper, "there", default, 7);
+    write(&case.upper, "there/new", "");
+    let mut shown = case.shown();
+    shown.sort_unstable();
+    assert_eq!(
+        shown,
+        [
+            "file own",
+            "file shared/deep/er/new",
+            "file shared/new",
+            "file shared/old",
+            "folder shared/deep",
+            "folder shared/deep/er",
+            "special changed",
+            "special folder",
+            "special later",
+            "special other",
+            "special shared/other",
+            "special there/new",
+        ]
+    );
 }
 
 #[test]
@@ -490,6 +555,13 @@ fn real_programs_in_a_real_overlay_leave_what_the_walk_says() {
     assert_eq!(origin("moded"), Origin::Host);
     assert_eq!(origin("src/z"), Origin::New);
     assert_eq!(origin("harder"), Origin::Unknown);
+    // A further name of a file that the host still has, as cargo makes them; and of one that it has no more.
+    assert!(of("hard").is_none() && !of("harder").unwrap().lost);
+    fs::rename(case.host.join("hard"), top.join("aside")).unwrap();
+    let without = case.walk();
+    let harder = without.iter().find(|change| change.path == Path::new("harder")).unwrap();
+    assert!(harder.lost);
+    fs::rename(top.join("aside"), case.host.join("hard")).unwrap();
     carry_out(&changes, &case.upper, &case.host);
     let list = r#"(cd host; find . -mindepth 1 \( -type f -printf '%P %y %m %s ' -exec sha256sum {} \; \
           -o -printf '%P %y %m %l\n' \) | sed 's/  .*//' | sort) > host.list"#;

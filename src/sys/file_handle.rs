@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 /// The kernel's lasting name for a file, unique within its file system also over removal and reuse
 /// of the inode.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileHandle {
     /// How the file system encodes it.
     pub kind: i32,

@@ -263,6 +263,19 @@ pub enum Piece {
     Variable(Bytes),
     /// `"$NAME"`
     Quoted(Bytes),
+    /// `${NAME-TEXT}`
+    Default {
+        /// The variable.
+        name: Bytes,
+        /// What stands for it if it has no value.
+        text: Bytes,
+        /// Also if its value is empty.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        empty: bool,
+        /// It is not split.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        quoted: bool,
+    },
     /// `$?`
     Status,
     /// `$(…)`, split at blanks.

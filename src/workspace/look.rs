@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType, statat};
 
 use super::grants::{FileGrants, Writes, could_reach};
 use super::memory::{Memory, Seen};
@@ -19,6 +19,7 @@ use super::protected;
 use super::survey::{Looking, Shown, WhyHidden};
 use super::walk::{Descend, Entry, Visitor, Waiting};
 use crate::engine::plan::MaskKind;
+use crate::ids::Identity;
 
 /// What is of interest about an entry, and follows from its name, kind and inode alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +67,29 @@ pub(super) struct Found {
     /// It is there, and a second name of it would be found: its inode is looked for in every folder, and was when
     /// those were read that are remembered.
     pub known: bool,
+    /// What it was when its name was read, if it was looked at.
+    pub facts: Option<FileFacts>,
+}
+
+/// Which file it is, and how many names it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileFacts {
+    pub identity: Identity,
+    pub links: u64,
+}
+
+impl FileFacts {
+    /// Looks at a name in its folder: a path from the top costs several times as much.
+    fn of(entry: &Entry<'_>) -> Option<Self> {
+        let stat = statat(entry.handle, entry.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let identity = Identity { dev: stat.st_dev, ino: stat.st_ino };
+        Some(Self { identity, links: stat.st_nlink })
+    }
 }
 
 impl Found {
     fn new(mark: Mark, path: PathBuf) -> Self {
-        Self { mark, path, known: false }
+        Self { mark, path, known: false, facts: None }
     }
 }
 
@@ -209,7 +228,9 @@ impl Visitor<Found> for Look<'_> {
             if let Some(mark) = self.hidden(&path, kind) {
                 let is_file = matches!(mark, Mark::Hide(MaskKind::File, _));
                 let known = self.bare && is_file && self.inodes.contains(&entry.ino);
-                keep.push(Found { mark, path, known });
+                let look = is_file && !known;
+                let facts = if look { FileFacts::of(entry) } else { None };
+                keep.push(Found { mark, path, known, facts });
                 return Descend::Skip;
             }
             match self.unscanned(&path, kind) {
@@ -251,7 +272,9 @@ impl Visitor<Found> for Look<'_> {
         let mut known = true;
         let whole = page.read(
             |number, name| match Mark::of(number) {
-                Some(mark) => keep.push(Found { mark, path: path(name), known: self.bare }),
+                Some(mark) => {
+                    keep.push(Found { known: self.bare, ..Found::new(mark, path(name)) });
+                }
                 None => known = false,
             },
             // A page stands behind those of the folders in it: no page leads back to itself.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::binding;
 use super::grants::FileGrants;
-use super::look::{Found, Look, Mark};
+use super::look::{FileFacts, Found, Look, Mark};
 use super::memory::Memory;
 use super::walk::{WalkError, walk_from};
 use super::{Found as OpenedAt, Workspace};
@@ -186,12 +186,15 @@ struct Gathered {
 fn gather(workspace: &Workspace, all: Vec<Found>) -> Result<Gathered, WalkError> {
     let mut gathered = Gathered::default();
     let mut links = Vec::new();
-    for Found { mark, path, known } in all {
+    for Found { mark, path, known, facts } in all {
         match mark {
             Mark::Hide(kind, why) if known => {
                 gathered.survey.hidden.entry(path).or_insert(Hidden { kind, why });
             }
-            Mark::Hide(kind, why) => gathered.hide(workspace, path, Hidden { kind, why })?,
+            Mark::Hide(kind, why) => match facts {
+                Some(facts) => gathered.note(path, Hidden { kind, why }, facts),
+                None => gathered.hide(workspace, path, Hidden { kind, why })?,
+            },
             Mark::DeniedLink => links.push(path),
             Mark::SecondName => gathered.names.push(path),
             Mark::Repository => drop(gathered.survey.repositories.insert(path)),
@@ -218,14 +221,19 @@ impl Gathered {
         // What is gone by now needs no cover.
         let found = open(workspace, &path)?.filter(|_| !path.as_os_str().is_empty());
         let Some(found) = found else { return Ok(()) };
+        self.note(path, hidden, FileFacts { identity: found.identity, links: found.links });
+        Ok(())
+    }
+
+    /// Hides a path at which this was found.
+    fn note(&mut self, path: PathBuf, hidden: Hidden, facts: FileFacts) {
         let hidden = self.survey.hidden.entry(path).or_insert(hidden);
         if hidden.kind == MaskKind::File {
-            self.files.insert(found.identity.ino);
-            if found.links > 1 {
-                self.several.insert(found.identity);
+            self.files.insert(facts.identity.ino);
+            if facts.links > 1 {
+                self.several.insert(facts.identity);
             }
         }
-        Ok(())
     }
 
     /// Hides further names of files that are denied now. Inodes of denied files that are gone may be in

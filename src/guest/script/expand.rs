@@ -112,6 +112,9 @@ impl Shell {
                 }
                 Piece::Variable(name) => (self.variable(name)?, false),
                 Piece::Quoted(name) => (self.variable(name)?, true),
+                Piece::Default { name, text, empty, quoted } => {
+                    (self.or_default(name, text, *empty), *quoted)
+                }
                 Piece::Status => (self.status.to_string().into_bytes(), false),
                 Piece::Output(block) => (self.output(*block)?, false),
                 Piece::QuotedOutput(block) => (self.output(*block)?, true),
@@ -148,6 +151,14 @@ impl Shell {
                 Err(Leave::Exit)
             }
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// The value of a variable, or what stands for it.
+    fn or_default(&self, name: &Bytes, text: &Bytes, empty: bool) -> Vec<u8> {
+        match self.value(&name.0) {
+            Some(value) if !(empty && value.is_empty()) => value,
+            Some(_) | None => text.0.clone(),
         }
     }
 

@@ -107,8 +107,10 @@ impl Flow {
     ) -> Vec<BTreeMap<String, String>> {
         let mut names = BTreeSet::new();
         for part in words.flat_map(|word| &word.parts) {
-            if let Part::Expansion { of: Expansion::Variable(name), .. } = part {
-                names.insert(name.clone());
+            if let Part::Expansion { of, .. } = part
+                && let Some(name) = of.name()
+            {
+                names.insert(name.to_owned());
             }
         }
         let mut all = vec![BTreeMap::new()];
@@ -138,10 +140,7 @@ impl Flow {
             let mut text = String::new();
             for part in &word.parts {
                 match part {
-                    Part::Expansion { of: Expansion::Variable(name), .. } => {
-                        text += known.get(name)?;
-                    }
-                    Part::Expansion { .. } => return None,
+                    Part::Expansion { of, .. } => text += value(of, &known)?,
                     other => {
                         let part = shell::Word { parts: vec![other.clone()], at: word.at };
                         text += &part.text(HOME);
@@ -161,6 +160,11 @@ pub(super) enum Fields {
     Known(Vec<shell::Word>),
     /// Something of which only the beginning is known.
     Later(Later),
+}
+
+/// What an expansion becomes with these values.
+fn value<'v>(of: &'v Expansion, known: &'v BTreeMap<String, String>) -> Option<&'v str> {
+    of.with(known.get(of.name()?)?)
 }
 
 /// What a word becomes with these values. Blanks of a value that is not quoted split it.
@@ -183,12 +187,9 @@ pub(super) fn fields(word: &shell::Word, known: &BTreeMap<String, String>) -> Fi
                 field.get_or_insert_default().push(part.clone());
             }
             Part::Expansion { of, quoted } => {
-                let value = match of {
-                    Expansion::Variable(name) => known.get(name),
-                    Expansion::Status | Expansion::Output(_) => None,
-                };
+                let value = value(of, known);
                 // Patterns in a value are looked at when the line runs.
-                let odd = |value: &&String| !quoted && value.contains(['*', '?', '[', '\\']);
+                let odd = |value: &&str| !quoted && value.contains(['*', '?', '[', '\\']);
                 let Some(value) = value.filter(|value| !odd(value)) else {
                     return Fields::Later(later(word));
                 };

@@ -31,6 +31,7 @@ pub fn parse_as(dialect: Dialect, line: &str) -> Line {
         texts: HashMap::new(),
         within: Within::Line,
         braces: Budget::new(),
+        replaced: false,
         commands: 0,
         depth: 0,
         notes: Vec::new(),
@@ -53,6 +54,8 @@ pub(super) struct Parser<'a> {
     within: Within,
     pub braces: Budget,
     pub commands: usize,
+    /// Whether a `$(…)` of this command was replaced by its text. It would have set `$?` for what follows.
+    pub replaced: bool,
     /// Compound commands and `$(…)` around.
     depth: usize,
     notes: Vec<Note>,
@@ -201,6 +204,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.at - 1;
         self.nested(at, |parser| {
             if let Some(text) = heredoc::substituted(parser) {
+                parser.replaced = true;
                 return Ok(Dollar::Text(text));
             }
             let start = parser.cursor.at;
@@ -322,6 +326,13 @@ impl<'a> Parser<'a> {
     }
 
     fn simple(&mut self, start: usize) -> Result<SimpleCommand, Stop> {
+        let around = std::mem::take(&mut self.replaced);
+        let command = self.simple_within(start);
+        self.replaced = around;
+        command
+    }
+
+    fn simple_within(&mut self, start: usize) -> Result<SimpleCommand, Stop> {
         let mut end = start;
         let mut command = SimpleCommand {
             assignments: Vec::new(),

@@ -222,6 +222,10 @@ fn write_text(f: &mut fmt::Formatter<'_>, text: &Word) -> fmt::Result {
 fn write_expansion(f: &mut impl fmt::Write, of: &Expansion) -> fmt::Result {
     match of {
         Expansion::Variable(name) => write!(f, "${{{name}}}"),
+        Expansion::Default { name, text, empty } => {
+            let mark = if *empty { ":-" } else { "-" };
+            write!(f, "${{{name}{mark}{text}}}")
+        }
         Expansion::Status => f.write_str("${?}"),
         Expansion::Output(script) => write!(f, "$({script})"),
     }

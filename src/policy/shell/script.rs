@@ -243,6 +243,15 @@ pub enum Part {
 pub enum Expansion {
     /// `$NAME`, `${NAME}`.
     Variable(String),
+    /// `${NAME-TEXT}`, `${NAME:-TEXT}`: a text instead of a variable that has no value.
+    Default {
+        /// The variable.
+        name: String,
+        /// What stands for it: letters, digits and marks that no shell reads in another way.
+        text: String,
+        /// `:-`: also instead of an empty value.
+        empty: bool,
+    },
     /// `$?`
     Status,
     /// `$(…)`: what the commands write, without newlines at its end.
@@ -277,6 +286,28 @@ pub enum ClassItem {
     Lower,
     /// `[:space:]`
     Space,
+}
+
+impl Expansion {
+    /// The variable whose value it needs.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Variable(name) | Self::Default { name, .. } => Some(name),
+            Self::Status | Self::Output(_) => None,
+        }
+    }
+
+    /// What it becomes where the variable has this value. `None`: it needs more than a variable.
+    #[must_use]
+    pub fn with<'v>(&'v self, value: &'v str) -> Option<&'v str> {
+        match self {
+            Self::Variable(_) => Some(value),
+            Self::Default { text, empty: true, .. } if value.is_empty() => Some(text),
+            Self::Default { .. } => Some(value),
+            Self::Status | Self::Output(_) => None,
+        }
+    }
 }
 
 impl Script {
@@ -639,6 +670,9 @@ impl Word {
                 Part::Class(class) => class.write(&mut out),
                 Part::Expansion { of, .. } => match of {
                     Expansion::Variable(name) => out.extend(["${", name, "}"]),
+                    Expansion::Default { name, text, empty } => {
+                        out.extend(["${", name, if *empty { ":-" } else { "-" }, text, "}"]);
+                    }
                     Expansion::Status => out += "$?",
                     Expansion::Output(_) => out += "$(…)",
                 },

@@ -201,6 +201,19 @@ pub(super) enum Dollar {
     Expansion(Expansion),
 }
 
+/// Reads `-TEXT}` or `:-TEXT}`: whether TEXT stands for an empty value too, and how long it is. A text with blanks, quotes,
+/// tildes or patterns is read in several ways, by where it stands.
+fn default_text(rest: &[u8]) -> Option<(bool, usize)> {
+    let (empty, rest) = match rest {
+        [b':', b'-', rest @ ..] => (true, rest),
+        [b'-', rest @ ..] => (false, rest),
+        _ => return None,
+    };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./,:@%+-".contains(byte);
+    let length = rest.iter().take_while(|byte| plain(byte)).count();
+    (rest.get(length) == Some(&b'}')).then_some((empty, length))
+}
+
 /// Judges a `$` that was just taken; quotes behind it are the caller's.
 pub(super) fn dollar(parser: &mut Parser<'_>) -> Result<Dollar, Stop> {
     let cursor = &mut parser.cursor;
@@ -219,13 +232,25 @@ pub(super) fn dollar(parser: &mut Parser<'_>) -> Result<Dollar, Stop> {
                 cursor.at += length + 2;
                 return Ok(Dollar::Expansion(Expansion::Variable(name.to_owned())));
             }
-            if rest.starts_with(b"?}") {
+            if let Some((empty, text)) = default_text(&rest[length..])
+                && builtin::is_plain_variable(name)
+            {
+                let name = name.to_owned();
+                let before = cursor.at + 1 + length + if empty { 2 } else { 1 };
+                cursor.at = before + text + 1;
+                let text = cursor.slice(before, before + text).to_owned();
+                return Ok(Dollar::Expansion(Expansion::Default { name, text, empty }));
+            }
+            if rest.starts_with(b"?}") && !parser.replaced {
                 cursor.at += 3;
                 return Ok(Dollar::Expansion(Expansion::Status));
             }
             let end = cursor.rest().iter().position(|b| *b == b'}' || *b == b'\n');
             let shown = cursor.slice(at, end.map_or(cursor.text.len(), |end| cursor.at + end + 1));
             Err(Stop::new(at, Construct::Parameter, shown))
+        }
+        Some(b'?') if parser.replaced => {
+            Err(Stop::new(at, Construct::Parameter, cursor.slice(at, at + 2)))
         }
         Some(b'?') => {
             cursor.at += 1;

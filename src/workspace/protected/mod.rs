@@ -6,11 +6,14 @@
 
 pub mod table;
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
+use std::sync::LazyLock;
 
 use runner_policy::paths;
 
+use super::names::Names;
 use table::Class;
 
 /// How an existing path is protected.
@@ -69,7 +72,15 @@ pub fn key_material() -> Vec<&'static str> {
 /// Whether the path is key material, which is never readable.
 #[must_use]
 pub fn is_key_material(relative: &Path) -> bool {
-    paths::is_key_material(&relative.to_string_lossy())
+    could_be_key_material(relative) && paths::is_key_material(&relative.to_string_lossy())
+}
+
+/// A look at names alone, which rules out nearly every path. It is asked of each denied file.
+fn could_be_key_material(path: &Path) -> bool {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(key_material()));
+    path.is_absolute()
+        || NAMES.is_deep(path.iter().map(OsStr::as_bytes))
+        || path.file_name().is_none_or(|name| NAMES.could_hold(name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@
 //! | 41 | the workspace changes under a sandbox | `row41_moved`; while it waits, in `pool::changed` |
 //! | 42 | files that make the host run things later | `row42_later` |
 //! | 43 | covers | `row43_covers` |
+//! | 44 | words that are not known before they run | `row44_words` |
 
 mod harness;
 mod mounts;
@@ -55,4 +56,5 @@ mod row35_terminal;
 mod row41_moved;
 mod row42_later;
 mod row43_covers;
+mod row44_words;
 mod seat;

@@ -111,3 +111,39 @@ fn variables_conditions_and_loops() {
     }
     assert!(project.join("sub/-rf").exists());
 }
+
+/// `${x-y}` and `${x:-y}` under a policy that lets nothing run as code: each line in a real bash too, several times with
+/// other values.
+#[test]
+fn defaults_of_variables_are_what_they_are_in_bash() {
+    needs_engine();
+    let caller = Caller::ourselves("/var/tmp");
+    let project = caller.project(
+        "defaults",
+        &[("a.txt", "one\n"), ("b.txt", "two\n"), ("empty", ""), (".runner/.keep", "")],
+    );
+    for text in [
+        "echo ${x:-a} ${x-b} \"${x:-c}\" \"${x-d}\"",
+        "cat ${f:-a.txt}; f=b.txt; cat ${f:-a.txt}",
+        "echo \"[${x:-}]\" .${x-}. end",
+        "printf '<%s>' ${v:-a/b.c,d:e@f%g+h-i} \"${v-1}\"",
+        "set -u; echo ${x:-unset} \"${x-unset}\"",
+        "for f in a.txt b.txt; do cat \"${f:-empty}\"; done",
+        "n=$(wc -l < empty); echo \"${n:-none} lines\"; e=$(cat empty); echo ${e:-nothing} \"${e-something}\"",
+        "if [ \"${MODE:-fast}\" = fast ]; then echo quick; else echo slow; fi",
+        "case ${x:-b} in a) echo a;; b) echo b;; esac",
+        "while read -r l; do echo \"${l:-blank}\"; done < a.txt",
+        "cat <<E\n${x:-here} ${x-there}\nE",
+        "x='p q'; printf '<%s>' ${x:-r} \"${x:-r}\"",
+        "[[ ${x:-1} == 1 ]] && echo equal || echo other",
+    ] {
+        for before in ["", "x=; v=; f=; ", "x='*.txt two  words'; "] {
+            let text = format!("{before}{text}");
+            let ran = caller.run(&project, &["exec", "--policy", "readonly", "--shell", &text]);
+            let mut bash = std::process::Command::new("bash");
+            bash.args(["-c", &text]).current_dir(&project).env_clear().env("PATH", "/usr/bin:/bin");
+            let bash = Ran::from(bash.output().unwrap());
+            assert_eq!((ran.code, &ran.out), (bash.code, &bash.out), "{text}: {}", ran.err);
+        }
+    }
+}

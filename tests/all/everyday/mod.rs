@@ -3,6 +3,7 @@
 pub mod caller;
 mod git;
 mod lines;
+mod packaged;
 mod programs;
 mod projects;
 mod shortfall;

@@ -267,6 +267,74 @@ fn agents_editors_and_special_files_are_held_back() {
     );
 }
 
+/// Gives the user of the command rights by an access list, where the kernel lets it. Permission bits do not show them.
+const LIST: &str = r#"
+import os, struct
+def acl(path, kind):
+    rows = [(1, 7, -1), (2, 7, os.getuid()), (4, 5, -1), (16, 7, -1), (32, 0, -1)]
+    value = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *row) for row in rows)
+    os.setxattr(path, 'system.posix_acl_' + kind, value)
+for name in ('listed', 'default', 'plain'):
+    os.mkdir('src/' + name)
+acl('src/listed', 'access')
+acl('src/default', 'default')
+open('src/default/inherits', 'w').write('x')
+open('src/file', 'w').write('x')
+acl('src/file', 'access')
+open('src/a', 'a').write('more')
+acl('src/a', 'access')
+open('src/plain/file', 'w').write('x')
+"#;
+
+#[test]
+fn an_access_list_of_a_command_does_not_reach_the_host() {
+    let project = Project::new();
+    project.write("list.py", LIST);
+    let result = project.sh("contained", "python3 list.py");
+    assert_eq!(result["exit"], 0, "{result:#}");
+    for name in ["src/listed", "src/default", "src/file", "src/a"] {
+        assert_eq!(why(&result, name), "special", "{name}");
+    }
+    for name in ["src/listed", "src/default", "src/file"] {
+        assert!(!project.exists(name), "{name}");
+    }
+    assert_eq!(project.text("src/a"), "original\n");
+    assert_eq!(project.text("src/plain/file"), "x", "the control");
+    // A list that the host's folder gives to what is made in it is the host's own.
+    let script = "import os, struct\nrows = [(1, 7, -1), (2, 7, 4242), (4, 5, -1), (16, 7, -1), (32, 5, -1)]\n\
+        value = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *row) for row in rows)\n\
+        os.setxattr('src', 'system.posix_acl_default', value)";
+    host(&project.file(""), &project.file(""), &["python3", "-c", script]);
+    let result = project.sh("contained", "mkdir -p src/shared/deep; echo x > src/shared/deep/new");
+    assert_eq!(project.text("src/shared/deep/new"), "x\n", "{result:#}");
+}
+
+/// A symlink that leads to another one: the whole chain counts, also when the host replaces a part of it.
+#[test]
+fn a_chain_of_symlinks_leads_to_programs_and_nowhere_else() {
+    let project = Project::new();
+    let script = "mkdir v; ln -s /usr/bin/python3 v/python; ln -s python v/python3; ln -s python3 v/python3.11\n\
+        ln -s /etc/passwd v/out; ln -s out v/out2; ln -s out2 v/out3; ln -s loop2 v/loop; ln -s loop v/loop2\n\
+        ln -s ../kept v/by-the-host; rm kept; ln -s /usr/bin/env kept";
+    std::os::unix::fs::symlink("/etc/shadow", project.file("kept")).unwrap();
+    let result = project.sh("contained", script);
+    for name in ["out", "out2", "out3", "loop", "loop2", "by-the-host"] {
+        assert_eq!(why(&result, &format!("v/{name}")), "leads_out", "{name}");
+        assert!(!project.exists(&format!("v/{name}")), "{name}");
+    }
+    for (name, target) in [("python", "/usr/bin/python3"), ("python3", "python")] {
+        let found = fs::read_link(project.file("v").join(name)).unwrap();
+        assert_eq!(found.to_str(), Some(target), "the control");
+    }
+    assert_eq!(held(&result).len(), 6, "{result:#}");
+    // The host replaces the middle between two calls: what leads through it is judged by what is there then.
+    fs::remove_file(project.file("v/python")).unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", project.file("v/python")).unwrap();
+    let result = project.sh("contained", "ln -s python v/late; ln -s a src/control");
+    assert_eq!(why(&result, "v/late"), "leads_out");
+    assert!(!project.exists("v/late") && project.exists("src/control"), "the control");
+}
+
 /// A command that waits in the sandbox until it is killed by the file's disappearance on the host is not possible:
 /// names on the host may be stale inside. It sleeps for a moment instead, and the host works meanwhile.
 #[test]

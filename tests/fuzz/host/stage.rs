@@ -1,6 +1,8 @@
 //! Walk and judge of a stage, as they are.
 #![allow(dead_code, unused_imports, reason = "not everything is used here")]
 
+#[path = "../../../src/stage/access.rs"]
+pub mod access;
 #[path = "../../../src/stage/alias.rs"]
 mod alias;
 #[path = "../../../src/stage/around.rs"]

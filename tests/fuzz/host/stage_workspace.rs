@@ -3,6 +3,8 @@
 
 #[path = "../../../src/workspace/grants.rs"]
 pub mod grants;
+#[path = "../../../src/workspace/names.rs"]
+pub(crate) mod names;
 #[path = "../../../src/workspace/protected/mod.rs"]
 pub mod protected;
 #[path = "../../../src/workspace/temp.rs"]

@@ -7,6 +7,8 @@ mod find;
 pub mod grants;
 #[path = "../../../src/workspace/lists.rs"]
 pub mod lists;
+#[path = "../../../src/workspace/names.rs"]
+pub(crate) mod names;
 #[path = "../../../src/workspace/protected/mod.rs"]
 pub mod protected;
 #[path = "../../../src/workspace/temp.rs"]

@@ -156,6 +156,9 @@ fn what_was_assumed_travels_in_the_plan() {
     };
     let no_option = |many, demand| Assumed::NoOption { many, demand };
     assert_eq!(assumed("x=a; cat $x"), exactly(&[&["a"]]));
+    assert_eq!(assumed("x=; cat ${x:-a}"), exactly(&[&["a"]]));
+    assert_eq!(assumed("x=b; cat ${x-a}"), exactly(&[&["b"]]));
+    assert_eq!(assumed("cat ${x-a}"), no_option(true, Some(Demand::Inside)));
     assert_eq!(assumed("x='-n  a'; sort $x"), exactly(&[&["-n", "a"]]));
     assert_eq!(assumed("for f in a b; do cat $f; done"), exactly(&[&["a"], &["b"]]));
     assert_eq!(assumed("x=s; cat $x/*.rs"), exactly(&[&["s/*.rs"]]));
@@ -165,6 +168,56 @@ fn what_was_assumed_travels_in_the_plan() {
     assert_eq!(assumed("git show \"$X\""), no_option(false, Some(Demand::InsideWithoutColon)));
     assert_eq!(assumed("grep \"$X\" a"), no_option(false, None));
     assert_eq!(assumed("echo \"$X\""), Assumed::Nothing);
+}
+
+/// `${x-y}` is `y` only where nothing else can be.
+#[test]
+fn a_default_is_one_value_among_others() {
+    refused(
+        &policy(&[LOOK]),
+        &[
+            "${x:-rm} a",
+            "x=; ${x:-rm} a",
+            "x=rm; ${x:-cat} a",
+            "x=; cat ${x:-.env}",
+            "x=.env; cat ${x:-a}",
+            "x=; sort ${x:--o} b a",
+            "x=-o; sort ${x:-a} b a",
+            "x=; echo a > ${x:-out}",
+            "x=a; true || x=; cat ${x:-.env}",
+            "x=; cd ${x:-..} && cat s",
+            "sort -o ${x:-a} b",
+            "git ${x:-push}",
+            "x=; git ${x:-push}",
+            "PATH=${x:-.}; cat a",
+            // What is read in several ways is not read.
+            "cat ${x:-$y}",
+            "cat ${x:-`cat a`}",
+            "cat ${x:-$(rm a)}",
+            "cat ${x:-~/a}",
+            "cat ${x:-*}",
+            "cat ${x:-\\a}",
+            "cat ${x:-'a'}",
+            "cat ${x:-a b}",
+            "cat ${x:=a}",
+            "cat ${x:?a}",
+            "cat ${x:+a}",
+            "cat ${IFS:-a}",
+            "cat ${1:-a}",
+            "cat ${x[0]:-a}",
+            "cat ${!x:-a}",
+        ],
+        &[
+            "x=; cat ${x:-a}",
+            "x=b; cat ${x:-a}",
+            "cat ${x:-a}",
+            "cat \"${x-a}\"",
+            "x=; sort ${x:--r} a",
+            "x=cat; ${x:-sort} a",
+            "echo ${x:-b} ${PWD:-c}",
+            "[ \"${n:-0}\" -ge 3 ] && cat a",
+        ],
+    );
 }
 
 /// What only a shell can read is code, and a command that stands in it is denied where a rule names it.

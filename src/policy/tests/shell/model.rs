@@ -134,12 +134,20 @@ impl Model {
 
     fn value(&self, of: &Expansion) -> Result<String, Beyond> {
         match of {
-            Expansion::Variable(name) if name == "A" || name == "B" || name == "x" => {
+            Expansion::Variable(name) | Expansion::Default { name, .. }
+                if name == "A" || name == "B" || name == "x" =>
+            {
                 let value = self.hidden.get(name).or(self.variables.get(name));
-                Ok(value.cloned().unwrap_or_default())
+                match (of, value) {
+                    (Expansion::Default { text, .. }, None) => Ok(text.clone()),
+                    (_, None) => Ok(String::new()),
+                    (of, Some(value)) => Ok(of.with(value).unwrap_or_default().to_owned()),
+                }
             }
             Expansion::Status => Ok(self.status.to_string()),
-            Expansion::Variable(_) | Expansion::Output(_) => Err(Beyond),
+            Expansion::Variable(_) | Expansion::Default { .. } | Expansion::Output(_) => {
+                Err(Beyond)
+            }
         }
     }
 

@@ -136,6 +136,9 @@ fn word(word: &Word) -> String {
         Part::Expansion { of, quoted } => {
             let shown = match of {
                 Expansion::Variable(name) => format!("${name}"),
+                Expansion::Default { name, text, empty } => {
+                    format!("${name}{}{text}", if *empty { " or, if empty, " } else { " or " })
+                }
                 Expansion::Status => "$?".to_owned(),
                 Expansion::Output(script) => format!("$({})", plan(script)),
             };
