@@ -44,7 +44,7 @@
 //! - [`undo`]: keeps what tools and commands change, and puts it back.
 //! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
-//! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
+//! - [`mcp_client`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`doctor`]: proves by trying that each protection holds on this machine.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
@@ -124,7 +124,7 @@ pub mod git_index;
 pub mod ids;
 pub mod json;
 pub mod latency;
-pub mod mcp;
+pub mod mcp_client;
 pub mod policy_files;
 pub mod pool;
 pub mod queue;
