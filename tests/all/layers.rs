@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`, `glob`) are held by the compiler.
 const LAYERS: [&[&str]; 6] = [
-    &["bench", "cli", "doctor"],
+    &["bench", "cli", "doctor", "mcp"],
     &["call"],
     &["audit", "broker", "mcp_client", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
@@ -17,12 +17,13 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 20] = [
+const BESIDE: [(&str, &str); 21] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
     ("cli", "bench"),
     ("cli", "doctor"),
+    ("cli", "mcp"),
     ("error", "codes"),
     ("error", "exit"),
     ("exit", "codes"),
