@@ -573,8 +573,9 @@ impl ServerHandler for Client {
         let uri = request.uri;
         let read = resources::read(&self.host, &who, &uri).await.map_err(of_call)?;
         let Some((text, kind)) = read else {
+            let data = serde_json::json!({ "uri": uri });
             let code = ErrorCode::RESOURCE_NOT_FOUND;
-            return Err(ErrorData::new(code, "there is no such resource", None));
+            return Err(ErrorData::new(code, "there is no such resource", Some(data)));
         };
         let contents = ResourceContents::text(text, uri).with_mime_type(kind);
         Ok(ReadResourceResult::new(vec![contents]).into())
