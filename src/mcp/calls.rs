@@ -4,6 +4,7 @@
 //! the call takes long. A handle is random and belongs to the client that got it; to any other client it does not exist.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,7 @@ pub struct Entry {
     pub begun: Instant,
     owner: String,
     canceller: Canceller,
+    left: AtomicBool,
     ended: watch::Sender<Option<(Arc<Ended>, Instant)>>,
 }
 
@@ -87,6 +89,11 @@ impl Entry {
         self.canceller.cancel(CancelCause::Terminate);
     }
 
+    /// Whether its client is gone: no client reads what it came to.
+    pub fn is_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
     fn over_since(&self) -> Option<Instant> {
         self.ended.borrow().as_ref().map(|(_, since)| *since)
     }
@@ -116,6 +123,7 @@ impl Calls {
             begun: Instant::now(),
             owner: owner.to_owned(),
             canceller,
+            left: AtomicBool::new(false),
             ended: watch::Sender::new(None),
         });
         table.insert(handle, Arc::clone(&entry));
@@ -132,14 +140,15 @@ impl Calls {
         self.table().remove(handle);
     }
 
-    /// Ends every call of a client that has left, and forgets them.
+    /// Ends every call of a client that has left. Each is forgotten when it is over: a shutdown waits for those that are not.
     pub fn leave(&self, owner: &str) {
         self.table().retain(|_, entry| {
-            let is_own = entry.owner == owner;
-            if is_own {
-                entry.cancel();
+            if entry.owner != owner {
+                return true;
             }
-            !is_own
+            entry.left.store(true, Ordering::Relaxed);
+            entry.cancel();
+            entry.ended().is_none()
         });
     }
 
@@ -221,6 +230,9 @@ mod tests {
         let bob = calls.begin("bob", Cancel::pair().0).unwrap().unwrap();
         calls.leave("ann");
         assert_eq!(cancel.asked().await, CancelCause::Terminate);
+        assert!(ann.is_left() && !bob.is_left());
+        ann.finish(ended());
+        calls.leave("ann");
         assert!(calls.find("ann", &ann.handle).is_none());
         assert!(calls.find("bob", &bob.handle).is_some());
     }

@@ -27,7 +27,7 @@ use crate::json;
 /// The longest line.
 pub const MAX_LINE: usize = json::MAX_BYTES;
 /// How long answers are still written for a client that has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long a write may wait for a client that does not read.
 const STUCK: Duration = Duration::from_secs(60);
 /// Clients of the socket at once.

@@ -132,6 +132,9 @@ pub fn begin(
             started.host.questions.remember(&started.owner, id.clone());
         }
         guard.0.finish(ended);
+        if guard.0.is_left() {
+            started.host.calls.forget(&guard.0.handle);
+        }
     });
     Ok(entry)
 }
