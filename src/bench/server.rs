@@ -49,8 +49,9 @@ pub fn server(
     }
     report.add(Row::times(&site.row("mcp request without a call"), &trips));
     for clients in CLIENTS {
-        let name =
-            |what: &str| format!("{what}, {clients} {}", if clients == 1 { "client" } else { "clients" });
+        let name = |what: &str| {
+            format!("{what}, {clients} {}", if clients == 1 { "client" } else { "clients" })
+        };
         let (rate, calls) = server.rate(clients, extent.crowd())?;
         let row = Row::one(&site.row(&name("mcp run_command")), rate, Unit::PerSecond, calls);
         report.add(row.beside(&name(BWRAP)));

@@ -1,11 +1,9 @@
 //! Questions that calls wait for, and clients that may put them to a person.
 //!
-//! A question waits in the book with its id, and a person answers it at a terminal: the next same call of the client then
-//! runs. Where the user's or the managed configuration lists a client (`approvals.clients`), the client itself may put the
+//! A question waits in the book with its id, and a person answers it at a terminal: the next same call then runs, once. Where the user's or the managed configuration lists a client (`approvals.clients`), the client itself may put the
 //! question to its user and bring back the answer. Everything but a clear yes is no.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -29,71 +27,8 @@ use crate::policy_files::Places;
 use crate::store::Store;
 use crate::text::{is_deceptive, push_escaped};
 
-/// Questions of one client that are remembered.
-const MOST: usize = 64;
-/// Clients whose questions are remembered.
-const CLIENTS: usize = 256;
 /// The name of the one question in a request for input, and of its one answer.
 const KEY: &str = "approve";
-
-/// Questions that were put for each client.
-#[derive(Debug, Default)]
-pub struct Questions(Mutex<HashMap<String, Vec<ApprovalId>>>);
-
-impl Questions {
-    /// Remembers that a call of this client waits for an answer.
-    pub fn remember(&self, owner: &str, id: ApprovalId) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= CLIENTS && !all.contains_key(owner) {
-            all.clear();
-        }
-        let own = all.entry(owner.to_owned()).or_default();
-        if own.contains(&id) {
-            return;
-        }
-        if own.len() == MOST {
-            own.remove(0);
-        }
-        own.push(id);
-    }
-
-    /// Those of this client that a person approved and no call has used. What is over is forgotten.
-    pub(super) async fn answered(
-        &self,
-        owner: &str,
-        places: &Places,
-        times: Times,
-        caller: &Caller,
-    ) -> Result<Vec<ApprovalId>, CallError> {
-        let own = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.get(owner).cloned().unwrap_or_default()
-        };
-        if own.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (places, caller) = (places.clone(), caller.clone());
-        let states = beside("look at approvals", move || {
-            let book = book(&places, times, caller)?;
-            let state = |id: ApprovalId| {
-                let state = book.find(&id).ok().map(|it| it.state);
-                (id, state)
-            };
-            Ok(own.into_iter().map(state).collect::<Vec<_>>())
-        })
-        .await?;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lives = |id: &ApprovalId| {
-            let state = states.iter().find(|(it, _)| it == id).map(|(_, state)| *state);
-            !matches!(state, Some(None | Some(State::Denied | State::Used | State::Void)))
-        };
-        if let Some(own) = all.get_mut(owner) {
-            own.retain(lives);
-        }
-        let granted = |(id, state)| (state == Some(State::Granted)).then_some(id);
-        Ok(states.into_iter().filter_map(granted).collect())
-    }
-}
 
 fn book(places: &Places, times: Times, caller: Caller) -> Result<Book, CallError> {
     Ok(Book::new(Ledger::new(Store::open(places.state.as_deref())?), times, caller))

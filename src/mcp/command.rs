@@ -69,10 +69,9 @@ async fn try_run(
     let source = work.source();
     let (host, context) = (Arc::clone(&started.host), started.context.clone());
     let mut decided = beside("decide", move || decide(&host, &context, &work)).await?;
-    let asking = match decided.asks() {
-        true => Some(Arc::new(asking(started, &decided.places, decided.config.approvals()).await?)),
-        false => None,
-    };
+    let asking = decided
+        .asks()
+        .then(|| Arc::new(asking(started, &decided.places, decided.config.approvals())));
     let sink = || {
         let sink: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>> =
             Box::pin(Sink(Arc::clone(&started.entry.output)));
@@ -88,24 +87,21 @@ async fn try_run(
     call::run(&mut decided, Output::Streamed(streams), asking, cancel).await
 }
 
-/// Nobody is there to ask: questions wait, and answers that a person gave to earlier ones count.
-pub(super) async fn asking(
+/// No person is there to ask: questions wait in the book, and answers that it has count.
+pub(super) fn asking(
     started: &Started,
     places: &Places,
     times: crate::config::Approvals,
-) -> Result<Asking, CallError> {
-    let caller = started.context.caller.clone();
-    let mut named = started.host.questions.answered(&started.owner, places, times, &caller).await?;
-    named.extend(started.named.clone().filter(|id| !named.contains(id)));
-    Ok(Asking {
+) -> Asking {
+    Asking {
         approver: Arc::new(Always(Reply::Nobody)),
-        named,
+        named: started.named.iter().cloned().collect(),
         places: places.clone(),
         times,
         redactor: Redactor::new(),
         spent: Spent::default(),
-        caller,
-    })
+        caller: started.context.caller.clone(),
+    }
 }
 
 /// What an error of the call itself comes to.

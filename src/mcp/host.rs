@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use runner_policy::decide::Explanation;
 
-use super::approve::Questions;
 use super::calls::Calls;
 use super::history::History;
 use super::seal::Seal;
@@ -60,7 +59,6 @@ pub struct Host {
     pub cwd: PathBuf,
     pub(super) calls: Calls,
     pub(super) seal: Seal,
-    pub(super) questions: Questions,
     pub(super) history: History,
 }
 
@@ -80,7 +78,6 @@ impl Host {
             cwd,
             calls: Calls::default(),
             seal: Seal::new().map_err(random)?,
-            questions: Questions::default(),
             history: History::default(),
         };
         host.policy()?;

@@ -21,12 +21,12 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::error::ServeError;
+use super::lines::message;
 use super::who::Who;
 use crate::json;
 
@@ -222,17 +222,22 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Answer>> {
         Ok(Err(_)) => return Err(refuse(StatusCode::BAD_REQUEST, -32700, "the body broke off")),
         Err(_) => return Err(refuse(StatusCode::REQUEST_TIMEOUT, -32600, "the body is too slow")),
     };
-    match json::read_as::<IgnoredAny>(&bytes, json::Limits::USUAL) {
+    match message(&bytes) {
         Ok(_) => Ok(bytes),
-        Err(error) => {
-            Err(refuse(StatusCode::BAD_REQUEST, -32700, &format!("parse error: {error}")))
-        }
+        Err((error, id)) => Err(answer_with(
+            StatusCode::BAD_REQUEST,
+            json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+        )),
     }
 }
 
 /// An error of JSON-RPC that answers no request in particular.
 fn refuse(status: StatusCode, code: i32, text: &str) -> Box<Answer> {
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": text } });
+    let error = json!({ "code": code, "message": text });
+    answer_with(status, json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+}
+
+fn answer_with(status: StatusCode, body: Value) -> Box<Answer> {
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

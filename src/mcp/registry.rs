@@ -146,7 +146,7 @@ async fn try_run(
     };
     let prepared = request.prepare(&started.context, cancel).await?;
     let redactor = Redactor::new();
-    let mut asking = asking(started, prepared.places(), prepared.config().approvals()).await?;
+    let mut asking = asking(started, prepared.places(), prepared.config().approvals());
     asking.redactor = redactor.clone();
     let front = Front {
         events: Arc::new(Heard::new(Arc::clone(&started.entry.output), redactor.clone())),

@@ -98,8 +98,7 @@ pub enum NotBegun {
     Local(std::io::Error),
 }
 
-/// Begins a call in a task of its own. `named` is an approval that counts for it, beside those that were given to
-/// earlier questions of this client.
+/// Begins a call in a task of its own. `named` is the approval that its client has brought for it.
 ///
 /// # Errors
 /// Nothing was begun.
@@ -128,9 +127,6 @@ pub fn begin(
                 registry::run(&started, name, Value::Object(arguments), cancel).await
             }
         };
-        if let Some(id) = &ended.waits {
-            started.host.questions.remember(&started.owner, id.clone());
-        }
         guard.0.finish(ended);
         if guard.0.is_left() {
             started.host.calls.forget(&guard.0.handle);

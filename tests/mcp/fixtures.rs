@@ -211,7 +211,8 @@ fn text(text: impl Into<String>) -> CallToolResponse {
 }
 
 fn content(content: Value) -> CallToolResponse {
-    let result: CallToolResult = serde_json::from_value(json!({"content": content})).unwrap();
+    let result: CallToolResult =
+        serde_json::from_value(json!({"resultType": "complete", "content": content})).unwrap();
     result.into()
 }
 

@@ -129,7 +129,7 @@ impl ServerHandler for Suite {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let completion = json!({"completion": {"values": ["paris", "park"], "hasMore": false}});
+        let completion = json!({"resultType": "complete", "completion": {"values": ["paris", "park"], "hasMore": false}});
         Ok(serde_json::from_value(completion).unwrap())
     }
 
