@@ -246,9 +246,16 @@ pub async fn call(
         )])
         .into(),
         "test_tool_with_logging" | "test_logging_tool" => {
+            // Without sessions, a client asks for the log with each request.
+            let version = context.protocol_version();
+            let asked = !json!(context.meta)["io.modelcontextprotocol/logLevel"].is_null();
+            let wanted = asked || version.is_none_or(|it| it.as_str() < "2026-07-28");
             for line in
                 ["Tool execution started", "Tool processing data", "Tool execution completed"]
             {
+                if !wanted {
+                    break;
+                }
                 let params = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(line));
                 let _ = context.peer.notify_logging_message(params).await;
                 tokio::time::sleep(Duration::from_millis(50)).await;
