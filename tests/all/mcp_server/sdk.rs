@@ -105,6 +105,11 @@ fn the_inspector() {
     let mut command = Command::new(node());
     home.surround(&mut command);
     command.arg(packages().join("node_modules/.bin/mcp-inspector")).arg("--cli");
+    // The inspector passes on few variables of its own accord.
+    for name in ["CONFIG", "STATE"] {
+        let folder = home.path(&name.to_lowercase());
+        command.arg("-e").arg(format!("XDG_{name}_HOME={}", folder.display()));
+    }
     command.arg(env!("CARGO_BIN_EXE_runner")).args(SERVE);
     command.args(["--method", "tools/call", "--tool-name", "run_command"]);
     command.args(["--tool-arg", "command=cat name.txt"]);
