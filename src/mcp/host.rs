@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::history::History;
 use super::seal::Seal;
 use super::who::Who;
-use crate::call::{CallError, Context};
+use crate::call::{CallError, Context, Notices};
 use crate::config::{self, Config};
 use crate::engine;
 use crate::policy_files::{Choice, Configured, Loaded, Places, Trust, load};
@@ -109,7 +109,9 @@ impl Host {
 
     /// What the calls of a client are made with.
     pub(super) fn context(&self, who: &Who, claimed: Option<String>) -> Context {
-        Context { caller: who.caller(claimed), ..self.settings.context.clone() }
+        // No call adds to a list that grows as long as the server runs.
+        let notices = Notices::default();
+        Context { caller: who.caller(claimed), notices, ..self.settings.context.clone() }
     }
 
     /// A client has left: its calls end.

@@ -224,10 +224,11 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Answer>> {
     };
     match message(&bytes) {
         Ok(_) => Ok(bytes),
-        Err((error, id)) => Err(answer_with(
-            StatusCode::BAD_REQUEST,
-            json!({ "jsonrpc": "2.0", "id": id, "error": error }),
-        )),
+        Err(refused) => {
+            let (error, id) = *refused;
+            let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            Err(answer_with(StatusCode::BAD_REQUEST, body))
+        }
     }
 }
 

@@ -86,17 +86,18 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
 /// A message, or the error that answers it and the id of what it answers.
 pub(super) fn message(
     bytes: &[u8],
-) -> Result<RxJsonRpcMessage<RoleServer>, (ErrorData, Option<RequestId>)> {
+) -> Result<RxJsonRpcMessage<RoleServer>, Box<(ErrorData, Option<RequestId>)>> {
     let invalid = |text: String| ErrorData::new(ErrorCode::INVALID_REQUEST, text, None);
-    let value: Value = json::read_as(bytes, json::Limits::USUAL)
-        .map_err(|error| (ErrorData::new(ErrorCode::PARSE_ERROR, error.to_string(), None), None))?;
+    let value: Value = json::read_as(bytes, json::Limits::USUAL).map_err(|error| {
+        Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, error.to_string(), None), None))
+    })?;
     let id = value.get("id").and_then(|id| match id {
         Value::String(text) => Some(RequestId::String(text.as_str().into())),
         Value::Number(number) => number.as_i64().map(RequestId::Number),
         _ => None,
     });
     serde_json::from_value(value)
-        .map_err(|error| (invalid(format!("not a message of the protocol: {error}")), id))
+        .map_err(|error| Box::new((invalid(format!("not a message of the protocol: {error}")), id)))
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
@@ -140,7 +141,7 @@ where
             };
             let (error, id) = match line.map(|line| message(&line)) {
                 Ok(Ok(message)) => return Some(message),
-                Ok(Err((error, id))) => (error, id),
+                Ok(Err(refused)) => *refused,
                 Err(error) => (error, None),
             };
             self.send(TxJsonRpcMessage::<RoleServer>::error(error, id)).await.ok()?;

@@ -231,8 +231,8 @@ impl Answered {
     /// The answer among the events, or the body itself.
     pub fn message(&self) -> Option<Value> {
         let lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-        let messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        messages.filter(|message| message.is_object()).last()
+        let mut messages = lines.rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        messages.find(Value::is_object)
     }
 
     pub fn header(&self, name: &str) -> Option<String> {
