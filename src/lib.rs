@@ -44,7 +44,8 @@
 //! - [`undo`]: keeps what tools and commands change, and puts it back.
 //! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
-//! - [`mcp`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
+//! - [`mcp`]: the server through which any client of the Model Context Protocol makes calls: a front beside [`cli`].
+//! - [`mcp_client`]: tools of others: what a server offers and answers, over the standard streams of its sandbox.
 //! - [`bench`]: what a call costs on this machine, beside others.
 //! - [`doctor`]: proves by trying that each protection holds on this machine.
 //! - [`exit`], [`error`], [`codes`]: how a run ends; one table of exit codes, one top error, one list of codes.
@@ -70,6 +71,9 @@
 //! | `$XDG_STATE_HOME/runner/ledger.key`, `ledger.head` | the key that signs the ledger, and its signed head |
 //! | `$XDG_STATE_HOME/runner/backups/` | contents that tools and commands changed, for `undo` |
 //! | `$XDG_STATE_HOME/runner/trust.json`, `trust.lock` | digests of trusted project policies, and the lock under which they are added |
+//! | `$XDG_STATE_HOME/runner/mcp-tokens.json`, `mcp-tokens.lock` | digests of the tokens of MCP clients, and the lock under which they change |
+//! | the address of `mcp serve --http`, the socket of `--socket` | where clients of the MCP server come in |
+//! | configuration files of clients | `mcp install` adds an entry |
 //! | `$XDG_STATE_HOME/runner/queue/` | locks: which calls run, which wait |
 //! | `$XDG_STATE_HOME/runner/checked/` | which policies passed their own tests |
 //! | `$XDG_CONFIG_HOME/runner/tools`, `.runner/tools`, the team's folder, the folders of `--tools` | tools, read; `tool new` writes there |
@@ -125,6 +129,7 @@ pub mod ids;
 pub(crate) mod json;
 pub mod latency;
 pub mod mcp;
+pub mod mcp_client;
 pub mod policy_files;
 pub mod pool;
 pub(crate) mod queue;

@@ -19,6 +19,7 @@ mod memory;
 mod peers;
 mod report;
 mod sample;
+mod server;
 mod tools;
 mod trees;
 mod turns;
@@ -144,6 +145,12 @@ pub fn run(
     calls::gvisor(&place, &engines, extent, &mut report, tell);
     // A crowd leaves engine and kernel with much to tidy up: nothing is measured after it.
     crowd::crowd(&place, &engines, extent, &mut report, tell);
+    // Its rows stand beside those of the crowd; what has no daemon leaves little to tidy up.
+    for engine in engines.iter().filter(|engine| engine.life == Life::Ours) {
+        let site = place.site(engine.name);
+        let done = server::server(site, extent, &mut report, tell);
+        report.attempt(&site.row("mcp run_command"), done);
+    }
     match idle::never_idle() {
         0 => {}
         busy => report.note(format!("the machine was busy before {busy} of the samples")),

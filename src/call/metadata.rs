@@ -19,7 +19,7 @@ use crate::call::launch::outcome::Outcome;
 use crate::codes::Code;
 use crate::engine::plan::{Note, ProtectionStatus, SandboxPlan};
 use crate::ids::ToolName;
-use crate::mcp::{Attachment, Peer};
+use crate::mcp_client::{Attachment, Peer};
 use crate::sandbox::outcome::Phases;
 
 /// Everything about how a call ran.

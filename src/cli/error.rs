@@ -16,6 +16,7 @@ use crate::config::ConfigError;
 use crate::doctor::DoctorError;
 use crate::error::{Failure, Retry};
 use crate::exit::Ending;
+use crate::mcp::{InstallError, ServeError, TokenError};
 use crate::policy_files::PolicyError;
 use crate::sys::HardenError;
 use crate::tool::ToolError;
@@ -73,6 +74,15 @@ pub enum Error {
     /// Changes that were held back stay where they are.
     #[error(transparent)]
     Staged(#[from] StagedError),
+    /// The MCP server cannot serve.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The tokens of clients cannot be used as asked.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// No entry was written for a client.
+    #[error(transparent)]
+    Install(#[from] InstallError),
     /// This program panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
@@ -98,6 +108,9 @@ impl Error {
             Self::Doctor(error) => error,
             Self::Undo(error) => error.as_ref(),
             Self::Staged(error) => error,
+            Self::Serve(error) => error,
+            Self::Token(error) => error,
+            Self::Install(error) => error,
             Self::Bug(error) => error,
         }
     }

@@ -71,6 +71,7 @@ fn others(read: &Read, name: &ToolName) -> String {
     tools.sort();
     let flags: Vec<_> = read.flags.iter().map(|(flag, value, _)| (*flag, *value)).collect();
     let skip = read.scan_skip.as_ref().map(|it| &it.0);
+    let clients = read.approval_clients.as_ref().map(|it| &it.0);
     let team = read.team_folder.as_ref().map(|it| &it.0);
     let mut servers: Vec<_> = read
         .servers
@@ -81,6 +82,7 @@ fn others(read: &Read, name: &ToolName) -> String {
     let ceilings = values(&read.ceilings);
     let policy = read.policy.as_ref().map(|it| &it.0);
     let workspaces: Vec<_> = read.workspaces.iter().map(|it| (&it.0, &it.1)).collect();
+    let skip = (skip, clients);
     let policies = (policy, workspaces, read.engine.as_ref().map(|it| &it.0));
     format!("{:?}", (values(&read.figures), flags, skip, team, policies, ceilings, tools, servers))
 }

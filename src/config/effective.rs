@@ -29,6 +29,7 @@ pub struct Config {
     pub(super) figures: [Sourced<u64>; figure::TABLE.len()],
     pub(super) flags: [Sourced<bool>; flag::TABLE.len()],
     pub(super) scan_skip: Sourced<Vec<String>>,
+    pub(super) approval_clients: Sourced<Vec<String>>,
     pub(super) team_folder: Option<Sourced<PathBuf>>,
     pub(super) policy: Option<Sourced<String>>,
     pub(super) project_policy: Option<Sourced<String>>,
@@ -133,6 +134,7 @@ impl Default for Config {
             figures: figure::TABLE.map(|row| Sourced { value: row.default, source: default() }),
             flags: flag::TABLE.map(|row| Sourced { value: row.default, source: default() }),
             scan_skip: Sourced { value: Vec::new(), source: default() },
+            approval_clients: Sourced { value: Vec::new(), source: default() },
             team_folder: None,
             policy: None,
             project_policy: None,
@@ -233,6 +235,12 @@ impl Config {
     #[must_use]
     pub fn scan_skip(&self) -> &Sourced<Vec<String>> {
         &self.scan_skip
+    }
+
+    /// Clients of the MCP server that may put a question to their user and answer it: `stdio`, `socket`, names of tokens.
+    #[must_use]
+    pub fn approval_clients(&self) -> &Sourced<Vec<String>> {
+        &self.approval_clients
     }
 
     /// The folder of the team's tools.

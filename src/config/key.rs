@@ -13,6 +13,8 @@ pub(super) enum Leaf {
     Flag(Flag),
     /// Folders of the workspace that are not looked through.
     ScanSkip,
+    /// Clients of the MCP server whose users may answer questions.
+    ApprovalClients,
     /// The folder of the team's tools.
     TeamFolder,
     /// The policy of calls that choose none.
@@ -34,6 +36,8 @@ pub(super) enum Found {
 
 /// The key of the folders that are not looked through.
 pub(super) const SCAN_SKIP: &str = "scan.skip";
+/// The key of the clients whose users may answer.
+pub(super) const APPROVAL_CLIENTS: &str = "approvals.clients";
 /// The key of the team's folder.
 pub(super) const TEAM_FOLDER: &str = "team.folder";
 /// The key of the default policy.
@@ -64,6 +68,7 @@ pub(super) fn leaves() -> impl Iterator<Item = (&'static str, Leaf)> {
     let flags = flag::TABLE.iter().map(|row| (row.key, Leaf::Flag(row.flag)));
     let others = [
         (SCAN_SKIP, Leaf::ScanSkip),
+        (APPROVAL_CLIENTS, Leaf::ApprovalClients),
         (TEAM_FOLDER, Leaf::TeamFolder),
         (POLICY, Leaf::Policy),
         (ENGINE, Leaf::Engine),

@@ -8,8 +8,8 @@ use runner_policy::yaml::{self, Entry, Node};
 use super::figure::Figure;
 use super::flag::{Flag, Project};
 use super::key::{
-    self, AUTO_ACCEPT, CEILING, ENGINE, Found, Leaf, OF_A_TOOL, POLICY, SCAN_SKIP, TEAM_FOLDER,
-    TOOLS, WORKSPACES,
+    self, APPROVAL_CLIENTS, AUTO_ACCEPT, CEILING, ENGINE, Found, Leaf, OF_A_TOOL, POLICY,
+    SCAN_SKIP, TEAM_FOLDER, TOOLS, WORKSPACES,
 };
 use super::layer::Layer;
 use super::server::{self, MCP, OfServer, ServerName};
@@ -19,12 +19,16 @@ use crate::ids::ToolName;
 /// Longest name of a folder.
 const MAX_FOLDER: usize = 1024;
 
+/// Longest name of a client.
+const MAX_CLIENT: usize = 32;
+
 /// What one file says. Only [`read`] makes one, so all of it may be said in its layer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Read {
     pub(super) figures: Vec<(Figure, u64, At)>,
     pub(super) flags: Vec<(Flag, bool, At)>,
     pub(super) scan_skip: Option<(Vec<String>, At)>,
+    pub(super) approval_clients: Option<(Vec<String>, At)>,
     pub(super) team_folder: Option<(PathBuf, At)>,
     pub(super) policy: Option<(String, At)>,
     pub(super) engine: Option<(engine::Choice, At)>,
@@ -103,6 +107,7 @@ impl Reader<'_> {
             Leaf::Figure(figure) => read.figures.extend(self.figure(figure, entry)),
             Leaf::Flag(flag) => read.flags.extend(self.flag(flag, entry)),
             Leaf::ScanSkip => read.scan_skip = self.scan_skip(entry),
+            Leaf::ApprovalClients => read.approval_clients = self.approval_clients(entry),
             Leaf::TeamFolder => read.team_folder = self.team_folder(entry),
             Leaf::Policy => read.policy = self.policy(entry),
             Leaf::Engine => read.engine = self.engine(entry),
@@ -161,6 +166,25 @@ impl Reader<'_> {
             }
         }
         Some((folders, entry.at))
+    }
+
+    fn approval_clients(&mut self, entry: &Entry) -> Option<(Vec<String>, At)> {
+        let why = "a project could let its own clients answer for you";
+        self.allowed(Layer::User, APPROVAL_CLIENTS, why, entry)?;
+        let mut names = Vec::new();
+        for (text, at) in self.report.texts(&entry.value)? {
+            let known = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+            };
+            if !text.is_empty() && text.len() <= MAX_CLIENT && text.bytes().all(known) {
+                names.push(text.to_owned());
+            } else {
+                let message = format!("`{text}` is no client of the MCP server");
+                let help = "write `stdio`, `socket`, or the name of a token";
+                self.report.add("bad_name", at, message, help.to_owned());
+            }
+        }
+        Some((names, entry.at))
     }
 
     fn team_folder(&mut self, entry: &Entry) -> Option<(PathBuf, At)> {

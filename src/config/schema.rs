@@ -75,6 +75,12 @@ fn other(leaf: Leaf) -> Value {
             "default": [],
             "description": "folders of the workspace that are not looked through for denied files; not in a project's file",
         }),
+        Leaf::ApprovalClients => json!({
+            "type": "array",
+            "items": { "type": "string", "pattern": "^[a-z][a-z0-9_-]{0,31}$" },
+            "default": [],
+            "description": "clients of the MCP server whose users may answer questions there: stdio, socket, or names of tokens; not in a project's file",
+        }),
         Leaf::TeamFolder => json!({
             "type": "string",
             "pattern": "^/",

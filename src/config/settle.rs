@@ -73,6 +73,9 @@ impl Config {
         if let Some((folders, at)) = said.scan_skip {
             put(&mut self.scan_skip, folders, source(at));
         }
+        if let Some((names, at)) = said.approval_clients {
+            put(&mut self.approval_clients, names, source(at));
+        }
         if let Some((value, at)) = said.team_folder {
             self.team_folder = Some(Sourced { value, source: source(at) });
         }

@@ -1,183 +1,201 @@
-//! What a tool of a server answered, in our own form of a value.
-//!
-//! | what the server sends | the value |
-//! | --- | --- |
-//! | `structuredContent` | that |
-//! | texts alone | one text, the parts one a line |
-//! | anything else | `{ "content": [...] }`, each part with its type |
-//!
-//! Beside a structured value, parts that are no text are kept as attachments. `isError` makes the texts a message.
+//! Answers to a model: bounded text, with the beginning and the end of what is too long.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use serde_json::{Map, Value, json};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject};
+use serde_json::json;
 
-use super::error::McpError;
-use super::message::cut;
+use super::calls::{Ended, Entry};
+use crate::tool::count_tokens;
 
-/// Most parts of one answer.
-const MAX_PARTS: usize = 1_000;
-/// Longest type, address or title of a part.
-const MAX_WORD: usize = 4 << 10;
+/// Tokens of output in an answer. Clients cut or refuse longer ones.
+const TOKENS: usize = 8_000;
+/// Bytes that are looked at for that: a token of ordinary text has three to four.
+const BYTES: usize = 32 << 10;
+/// Bytes that one piece of output is taken from.
+pub const PIECE: usize = BYTES;
+/// What is said beside the output: marks and the last lines.
+const BESIDE: usize = 300;
 
-/// A part that is no text, as results carry it.
-pub type Attachment = Value;
-
-/// What a call came to.
-#[derive(Debug, PartialEq)]
-pub enum Answer {
-    /// It went well.
-    Value {
-        /// What the tool gave.
-        value: Value,
-        /// What it gave beside that.
-        attachments: Vec<Attachment>,
-    },
-    /// The tool, or the server, says that it failed.
-    Failed {
-        /// In its own words.
-        message: String,
-        /// What it gave beside that: a structured value, or the number of the server's error.
-        data: Option<Value>,
-    },
+/// Text from bytes, without a character that is cut at the end.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// One part.
-enum Part {
-    Text(String),
-    Other(Attachment),
-}
-
-impl Answer {
-    /// A server that answers a call with an error.
-    pub(super) fn refused(number: i64, message: String) -> Self {
-        Self::Failed { message, data: Some(json!({ "number": number })) }
-    }
-
-    /// Reads the result of a call.
-    pub(super) fn read(mut said: Map<String, Value>) -> Result<Self, McpError> {
-        let parts = match said.remove("content") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(parts)) if parts.len() <= MAX_PARTS => parts,
-            Some(Value::Array(_)) => return Err(McpError::TooMuch),
-            Some(_) => return Err(bad("`content` is no list")),
-        };
-        let parts = parts.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
-        let failed = match said.remove("isError") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(failed)) => failed,
-            Some(_) => return Err(bad("`isError` is neither true nor false")),
-        };
-        let structured = said.remove("structuredContent").filter(|value| !value.is_null());
-        if failed {
-            let texts = texts(&parts);
-            let message =
-                if texts.is_empty() { "it does not say why".to_owned() } else { cut(&texts) };
-            return Ok(Self::Failed { message, data: structured });
-        }
-        let text_only = parts.iter().all(|part| matches!(part, Part::Text(_)));
-        let (value, attachments) = match structured {
-            Some(value) => (value, parts.into_iter().filter_map(other).collect()),
-            None if text_only => (Value::String(texts(&parts)), Vec::new()),
-            None => {
-                let each = parts.into_iter().map(|part| match part {
-                    Part::Text(text) => json!({ "type": "text", "text": text }),
-                    Part::Other(other) => other,
-                });
-                (json!({ "content": each.collect::<Vec<_>>() }), Vec::new())
-            }
-        };
-        Ok(Self::Value { value, attachments })
+/// Bytes without the beginning of a character whose rest comes later.
+pub fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
     }
 }
 
-fn other(part: Part) -> Option<Attachment> {
-    match part {
-        Part::Text(_) => None,
-        Part::Other(other) => Some(other),
+/// The longest beginning of a text that fits an answer. No token is shorter than a byte, so short texts are not counted.
+pub fn fitting(text: &str) -> &str {
+    let most = TOKENS - BESIDE;
+    let mut text = &text[..text.floor_char_boundary(BYTES)];
+    while text.len() > most {
+        let tokens = count_tokens(text);
+        if tokens <= most {
+            break;
+        }
+        // What is left is at most this share of the text; a little less, so that few rounds are needed.
+        let keep = text.len() * most / tokens * 19 / 20;
+        text = &text[..text.floor_char_boundary(keep.max(most))];
     }
+    text
 }
 
-fn texts(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        Part::Other(_) => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+/// An answer of text alone.
+pub fn plain(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-fn part(value: Value) -> Result<Part, McpError> {
-    let Value::Object(map) = value else { return Err(bad("a part of `content` is no object")) };
-    let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
-    match kind {
-        "text" => match map.get("text") {
-            Some(Value::String(text)) => Ok(Part::Text(text.clone())),
-            _ => Err(bad("a text has no `text`")),
-        },
-        "image" | "audio" => {
-            let data = map.get("data").and_then(Value::as_str).unwrap_or_default();
-            let bytes = bytes(data)?;
-            let media = word(&map, "mimeType")?;
-            Ok(Part::Other(
-                json!({ "type": kind, "mimeType": media, "bytes": bytes, "data": data }),
-            ))
-        }
-        "resource" => match map.get("resource") {
-            Some(Value::Object(resource)) => Ok(Part::Other(embedded(resource)?)),
-            _ => Err(bad("a resource has no `resource`")),
-        },
-        "resource_link" => {
-            let mut link = described(&map)?;
-            link.insert("type".to_owned(), kind.into());
-            Ok(Part::Other(Value::Object(link)))
-        }
-        _ => Err(bad("a part of `content` is of no known type")),
+/// An error of text alone.
+pub fn error(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// With what programs want to know.
+pub fn with_meta(mut result: CallToolResult, meta: JsonObject) -> CallToolResult {
+    if !meta.is_empty() {
+        result.meta = Some(MetaObject(meta));
     }
+    result
 }
 
-fn embedded(resource: &Map<String, Value>) -> Result<Value, McpError> {
-    let mut kept = described(resource)?;
-    match (resource.get("text"), resource.get("blob")) {
-        (Some(Value::String(text)), None) => {
-            kept.insert("text".to_owned(), text.clone().into());
+/// Whether everything was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing is left to read.
+    Everything,
+    /// More can be read by the handle.
+    Part,
+}
+
+/// The answer of a call that is over.
+pub fn of_ended(entry: &Entry, ended: &Ended) -> (CallToolResult, Said) {
+    let (output, said) = head_and_tail(entry);
+    if let Some(value) = ended.structured.clone() {
+        if said == Said::Everything {
+            // The whole value in both forms: clients show the model one of them.
+            let mut result = plain(output);
+            result.structured_content = Some(value);
+            return (with_meta(result, ended.meta.clone()), said);
         }
-        (None, Some(Value::String(data))) => {
-            kept.insert("bytes".to_owned(), bytes(data)?.into());
-            kept.insert("data".to_owned(), data.clone().into());
-        }
-        _ => return Err(bad("a resource has either a `text` or a `blob`")),
+        let text = format!("{output}\n\nThe result is too long for one answer.");
+        return (with_meta(error(text), ended.meta.clone()), said);
     }
-    kept.insert("type".to_owned(), "resource".into());
-    Ok(Value::Object(kept))
+    let text = match (output.is_empty(), ended.words.is_empty()) {
+        (_, true) => output,
+        (true, false) => ended.words.clone(),
+        (false, false) if output.ends_with('\n') => format!("{output}\n{}", ended.words),
+        (false, false) => format!("{output}\n\n{}", ended.words),
+    };
+    let result = if ended.is_error { error(text) } else { plain(text) };
+    (with_meta(result, ended.meta.clone()), said)
 }
 
-/// What is said of a resource.
-fn described(map: &Map<String, Value>) -> Result<Map<String, Value>, McpError> {
-    let mut kept = Map::new();
-    for key in ["uri", "name", "title", "description", "mimeType"] {
-        if let Some(word) = word(map, key)? {
-            kept.insert(key.to_owned(), word.into());
+/// The output, or its two ends with a mark between them.
+fn head_and_tail(entry: &Entry) -> (String, Said) {
+    let first = entry.output.read(0, BYTES);
+    if first.next == first.total {
+        let all = text(&first.bytes);
+        if fitting(&all).len() == all.len() {
+            return (all, Said::Everything);
         }
     }
-    Ok(kept)
+    let half = |most: usize| fitting_half(&text(whole_characters(&first.bytes)), most);
+    let head = half(BYTES / 2);
+    let tail = fitting_tail(&text(&entry.output.end(BYTES / 2).bytes));
+    let left = first.total.saturating_sub((head.len() + tail.len()) as u64);
+    let mark = format!(
+        "\n[... {left} bytes left out; read_output {{\"id\": \"{}\", \"offset\": {}}} continues here ...]\n",
+        entry.handle,
+        head.len()
+    );
+    (format!("{head}{mark}{tail}"), Said::Part)
 }
 
-fn word(map: &Map<String, Value>, key: &str) -> Result<Option<String>, McpError> {
-    match map.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(word)) if word.len() <= MAX_WORD => Ok(Some(word.clone())),
-        Some(_) => Err(McpError::BadAnswer {
-            method: "tools/call",
-            why: format!("`{key}` is no text of at most {MAX_WORD} bytes"),
-        }),
+/// The beginning of a text, within half of an answer.
+fn fitting_half(text: &str, most: usize) -> String {
+    let text = &text[..text.floor_char_boundary(most)];
+    let share = TOKENS / 2 - BESIDE;
+    let mut text = text;
+    while text.len() > share {
+        let tokens = count_tokens(text);
+        if tokens <= share {
+            break;
+        }
+        let keep = text.len() * share / tokens * 19 / 20;
+        text = &text[..text.floor_char_boundary(keep.max(share))];
+    }
+    // A line is not cut where it need not be.
+    match text.rfind('\n') {
+        Some(at) if at > text.len() / 2 => text[..=at].to_owned(),
+        _ => text.to_owned(),
     }
 }
 
-/// How many bytes a base64 text stands for.
-fn bytes(data: &str) -> Result<usize, McpError> {
-    BASE64_STANDARD.decode(data).map(|bytes| bytes.len()).map_err(|_| bad("data that is no base64"))
+/// The end of a text, within half of an answer.
+fn fitting_tail(text: &str) -> String {
+    let share = TOKENS / 2 - BESIDE;
+    let mut text = text;
+    while text.len() > share {
+        let tokens = count_tokens(text);
+        if tokens <= share {
+            break;
+        }
+        let keep = (text.len() * share / tokens * 19 / 20).max(share);
+        text = &text[text.ceil_char_boundary(text.len() - keep)..];
+    }
+    match text.find('\n') {
+        Some(at) if at < text.len() / 2 => text[at + 1..].to_owned(),
+        _ => text.to_owned(),
+    }
 }
 
-fn bad(why: &str) -> McpError {
-    McpError::BadAnswer { method: "tools/call", why: why.to_owned() }
+/// The answer of a call that still runs.
+pub fn of_running(entry: &Entry) -> CallToolResult {
+    let (output, _) = head_and_tail(entry);
+    let seconds = entry.begun.elapsed().as_secs();
+    let handle = &entry.handle;
+    let text = format!(
+        "{output}\n\n[still running after {seconds} s; id {handle}]\nCall read_output {{\"id\": \"{handle}\", \"offset\": {}}} for more, or cancel {{\"id\": \"{handle}\"}} to end it.",
+        entry.output.total()
+    );
+    let mut meta = JsonObject::new();
+    meta.insert("runner/id".to_owned(), json!(handle));
+    meta.insert("runner/status".to_owned(), json!("running"));
+    with_meta(plain(text.trim_start()), meta)
+}
+
+/// What is said of a call whose task died.
+pub fn broken() -> Ended {
+    Ended::error("bug: the server failed while it ran this call; report it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_fits_whatever_the_text_is_of() {
+        for text in [
+            "word ".repeat(20_000),
+            "\u{1f980}".repeat(20_000),
+            "qXz9_".repeat(20_000),
+            " ".repeat(100_000),
+        ] {
+            let part = fitting(&text);
+            assert!(!part.is_empty() && count_tokens(part) <= TOKENS, "{}", part.len());
+        }
+        assert_eq!(fitting("short"), "short");
+    }
+
+    #[test]
+    fn a_cut_character_waits_for_its_rest() {
+        let text = "añ".as_bytes();
+        assert_eq!(whole_characters(&text[..2]), b"a");
+        assert_eq!(whole_characters(text), text);
+        assert_eq!(whole_characters(b"a\xff"), b"a\xff");
+    }
 }

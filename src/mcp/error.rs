@@ -1,81 +1,45 @@
-//! Why a talk with a server came to nothing.
+//! What can go wrong around the server: where it listens, its tokens, and its entries at clients.
 
-use super::client::PROTOCOLS;
-use super::lines::{MAX_BYTES, MAX_LINE, MAX_MESSAGES};
-use super::offer::{MAX_PAGES, MAX_TOOLS};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use crate::codes::Code;
 use crate::error::{Failure, Fault};
 use crate::exit::Kind;
-use crate::json::JsonError;
 
-/// The talk with a server broke.
+/// The server cannot serve.
 #[derive(Debug, thiserror::Error)]
-pub enum McpError {
-    /// It ended before it answered.
-    #[error("the server ended before it answered `{method}`")]
-    Ended {
-        /// What it was asked.
-        method: &'static str,
+pub enum ServeError {
+    /// The address cannot be listened at.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
     },
-    /// A line is longer than any message.
-    #[error("the server wrote a line of more than {MAX_LINE} bytes")]
-    LongLine,
-    /// It said more than anybody has to say in one talk.
-    #[error("the server said more than {MAX_MESSAGES} messages or {MAX_BYTES} bytes in one talk")]
-    TooMuch,
-    /// A line is no JSON that is read here.
-    #[error("the server wrote a line that is no JSON: {0}")]
-    NotJson(JsonError),
-    /// A line is JSON, and no message.
-    #[error("the server wrote a line that is no message: {0}")]
-    NotMessage(String),
-    /// It answered a question that nobody asked.
-    #[error("the server answered a question that nobody asked it")]
-    NotAsked,
-    /// It speaks another version of the protocol.
-    #[error(
-        "the server speaks version {0:?} of the protocol, and this program {ours}",
-        ours = PROTOCOLS.join(", ")
-    )]
-    Version(String),
-    /// Its answer is not what the protocol says.
-    #[error("the server's answer to `{method}` is not one: {why}")]
-    BadAnswer {
-        /// What it was asked.
-        method: &'static str,
-        /// What is wrong.
-        why: String,
+    /// Others on the network could read the tokens.
+    #[error("{0} is not a loopback address, and tokens would travel unencrypted")]
+    NotLoopback(SocketAddr),
+    /// There can be no socket at that place.
+    #[error("cannot serve at the socket {path}: {source}")]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
-    /// It offers more tools, or more pages of them, than are taken.
-    #[error(
-        "the server offers more than {MAX_TOOLS} tools, or more than {MAX_PAGES} pages of them"
-    )]
-    TooMany,
-    /// It answered with an error.
-    #[error("the server answered `{method}` with error {number}: {message}")]
-    Refused {
-        /// What it was asked.
-        method: &'static str,
-        /// Its number.
-        number: i64,
-        /// Its words.
-        message: String,
-    },
-    /// Its streams broke.
-    #[error("the talk with the server broke: {0}")]
-    Stream(#[source] std::io::Error),
+    /// The operating system refused something.
+    #[error("cannot serve: {0}")]
+    Local(io::Error),
 }
 
-impl Failure for McpError {
+impl Failure for ServeError {
     fn code(&self) -> Code {
         match self {
-            Self::Ended { .. } | Self::Stream(_) => Code::McpEnded,
-            Self::LongLine | Self::TooMuch | Self::TooMany => Code::McpTooLarge,
-            Self::NotJson(_) | Self::NotMessage(_) | Self::NotAsked | Self::BadAnswer { .. } => {
-                Code::McpProtocol
-            }
-            Self::Version(_) => Code::McpVersion,
-            Self::Refused { .. } => Code::McpRefused,
+            Self::Listen { .. } | Self::NotLoopback(_) | Self::Socket { .. } => Code::McpListen,
+            Self::Local(_) => Code::LocalError,
         }
     }
 
@@ -84,23 +48,140 @@ impl Failure for McpError {
     }
 
     fn fault(&self) -> Fault {
-        Fault::Command
+        Fault::Usage
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Ended { .. } => Some(
-                "look at what it wrote to standard error; under this policy it may lack a file, a variable or the net"
+            Self::Listen { .. } => Some("choose another address or port".to_owned()),
+            Self::NotLoopback(_) => Some(
+                "listen at 127.0.0.1 behind a proxy with TLS, or pass --plain to accept that"
                     .to_owned(),
             ),
-            Self::NotJson(_) | Self::NotMessage(_) => Some(
-                "a server says nothing but messages on standard output; its log belongs on standard error"
-                    .to_owned(),
+            Self::Socket { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => Some(
+                "another server listens there, or it is no socket; name another path".to_owned(),
             ),
-            Self::TooMany => {
-                Some("split the server; `tools` in the configuration takes a part of a list, not of its size".to_owned())
-            }
-            _ => None,
+            Self::Socket { .. } => Some("name a path in a folder of your own".to_owned()),
+            Self::Local(_) => None,
         }
+    }
+}
+
+/// The file of tokens cannot be used as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// There is no folder for it.
+    #[error("there is no folder for the file of tokens")]
+    NoFolder,
+    /// It cannot be read or written.
+    #[error("cannot use the file of tokens {path}: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others own it or can read it.
+    #[error("the file of tokens {0} belongs to another user, or others can read or change it")]
+    Unsafe(PathBuf),
+    /// It is not what was written.
+    #[error("the file of tokens {path} is damaged: {why}")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A token has this name.
+    #[error("a token has the name {0} already")]
+    Exists(String),
+    /// No token has this name.
+    #[error("no token has the name {0}")]
+    Unknown(String),
+}
+
+impl Failure for TokenError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NoFolder | Self::Io { .. } | Self::Unsafe(_) | Self::Damaged { .. } => {
+                Code::McpTokens
+            }
+            Self::Exists(_) | Self::Unknown(_) => Code::McpTokenName,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoFolder => "set HOME or XDG_STATE_HOME".to_owned(),
+            Self::Io { .. } => "check the permissions of your state folder".to_owned(),
+            Self::Unsafe(path) => format!("look at it, then chmod 600 {}", path.display()),
+            Self::Damaged { .. } => "remove it, and make new tokens".to_owned(),
+            Self::Exists(name) => format!("choose another name, or runner mcp token revoke {name}"),
+            Self::Unknown(_) => "runner mcp token list shows all".to_owned(),
+        })
+    }
+}
+
+/// No entry was written for a client.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// There is no home folder.
+    #[error("there is no home folder to write the entry in")]
+    NoHome,
+    /// The client has no file in a project, or none for a user.
+    #[error("{agent} has no configuration file {place}")]
+    NoFile {
+        /// Which client.
+        agent: &'static str,
+        /// Where.
+        place: &'static str,
+    },
+    /// The file cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not of a form that can be changed safely.
+    #[error("cannot change {path}: {why}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What is in the way.
+        why: String,
+    },
+}
+
+impl Failure for InstallError {
+    fn code(&self) -> Code {
+        Code::McpInstall
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Broken
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoHome => "set HOME".to_owned(),
+            Self::NoFile { .. } => "leave --project out, or add it".to_owned(),
+            Self::Io { .. } | Self::Unreadable { .. } => {
+                "add the entry by hand: --print shows it".to_owned()
+            }
+        })
     }
 }

@@ -1,44 +1,52 @@
-//! Tools of others: the client's end of the Model Context Protocol.
+//! FRONT: the server of the Model Context Protocol, through which any client runs commands and tools.
 //!
 //! ```text
-//! runner                                     server, in a sandbox of its own
-//!   | -- initialize ------------------------------> |
-//!   | <------------------------- version, itself -- |
-//!   | -- notifications/initialized ---------------> |
-//!   | -- tools/list (cursor) ---------------------> |   until there is no cursor
-//!   | <------------------------------------ tools - |
-//!   | -- tools/call ------------------------------> |   only if the tool is what was remembered
-//!   | <---------------------------------- content - |
-//!   | -- end of standard input -------------------> |
+//!  standard streams, unix socket          TCP
+//!        | lines                           | http (token, host, origin, session)
+//!        +----------> serve (rmcp) <-------+
+//!                        |
+//!          run_command, tools of the registry, read_output, cancel, explain
+//!                        |
+//!        calls: a table of running calls by handle, each in a task of its own
+//!                        |
+//!                 call::run, call::tool::run
 //! ```
 //!
-//! Duty: one JSON message a line, over the standard streams of a server that somebody else runs for us; what a
-//! server offers, remembered by what it was made from; what it answers, in our own form of a value. Non-goals: starting
-//! a server (a command like any other: [`crate::call::mcp`] does), what a tool means to the registry ([`crate::tool`]),
-//! resources, prompts, sampling, and every transport but standard streams.
+//! Duty: requests of the protocol become calls, results become answers that a model can act on. Both eras of
+//! the protocol are served by one handler: with sessions (2025-06-18, 2025-11-25) and without (2026-07-28). Non-goals: what
+//! may run and how (`call` decides that, as for every front), and the client of other servers (`mcp_client`).
 //!
-//! Trust boundary: everything that a server says is the adversary's. Lines, messages, pages and tools are bounded before
-//! they are kept, JSON is read strictly, an answer to a question that nobody asked ends the talk, and what a server asks
-//! of us is refused. A client library was measured and left out: it adds two megabytes to the program for four messages,
-//! tells answers apart by their shape, keeps the last of duplicate keys, loses a whole list to one bad tool, and keeps lists
-//! for as long as the server says.
+//! Trust boundary: every byte of a client is the adversary's. Lines, bodies, numbers of connections, calls and kept
+//! output are bounded; JSON is read strictly; who calls is what the transport proves, and what a client says of itself
+//! is only recorded. Policy, workspace and engine are those of the person who started the server.
 
 mod answer;
-mod client;
+mod approve;
+mod arguments;
+mod calls;
+mod command;
 mod error;
-mod identity;
+mod events;
+mod history;
+mod host;
+mod http;
+mod install;
 mod lines;
-mod memory;
-mod message;
-mod offer;
+mod output;
+mod own;
+mod registry;
+mod resources;
+mod seal;
+mod serve;
+mod tokens;
+mod who;
+mod work;
 
-pub use answer::{Answer, Attachment};
-pub use client::{Client, PROTOCOL, Peer};
-pub use error::McpError;
-pub use identity::{Identity, Input, Moved};
-pub use lines::{MAX_BYTES, MAX_LINE, MAX_MESSAGES};
-pub use memory::{Asked, Known, Remembered, remember, remembered};
-pub use offer::{Change, MAX_TOOLS, Offered, changes};
-
-#[cfg(test)]
-mod tests;
+pub use error::{InstallError, ServeError, TokenError};
+pub use host::{ANSWER_WITHIN, Host, Settings, Words};
+pub use http::{Gate, Reach, bind, serve_http};
+pub use install::{Agent, Installed, Scope, install};
+pub use lines::{MAX_LINE, serve_lines, serve_socket, serve_stdio};
+pub use serve::Client;
+pub use tokens::{TokenName, TokenRow, Tokens};
+pub use who::Who;

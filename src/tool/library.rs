@@ -20,7 +20,7 @@ use super::words::Waiver;
 use super::{read, shipped};
 use crate::config::{self, BETWEEN, Config, Flag, ServerName, Source};
 use crate::ids::ToolName;
-use crate::mcp::{Known, Offered, Remembered, remembered};
+use crate::mcp_client::{Known, Offered, Remembered, remembered};
 use crate::policy_files::{Layer, Places};
 
 /// Most threads that read definitions.

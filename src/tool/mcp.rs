@@ -20,7 +20,7 @@ use crate::config::{BETWEEN, Server, ServerName};
 use crate::ids::ToolName;
 use crate::ids::tool_name::FORM;
 use crate::json;
-use crate::mcp::{Identity, Moved, Offered};
+use crate::mcp_client::{Identity, Moved, Offered};
 
 /// Which tool of which server, as it was remembered.
 #[derive(Debug)]

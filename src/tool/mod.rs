@@ -61,5 +61,5 @@ pub use retry::{RetryPolicy, WORDS as RETRY_WORDS};
 pub use schema::{Schema, Violation};
 pub use search::Question;
 pub use shipped::lay_out_shipped;
-pub use tokens::Counts;
+pub use tokens::{Counts, count_tokens};
 pub use words::{AuthKind, Category, CostModel, Removal, Risk, Runtime, Tier, Waiver};

@@ -108,6 +108,12 @@ fn key(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..DIGEST].to_owned()
 }
 
+/// Tokens of a text.
+#[must_use]
+pub fn count_tokens(text: &str) -> usize {
+    tiktoken_rs::o200k_base_singleton().count_ordinary(text)
+}
+
 fn count(text: &str) -> u32 {
     let tokens = tiktoken_rs::o200k_base_singleton().encode_ordinary(text);
     u32::try_from(tokens.len()).unwrap_or(u32::MAX)

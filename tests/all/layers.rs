@@ -8,21 +8,22 @@ use std::path::{Path, PathBuf};
 
 /// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`, `glob`) are held by the compiler.
 const LAYERS: [&[&str]; 6] = [
-    &["bench", "cli", "doctor"],
+    &["bench", "cli", "doctor", "mcp"],
     &["call"],
-    &["audit", "broker", "mcp", "pool", "queue", "tool"],
+    &["audit", "broker", "mcp_client", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
     &["engine", "policy_files", "store"],
     &["caller", "codes", "environment", "error", "exit", "git_index", "ids", "json", "sys", "text"],
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 20] = [
+const BESIDE: [(&str, &str); 21] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
     ("cli", "bench"),
     ("cli", "doctor"),
+    ("cli", "mcp"),
     ("error", "codes"),
     ("error", "exit"),
     ("exit", "codes"),
@@ -35,7 +36,7 @@ const BESIDE: [(&str, &str); 20] = [
     ("sys", "error"),
     ("sys", "exit"),
     ("tool", "broker"),
-    ("tool", "mcp"),
+    ("tool", "mcp_client"),
     ("undo", "config"),
     ("undo", "workspace"),
 ];
@@ -95,7 +96,7 @@ const OWN_JSON: [(&str, &str); 18] = [
     ("call/tool/describe.rs", "rows of the database, bounded when they were written"),
     ("engine/docker/cache.rs", "a file of the caller's cache"),
     ("engine/embedded/waiting/", "orders and answers between two processes of this program"),
-    ("mcp/memory.rs", "rows of the database"),
+    ("mcp_client/memory.rs", "rows of the database"),
     (
         "policy_files/trust.rs",
         "a file of ours, checked for its owner, of types without free values",

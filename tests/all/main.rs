@@ -34,6 +34,7 @@ mod layers;
 mod ledger;
 mod limits;
 mod line;
+mod mcp_server;
 mod own_engine;
 mod policy;
 mod pool;

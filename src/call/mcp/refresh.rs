@@ -17,7 +17,7 @@ use crate::call::{CallError, Context};
 use crate::config::{self, Config, Server};
 use crate::engine;
 use crate::exit::Ending;
-use crate::mcp::{Asked, Change, Remembered, changes, remember, remembered};
+use crate::mcp_client::{Asked, Change, Remembered, changes, remember, remembered};
 use crate::policy_files::{Choice, Places, Trust, load};
 use crate::sandbox::cancel::Cancel;
 use crate::store::Store;

@@ -25,7 +25,7 @@ use crate::engine;
 use crate::error::{Failure as _, Retry};
 use crate::exit::{Ending, Status};
 use crate::ids::CallId;
-use crate::mcp::{Client, McpError};
+use crate::mcp_client::{Client, McpError};
 use crate::policy_files::{Choice, Places};
 use crate::sandbox::cancel::{Cancel, Canceller};
 use crate::sandbox::outcome::CancelCause;

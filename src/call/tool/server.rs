@@ -34,7 +34,7 @@ use crate::call::{CallError, CallResult};
 use crate::codes::Code;
 use crate::exit::{Ending, Kind};
 use crate::ids::CallId;
-use crate::mcp::{Answer, Attachment, Change, Offered, Peer, changes};
+use crate::mcp_client::{Answer, Attachment, Change, Offered, Peer, changes};
 use crate::queue::{HeldSlot, Subject};
 use crate::sandbox::cancel::Cancel;
 use crate::tool::FromServer;

@@ -78,6 +78,8 @@ fn rows(config: &Config) -> Vec<Row> {
     }
     let skip = config.scan_skip();
     rows.push(row("scan.skip", json!(skip.value), &skip.source));
+    let clients = config.approval_clients();
+    rows.push(row("approvals.clients", json!(clients.value), &clients.source));
     if let Some(folder) = config.team() {
         let path = folder.value.display().to_string();
         rows.push(row("team.folder", path.into(), &folder.source));

@@ -14,7 +14,7 @@ use crate::cli::style;
 use crate::cli::table::{Cell, Table};
 use crate::config::{Flag, Layer, ServerName, Source};
 use crate::exit::Ending;
-use crate::mcp::{Known, Peer, Remembered};
+use crate::mcp_client::{Known, Peer, Remembered};
 
 /// As typed.
 #[derive(Debug, clap::Args)]

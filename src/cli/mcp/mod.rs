@@ -1,7 +1,10 @@
-//! `runner mcp …`: servers whose tools can be used.
+//! `runner mcp …`: servers whose tools can be used, and the server that runner is itself.
 
+mod install;
 mod list;
 mod refresh;
+mod serve;
+mod token;
 
 use clap::Subcommand;
 
@@ -24,6 +27,13 @@ pub enum Command {
     List(list::Args),
     /// Ask servers for their tools, and remember the answers
     Refresh(refresh::Args),
+    /// Serve MCP clients: commands and tools under one policy
+    Serve(serve::Args),
+    /// Tokens of clients that come over TCP
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Write the entry of `mcp serve` into the configuration of a client
+    Install(install::Args),
 }
 
 /// Runs one of them.
@@ -35,5 +45,8 @@ pub(super) fn run(
     match command {
         Command::List(args) => list::run(&args, context, printer),
         Command::Refresh(args) => refresh::run(args, context, printer),
+        Command::Serve(args) => serve::run(args, context, printer),
+        Command::Token(command) => token::run(command, context, printer),
+        Command::Install(args) => install::run(args, context, printer),
     }
 }

@@ -24,7 +24,7 @@ use crate::cli::visible::{visible, visible_inside};
 use crate::config::{ServerName, ServerNameError};
 use crate::engine;
 use crate::exit::Ending;
-use crate::mcp::{Change, Remembered};
+use crate::mcp_client::{Change, Remembered};
 use crate::policy_files::Choice;
 use crate::text::counted;
 

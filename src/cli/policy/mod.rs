@@ -8,7 +8,7 @@ mod limits;
 mod list;
 pub(in crate::cli) mod place;
 mod show;
-mod summary;
+pub(in crate::cli) mod summary;
 mod trust;
 pub mod view;
 
