@@ -13,8 +13,8 @@ use super::later::Later;
 use super::printer::Format;
 use super::style;
 use super::{
-    approvals, audit, bench, calls, config, doctor, exec, mcp, policy, pool, schema, stage, tool,
-    undo,
+    agent, approvals, audit, bench, calls, config, doctor, exec, hook, mcp, policy, pool, schema,
+    stage, tool, undo,
 };
 
 /// Run commands and tools that you do not trust: decided by policy, locked into a sandbox.
@@ -96,6 +96,11 @@ pub enum Command {
     /// Look into the configuration: what is set, and by whom
     #[command(subcommand)]
     Config(Later<config::Command>),
+    /// Put coding agents behind runner: their shell commands run in its sandbox
+    #[command(subcommand)]
+    Agent(Later<agent::Command>),
+    /// Answer a coding agent that is about to run a command
+    Hook(Later<hook::Args>),
     /// Look at what was asked, decided and done
     #[command(after_help = "Without a subcommand the newest calls are listed.")]
     Audit {

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::agent::AgentError;
 use crate::approvals::ApprovalError;
 use crate::bench::BenchError;
 use crate::call::stage::StagedError;
@@ -73,6 +74,9 @@ pub enum Error {
     /// Changes that were held back stay where they are.
     #[error(transparent)]
     Staged(#[from] StagedError),
+    /// A coding agent's call or configuration cannot be used.
+    #[error(transparent)]
+    Agent(Box<AgentError>),
     /// This program panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
@@ -98,6 +102,7 @@ impl Error {
             Self::Doctor(error) => error,
             Self::Undo(error) => error.as_ref(),
             Self::Staged(error) => error,
+            Self::Agent(error) => error.as_ref(),
             Self::Bug(error) => error,
         }
     }
@@ -137,6 +142,12 @@ impl Error {
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
         Self::Tool(Box::new(error))
+    }
+}
+
+impl From<AgentError> for Error {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(Box::new(error))
     }
 }
 

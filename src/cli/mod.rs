@@ -5,6 +5,7 @@
 //! other fronts share it. Trust: whoever types the options is trusted up to the managed layer; what
 //! is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
 
+mod agent;
 mod approvals;
 mod args;
 mod ask;
@@ -22,6 +23,7 @@ mod event_loop;
 mod exec;
 mod findings;
 mod front;
+mod hook;
 mod later;
 mod mcp;
 mod plan_view;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`, `glob`) are held by the compiler.
 const LAYERS: [&[&str]; 6] = [
-    &["bench", "cli", "doctor"],
+    &["agent", "bench", "cli", "doctor"],
     &["call"],
     &["audit", "broker", "mcp", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
@@ -17,10 +17,11 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 20] = [
+const BESIDE: [(&str, &str); 21] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
+    ("cli", "agent"),
     ("cli", "bench"),
     ("cli", "doctor"),
     ("error", "codes"),
