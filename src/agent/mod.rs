@@ -17,6 +17,7 @@
 
 mod account;
 mod answer;
+pub mod check;
 mod error;
 mod exec;
 mod hook;

@@ -136,8 +136,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What differs.
 fn lines(change: &Change) -> Vec<Line> {
-    let file = |text: &str| Side::File { content: Content::Bytes(text.as_bytes()), mode: 0o644 };
-    let before = change.before.as_deref().map_or(Side::Absent, file);
+    let before = change.before.as_deref().map_or(Side::Absent, |text| Side::File {
+        content: Content::Bytes(text.as_bytes()),
+        mode: 0o644,
+    });
     let path = change.path.as_os_str().as_encoded_bytes();
     diff(
         path,

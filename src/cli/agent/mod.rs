@@ -1,5 +1,6 @@
 //! `runner agent`: puts coding agents behind runner, shows and proves it.
 
+mod check;
 mod exec;
 mod install;
 mod status;
@@ -21,6 +22,8 @@ use crate::exit::{Ending, ExitCode};
 pub enum Command {
     /// Put runner's hook into an agent's configuration
     Install(install::Args),
+    /// Start the agent against a model of ours and see whether its commands go through runner
+    Check(check::Args),
     /// Take the hook out again
     Uninstall(uninstall::Args),
     /// Show what is installed, pinned, and whether it is still as it was
@@ -67,6 +70,7 @@ pub(super) fn run(
 ) -> Result<Ending, Error> {
     match command {
         Command::Install(args) => install::run(args, context, printer),
+        Command::Check(args) => check::run(&args, printer),
         Command::Uninstall(args) => uninstall::run(&args, context, printer),
         Command::Status(args) => status::run(&args, printer),
         Command::Exec(args) => exec::run(&args.words, printer),
