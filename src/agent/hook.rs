@@ -179,7 +179,7 @@ fn refused(result: &CallResult) -> String {
         return "runner: the call did not run".to_owned();
     };
     let mut text = format!("runner: denied: {} [{}]", error.message, error.code);
-    if let Some(rule) = &error.rule {
+    if let Some(rule) = error.rule.as_ref().filter(|rule| !error.message.contains(&rule.id)) {
         text.push_str(&format!(" by {}", rule.id));
     }
     if let Some(suggestion) = &error.suggestion {

@@ -32,7 +32,9 @@ pub(super) fn version(program: &Path, pinned: &Pinned) -> Result<String, AgentEr
     let failed = |source| AgentError::Start { program: program.display().to_string(), source };
     let output = command.output().map_err(failed)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("unknown").trim().to_owned())
+    // Some say more around it.
+    let version = text.lines().find(|line| line.chars().any(|letter| letter.is_ascii_digit()));
+    Ok(version.unwrap_or("unknown").trim().to_owned())
 }
 
 /// Runs the agent to its end; the end of what it said.
