@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_policy::Verdict;
 use runner_policy::model::Writes;
 
 use super::error::AgentError;
@@ -56,28 +55,26 @@ impl Wanted<'_> {
         let mut memory = Memory::recall(place, self.agent, self.session, &root)?;
         let mut notes = Vec::new();
         let folder = memory.folder(&workspace, self.start, &mut notes);
-        let mut line = self.line.to_owned();
-        if !memory.exports.is_empty() {
-            let exports = memory.exports_line();
-            let judged = self.decide(place, pinned, exports.clone(), &root, &folder)?;
-            if judged.decision.decision == Verdict::Allow {
-                line = format!("{exports}\n{line}");
-            } else {
+        let exported = !memory.exports.is_empty();
+        let line = match exported {
+            true => format!("{}\n{}", memory.exports_line(), self.line),
+            false => self.line.to_owned(),
+        };
+        let mut decided = self.decide(pinned, line, &root, &folder)?;
+        if exported && decided.decision.code == runner_policy::Code::EnvDenied {
+            let alone = self.decide(pinned, self.line.to_owned(), &root, &folder)?;
+            if alone.decision.code != runner_policy::Code::EnvDenied {
                 memory.exports.clear();
-                notes.push(
-                    "exported variables of this session are forgotten: the policy does not \
-                            accept them any more"
-                        .to_owned(),
-                );
+                let note = "exported variables of this session are forgotten: the policy does not accept them";
+                notes.push(note.to_owned());
+                decided = alone;
             }
         }
-        let decided = self.decide(place, pinned, line, &root, &folder)?;
         Ok(Judged { decided, workspace: root, memory, notes })
     }
 
     fn decide(
         &self,
-        _place: &Place,
         pinned: &Pinned,
         line: String,
         root: &Path,

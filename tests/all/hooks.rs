@@ -16,8 +16,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_runner");
 
 const POLICY: &str = "policy: 1\nname: own\nextends: [readonly]\nsandbox: { engines: [embedded] }\n\
     files: { write: ['**'], deny: ['**/.env'] }\nenv: { accept: [GREETING] }\ncommands:\n  \
-    - { id: write, allow: ['touch ...', 'mkdir ...', 'mv ...', 'ln ...'], effects: [read, write], reason: x }\n  \
-    - { id: ask, ask: 'tee ...', effects: [read, write], reason: y }\n";
+    - { id: write, allow: ['touch ...', 'mkdir ...', 'mv ...', 'ln ...'], effects: [read, write], reason: wanted }\n  \
+    - { id: py, allow: ['python3 ...'], effects: [read, write, code], reason: wanted }\n  \
+    - { id: ask, ask: 'tee ...', effects: [read, write], reason: looked at first }\n";
 
 /// An account with a home and a workspace.
 struct Account {
@@ -68,8 +69,12 @@ impl Account {
 
     /// What the hook answers to bytes, in this environment.
     fn hook(&self, agent: &str, input: &[u8], variables: &[(&str, &str)]) -> Ran {
-        let mut command = self.command(&[PROGRAM, "hook", agent]);
-        command.envs(variables.iter().copied());
+        let pairs: Vec<String> =
+            variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut words = vec!["/usr/bin/env"];
+        words.extend(pairs.iter().map(String::as_str));
+        words.extend([PROGRAM, "hook", agent]);
+        let mut command = self.command(&words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A hook that has refused already reads no more.
@@ -142,7 +147,7 @@ fn row_47_the_environment_of_an_agent_changes_nothing() {
     fs::write(
         other.join("runner/policies/own.yml"),
         "policy: 1\nname: own\nextends: [readonly]\nfiles: { write: ['**'] }\ncommands:\n  \
-         - { id: all, allow: ['rm ...'], effects: [read, write], reason: x }\n",
+         - { id: all, allow: ['rm ...'], effects: [read, write], reason: wanted }\n",
     )
     .unwrap();
     let other = other.to_str().unwrap();
@@ -213,9 +218,14 @@ fn row_47_whatever_a_hook_is_told_it_answers_and_refuses() {
         assert_eq!((decision(&ran).as_str(), ran.code), ("deny", Some(2)), "{ran:?}");
     }
     assert_eq!(account.hook("nano", call.to_string().as_bytes(), &[]).code, Some(2));
-    // A closed output is a refusal too.
-    let line = format!("echo {} | {PROGRAM} hook claude >&-", quoted(&call.to_string()));
-    assert_eq!(account.run(&["sh", "-c", &line]).code, Some(2));
+    // An answer that the agent cannot read is a refusal too.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut closed = account.command(&[PROGRAM, "hook", "claude"]);
+    let mut child =
+        closed.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
     // The control.
     let ran = account.hook("claude", call.to_string().as_bytes(), &[]);
     assert_eq!((decision(&ran).as_str(), ran.code), ("allow", Some(0)), "{ran:?}");
@@ -252,9 +262,12 @@ fn the_folder_and_exported_variables_persist_in_a_session() {
 fn held_changes_stand_in_what_the_model_sees() {
     let account = Account::new();
     account.install(&[]);
-    let ran = account.call("mkdir .vscode && touch .vscode/tasks.json fine");
+    let script =
+        "import os; os.mkdir('.vscode'); open('.vscode/tasks.json', 'w'); open('fine', 'w')";
+    let ran = account.call(&format!("python3 -c {}", quoted(script)));
     assert!(ran.err.contains("held back"), "{ran:?}");
     assert!(!account.home.path("project/.vscode/tasks.json").exists(), "{ran:?}");
+    assert!(account.home.path("project/fine").exists(), "{ran:?}");
     let ran = account.call("seq 100000");
     assert!(ran.out.len() < 16 << 10 && ran.out.contains("bytes left out"), "{}", ran.out.len());
 }
