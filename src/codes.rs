@@ -344,6 +344,12 @@ table! {
         LocalError "local_error" No "The operating system refused an operation that a call needs." "Read the message."
     }
     Setting {
+        AgentNotInstalled "agent_not_installed" No "No hook of this coding agent is installed for this folder." "`runner agent install AGENT`."
+        AgentConfig "agent_config" No "The coding agent's configuration cannot be edited as it is." "Mend the place that the message names."
+        AgentPin "agent_pin" No "What was pinned for a coding agent cannot be believed." "Look at who can write the file; install the hook again."
+        AgentInput "agent_input" No "A coding agent called its hook with what is not understood, or the hook broke, so the call was refused." "Run `runner agent check AGENT`."
+        AgentTicket "agent_ticket" No "A line was given to `runner agent exec` that the hook did not wrap." "Write the command itself; the hook wraps it."
+        AgentStart "agent_start" No "The coding agent's program cannot be started." "Name it with `--program PATH`."
         Usage "usage" No "The command line is wrong." "`--help` shows the right form."
         ApprovalUnknown "approval_unknown" No "There is no question with this id." "`runner approvals` lists the open questions."
         ApprovalOver "approval_over" No "The question was answered, its approval was used, or it expired." "Call it again without `--approve`: it asks again."

@@ -19,6 +19,7 @@
 //! # Parts, in the order in which a call meets them
 //!
 //! - [`cli`]: reads the command line, prints. One short file a subcommand.
+//! - [`agent`]: coding agents: their hooks, the command that these rewrite a shell call to, and the set-up of both.
 //! - [`policy_files`]: finds and opens policy files, knows which are trusted.
 //! - [`config`]: what applies to every call: three files, settled to one value a key.
 //! - [`call`]: the life of a call, phase by phase: decide, plan, record, run, record. Its `launch` claims or makes the
@@ -62,6 +63,9 @@
 //!
 //! | what | why |
 //! | --- | --- |
+//! | `/etc/passwd` | the home of the account, for hooks of agents, which read no variable |
+//! | `/etc/runner/agents`, `~/.local/state/runner/agents` of the account | what is pinned for coding agents, the key of their tickets, and what their sessions remember |
+//! | the configuration of a coding agent | edited by `agent install` and `agent uninstall` |
 //! | `/proc/self/fd` | read once, at the start, where the kernel cannot mark descriptors at once |
 //! | `/proc/self/fd/N/ID.socket` | a socket in the very folder that was checked |
 //! | `/proc/self/fd/N` | where an object of the workspace is that a tool asks for, and opening it once it was judged |
@@ -110,6 +114,7 @@
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
 
+pub mod agent;
 pub mod approvals;
 pub mod audit;
 pub(crate) mod bench;

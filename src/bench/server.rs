@@ -5,11 +5,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Extent;
-use super::error::BenchError;
 use super::deadline::Deadline;
-use super::peers::BWRAP;
+use super::error::BenchError;
 use super::folder::Site;
 use super::idle::wait_until_idle;
+use super::peers::BWRAP;
 use super::report::{Report, Row, Unit};
 use super::sample::Samples;
 

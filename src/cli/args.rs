@@ -14,8 +14,8 @@ use super::later::Later;
 use super::printer::Format;
 use super::style;
 use super::{
-    approvals, audit, bench, calls, completions, config, doctor, exec, man, mcp, policy, pool,
-    schema, stage, tool, undo,
+    agent, approvals, audit, bench, calls, completions, config, doctor, exec, hook, man, mcp,
+    policy, pool, schema, stage, tool, undo,
 };
 
 /// Run untrusted commands and tools: a policy decides, a fresh sandbox confines each call.
@@ -97,6 +97,11 @@ pub enum Command {
     /// Show and check the configuration
     #[command(subcommand)]
     Config(Later<config::Command>),
+    /// Put coding agents behind runner: their shell commands run in its sandbox
+    #[command(subcommand)]
+    Agent(Later<agent::Command>),
+    /// Answer a coding agent that is about to run a command
+    Hook(Later<hook::Args>),
     /// Show, verify and export the records of all calls
     Audit {
         /// Which look.

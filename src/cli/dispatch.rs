@@ -19,13 +19,16 @@ use super::printer::Printer;
 use super::status::StatusSink;
 use super::usage::UsageError;
 use super::{
-    approvals, audit, bench, calls, completions, config, doctor, exec, man, mcp, policy, pool,
-    schema, stage, tool, undo, version,
+    agent, approvals, audit, bench, calls, completions, config, doctor, exec, man, mcp, policy,
+    pool, schema, stage, tool, undo, version,
 };
 
 /// Parses the command line, runs the subcommand and reports the result.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
+    if let Some(code) = agent::for_agents(words) {
+        return code;
+    }
     let (promised, descriptor) = (promise_a_call(words), name_a_descriptor(words));
     let early = if promised { Early::start() } else { Early::default() };
     let context = Context { early, ..front::context() };
@@ -87,6 +90,8 @@ fn dispatch(command: Command, context: &Context, printer: &mut Printer) -> Resul
         Command::Mcp(Later(command)) => mcp::run(command, context, printer),
         Command::Policy(Later(command)) => policy::run(command, context, printer),
         Command::Config(Later(command)) => config::run(command, context, printer),
+        Command::Agent(Later(command)) => agent::run(command, context, printer),
+        Command::Hook(Later(args)) => Ok(Ending::of_command(args.run().get())),
         Command::Audit { command } => {
             audit::run(command.map_or_else(Default::default, |Later(it)| it), context, printer)
         }

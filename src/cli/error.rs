@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::agent::AgentError;
 use crate::approvals::ApprovalError;
 use crate::bench::BenchError;
 use crate::call::stage::StagedError;
@@ -83,6 +84,9 @@ pub enum Error {
     /// No entry was written for a client.
     #[error(transparent)]
     Install(#[from] InstallError),
+    /// A coding agent's call or configuration cannot be used.
+    #[error(transparent)]
+    Agent(Box<AgentError>),
     /// This program panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
@@ -111,6 +115,7 @@ impl Error {
             Self::Serve(error) => error,
             Self::Token(error) => error,
             Self::Install(error) => error,
+            Self::Agent(error) => error.as_ref(),
             Self::Bug(error) => error,
         }
     }
@@ -150,6 +155,12 @@ impl Error {
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
         Self::Tool(Box::new(error))
+    }
+}
+
+impl From<AgentError> for Error {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(Box::new(error))
     }
 }
 

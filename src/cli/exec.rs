@@ -278,7 +278,11 @@ fn not_widened(decided: &Decided, printer: &mut Printer) {
 }
 
 /// What a person sees besides the command's own output.
-fn report(decided: &Decided, result: &CallResult, printer: &mut Printer) -> Result<(), Error> {
+pub(super) fn report(
+    decided: &Decided,
+    result: &CallResult,
+    printer: &mut Printer,
+) -> Result<(), Error> {
     if printer.format() == Format::Json {
         printer.json(&result.told(printer.detail()))?;
         return Ok(());

@@ -5,6 +5,7 @@
 //! other fronts share. Trust: the person who types the options is trusted up to the managed layer.
 //! Text that is shown (command lines, names, reasons, output) is not, and passes through [`visible`].
 
+mod agent;
 mod approvals;
 mod args;
 mod ask;
@@ -26,6 +27,7 @@ mod first_steps;
 mod front;
 #[cfg(test)]
 mod help_tests;
+mod hook;
 mod later;
 mod man;
 mod mcp;

@@ -2,6 +2,7 @@
 //!
 //! Everything here has a safe signature. Other modules are compiled with `unsafe_code` denied.
 
+mod account;
 mod clock;
 mod fd;
 mod file_handle;
@@ -16,6 +17,7 @@ mod random;
 mod sentinel;
 mod signal;
 
+pub use account::account_home;
 pub use clock::{clocks, now, processor_time};
 pub use fd::{StatusFdError, claim_status_fd};
 pub use file_handle::{FileHandle, file_handle};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The parts, from the fronts down. Crates (`policy`, `wire`, `compiler`, `finding`, `glob`) are held by the compiler.
 const LAYERS: [&[&str]; 6] = [
-    &["bench", "cli", "doctor", "mcp"],
+    &["agent", "bench", "cli", "doctor", "mcp"],
     &["call"],
     &["audit", "broker", "mcp_client", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
@@ -17,10 +17,11 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// Imports within a layer: the first may import the second.
-const BESIDE: [(&str, &str); 21] = [
+const BESIDE: [(&str, &str); 22] = [
     ("approvals", "config"),
     ("broker", "audit"),
     ("caller", "ids"),
+    ("cli", "agent"),
     ("cli", "bench"),
     ("cli", "doctor"),
     ("cli", "mcp"),

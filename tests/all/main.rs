@@ -28,6 +28,7 @@ mod errors;
 mod escape;
 mod everyday;
 mod gates;
+mod hooks;
 mod hosted;
 mod image;
 mod layers;
