@@ -30,6 +30,7 @@
 //! | [`frame`], [`request`], `said`, `strict` | bytes to frames, actions, notes and results |
 //! | `incoming`, `outgoing`, `reader`, `meter` | bodies with credit, the writer's fair queue, counts |
 //! | `files` | every `file.*` request |
+//! | [`inspect`] | requests of commands, where a rule inspects their connections |
 //! | [`client`] | the other end, for tools that are part of this program |
 
 mod answer;
@@ -44,6 +45,7 @@ pub mod frame;
 #[cfg(test)]
 mod golden_tests;
 mod incoming;
+pub mod inspect;
 mod job;
 mod meter;
 mod net;

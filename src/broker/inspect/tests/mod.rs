@@ -1,0 +1,5 @@
+//! Inspection over loopback: real TLS on both sides.
+
+mod attacks;
+mod requests;
+mod support;
