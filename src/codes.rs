@@ -243,6 +243,7 @@ table! {
         NetTls "net_tls" No "There is no trusted connection to the peer." "Check its certificate."
         NetProtocol "net_protocol" No "The peer does not speak HTTP as it should." "Check the address."
         NetRedirect "net_redirect" No "The answer leads elsewhere, and that is not allowed." "List the other address too, or ask it directly."
+        Registries "registries" No "It is not known where a package manager of this machine installs from." "Mend the file that the message names; a project's own files do not count."
         NotText "not_text" No "The file is not UTF-8." "Read it as bytes."
     }
     Tool {

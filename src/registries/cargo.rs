@@ -6,10 +6,8 @@ use toml::Table;
 use super::source::{Credential, Secret, Source, Use};
 
 /// Where cargo installs from if no file says anything else: the index and the crates of crates.io.
-const DEFAULT: [(&str, Use); 2] = [
-    ("https://index.crates.io/", Use::Default),
-    ("https://static.crates.io/", Use::Files),
-];
+const DEFAULT: [(&str, Use); 2] =
+    [("https://index.crates.io/", Use::Default), ("https://static.crates.io/", Use::Files)];
 
 /// Most sources that replace each other in turn.
 const STEPS: usize = 16;

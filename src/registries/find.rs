@@ -124,8 +124,10 @@ pub fn find(
             Registry::Cargo => {
                 // Of two names for one file cargo takes the first.
                 let config = texts(&of_home(&[".cargo/config", ".cargo/config.toml"]), &mut found)?;
-                let tokens =
-                    texts(&of_home(&[".cargo/credentials", ".cargo/credentials.toml"]), &mut found)?;
+                let tokens = texts(
+                    &of_home(&[".cargo/credentials", ".cargo/credentials.toml"]),
+                    &mut found,
+                )?;
                 let first = |texts: Vec<String>| texts.into_iter().next().unwrap_or_default();
                 cargo::read(&first(config), &first(tokens)).map_err(odd)?
             }
@@ -153,7 +155,9 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = match opened {
-        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+        Err(error)
+            if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) =>
+        {
             return Ok(None);
         }
         other => other?,

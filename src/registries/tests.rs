@@ -97,7 +97,10 @@ fn cargo_says_what_stands_for_crates_io() {
             "[source.crates-io]\nreplace-with = \"mirror\"\n[source.mirror]\nregistry = \"sparse+https://m.example/index/\"\n\
              [registries.mine]\nindex = \"sparse+https://own.example/\"\n",
         ),
-        (".cargo/credentials.toml", "[registries.mine]\ntoken = \"cargo-token\"\n[registry]\ntoken = \"publish\"\n"),
+        (
+            ".cargo/credentials.toml",
+            "[registries.mine]\ntoken = \"cargo-token\"\n[registry]\ntoken = \"publish\"\n",
+        ),
     ]);
     let there = found(&replaced, Registry::Cargo, &[]).unwrap();
     assert_eq!(urls(&there), ["https://m.example/index/", "https://own.example/"]);
@@ -115,7 +118,11 @@ fn what_is_not_understood_is_refused() {
         (Registry::Npm, ".npmrc", "@a:registry=https://a.example\\@b/"),
         (Registry::Pip, ".pip/pip.conf", "[global]\nindex-url = /folder"),
         (Registry::Cargo, ".cargo/config.toml", "= broken"),
-        (Registry::Cargo, ".cargo/config.toml", "[registries.a]\nindex = \"https://git.example/x\""),
+        (
+            Registry::Cargo,
+            ".cargo/config.toml",
+            "[registries.a]\nindex = \"https://git.example/x\"",
+        ),
         (
             Registry::Cargo,
             ".cargo/config.toml",
@@ -165,7 +172,8 @@ fn clients_inside_are_told_no_credential() {
         "{variables:?} {}",
         files.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect::<String>()
     );
-    for registry in ["https://n.example/", "https://p.example/simple", "sparse+https://c.example/"] {
+    for registry in ["https://n.example/", "https://p.example/simple", "sparse+https://c.example/"]
+    {
         assert!(text.contains(registry), "{registry} {text}");
     }
     assert!(!text.contains("canary"), "{text}");

@@ -24,9 +24,13 @@
 //! | `upstream` | the connection to the server, used again for the client's next request |
 //! | [`Inspector`] | the steps above, for one tunnel |
 //! | [`Judge`], [`Dialer`], [`Records`] | what the call provides |
+//! | [`ByPolicy`] | judgement by the policy, with the credentials of rules and registries |
+//! | `tunnel` | from a judged connection of [`egress`](crate::broker::egress) to an inspected one |
+//! | [`bundle`] | what programs inside trust |
 
 mod answer;
 mod authority;
+mod by_policy;
 mod head;
 mod hello;
 mod limits;
@@ -34,8 +38,12 @@ mod powers;
 mod relay;
 #[cfg(test)]
 mod tests;
+mod trust;
+mod tunnel;
 mod upstream;
 
 pub use authority::{Authority, AuthorityError};
+pub use by_policy::ByPolicy;
 pub use powers::{Asked, Dialer, Exchange, Granted, Judge, Records, Stream};
 pub use relay::{Inspector, Place, Protocol};
+pub use trust::bundle;

@@ -3,15 +3,11 @@
 use std::time::Duration;
 
 use hyper::header::{HeaderName, HeaderValue};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::broker::{Boxed, Refusal};
 use crate::codes::Code;
 
-/// Bytes in both directions.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub use crate::broker::egress::Stream;
 
 /// A request of a command, as it is judged.
 #[derive(Debug, Clone, PartialEq, Eq)]

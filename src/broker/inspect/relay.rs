@@ -123,6 +123,8 @@ impl Inspector {
             .max_headers(limits::HEADERS)
             .max_buf_size(limits::BUFFER)
             .auto_date_header(false)
+            // A client may end its half and still wait for the answer.
+            .half_close(true)
             .serve_connection(TokioIo::new(stream), service)
             .await;
         match served {
@@ -220,10 +222,9 @@ impl Inspector {
         self.answered(place, answered, &granted, is_head, (deadline, pending))
     }
 
-    /// Every reading of the request must be allowed; the last one's terms hold.
+    /// Every reading of the request must be allowed; the first one's terms hold.
     async fn granted(&self, head: &Head) -> Result<Granted, Refusal> {
         let mut granted: Option<Granted> = None;
-        // The readings before the last are judged first, so that what is granted is the request's own.
         for asked in head.asked.iter().rev() {
             granted = Some(self.judge.judge(asked).await?);
         }

@@ -37,6 +37,7 @@ mod url;
 
 pub(crate) use fetch::spelled;
 pub use fetch::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
+pub(in crate::broker) use secrets::Secrets;
 pub(in crate::broker) use tls::Roots;
 #[cfg(test)]
 pub(in crate::broker) use tls::config as tls_config;

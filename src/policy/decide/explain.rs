@@ -8,10 +8,11 @@ use std::cmp::Reverse;
 use super::inside::{NO_NETWORK, NO_NETWORK_CODE};
 use super::judge::{certain, effects_of, mandatory, reading};
 use super::rules::{is_about, rules};
-use super::{Code, Decision, Query, What, decide, instead, peers};
+use super::{Code, Decision, Network, Query, What, decide, instead, peers};
 use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::model::Verdict;
+use crate::net::Audience;
 use crate::pattern::Certainty;
 use crate::reading::Level;
 
@@ -39,11 +40,18 @@ pub struct Note {
     pub text: &'static str,
 }
 
+/// The code of a note that a command gets no network although its policy has rules for commands.
+const NETWORK_WITHHELD_CODE: &str = "network_withheld";
+
+/// Why it gets none.
+const NETWORK_WITHHELD: &str =
+    "no network: every part that runs code or reaches out needs a rule whose `effects` list `net`";
+
 /// Decides and looks for ways out. `others` are the policies that the caller may choose instead.
 #[must_use]
 pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> Explanation {
     let decision = decide(policy, query);
-    let notes = notes(query, &decision);
+    let notes = notes(policy, query, &decision);
     if decision.decision == Verdict::Allow {
         return Explanation { decision, nearest: Vec::new(), allowed_by: Vec::new(), notes };
     }
@@ -52,8 +60,13 @@ pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> E
     Explanation { decision, nearest, allowed_by, notes }
 }
 
-fn notes(query: &Query<'_>, decision: &Decision) -> Vec<Note> {
+fn notes(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<Note> {
     let about_net = decision.reaches_out || matches!(query.what, What::Net(_));
+    if about_net && policy.connects(query.now) {
+        let withheld = decision.grant.network == Network::Withheld && decision.reaches_out;
+        let note = Note { code: NETWORK_WITHHELD_CODE, text: NETWORK_WITHHELD };
+        return withheld.then_some(note).into_iter().collect();
+    }
     about_net.then_some(Note { code: NO_NETWORK_CODE, text: NO_NETWORK }).into_iter().collect()
 }
 
@@ -162,7 +175,7 @@ fn level_is_withheld(policy: &Effective, query: &Query<'_>, level: &Level) -> bo
     let effects = effects_of(level, query.workspace);
     let by_peer = |effect: &Effect| {
         matches!(effect, Effect::Net(peer)
-            if peers::judge(policy, query.now, peer).rule.is_some())
+            if peers::judge(policy, query.now, peer, Audience::Arguments).rule.is_some())
     };
     by_rule
         || mandatory(policy, query.workspace, &effects).is_some()

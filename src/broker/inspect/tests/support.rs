@@ -257,7 +257,8 @@ impl Stage {
     pub async fn raw(&self, bytes: &str) -> String {
         let mut stream = self.client(NAME, &["http/1.1"]).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
-        stream.flush().await.unwrap();
+        // The end of what is sent: a server that waits for more of it ends too.
+        stream.shutdown().await.unwrap();
         let mut heard = Vec::new();
         // A server may end without a notice of TLS when it refuses.
         let _ = stream.read_to_end(&mut heard).await;
