@@ -16,6 +16,7 @@ mod details;
 mod error;
 mod gate;
 mod gc;
+mod inspection;
 pub mod launch;
 mod line;
 pub mod mcp;

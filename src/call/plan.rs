@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::latency::Helper;
 use crate::policy_files::Places;
 use crate::sandbox::materials::Missing;
-use crate::sandbox::planner::{PlanRequest, View, plan};
+use crate::sandbox::planner::{PlanRequest, Told, View, plan};
 use crate::sandbox::protection::Machine;
 use crate::sandbox::user::UserMapping;
 use crate::stage::apply::Sync;
@@ -54,6 +54,8 @@ pub(super) struct Setting {
     pub code: Code,
     /// The program that is started as its watchdog.
     pub watchdog: PathBuf,
+    /// What its programs are told of registries and certificates.
+    pub told: Arc<Told>,
 }
 
 impl Setting {
@@ -163,6 +165,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         demands: policy.demands().into_iter().map(str::to_owned).collect(),
         limits: setting.limits,
         env: passed_on(policy, environment),
+        told: &setting.told,
         mapping: known.mapping,
         kind: known.kind,
         machine: known.machine,

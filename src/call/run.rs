@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use runner_policy::decide::Network;
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
 use runner_wire::Ran;
@@ -12,6 +13,7 @@ use super::approval::{Asking, Doing, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
 use super::error::CallError;
 use super::gate::{Consent, Gate, Pending, pass, started};
+use super::inspection::{Inspection, OwnFiles};
 use super::metadata::Metadata;
 use super::open_engine::open_engine_of;
 use super::place::place_of_command;
@@ -183,6 +185,7 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
         watchdog: decided.context.watchdog.clone(),
+        told: Arc::default(),
     }
 }
 
@@ -217,7 +220,8 @@ async fn in_sandbox(
         Ok(ready) => ready?,
         Err(verdict) => return Ok(ended_early(&id, decided, &verdict)),
     };
-    let Ready { engine, ahead, planned: Planned { plan, took }, supply } = ready;
+    let Ready { engine, ahead, planned: Planned { plan, took }, supply, inspection } = ready;
+    let _own_files = OwnFiles::of(&plan);
     let (streams, keep, [keeps_out, keeps_err]) = match output {
         // What the caller has already is looked at, for what the sandbox has to do with it.
         Output::Streamed(streams) => {
@@ -324,6 +328,7 @@ struct Ready {
     ahead: Ahead,
     planned: Planned,
     supply: Supply,
+    inspection: Inspection,
 }
 
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
@@ -331,7 +336,9 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     let id = starting.id().clone();
     let engine = open_engine_of(decided);
     let engine = run_if_slow(engine, || starting.write()).await?;
-    let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
+    let inspection = inspection(decided)?;
+    let setting = Setting { told: Arc::clone(&inspection.told), ..setting(decided) };
+    let pool = supply::pool(decided.request.warmth, &decided.config);
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref())?;
     let helper = starting.take_helper();
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
@@ -341,7 +348,15 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     );
     let planned = planned?;
     let supply = supply::supply(&setting, &planned.plan, engine.as_ref(), None, pool).await?;
-    Ok(Ready { engine, ahead, planned, supply })
+    Ok(Ready { engine, ahead, planned, supply, inspection })
+}
+
+/// Registries and an authority, for a command that has a network.
+fn inspection(decided: &Decided) -> Result<Inspection, CallError> {
+    match decided.decision.grant.network {
+        Network::Granted => Inspection::prepare(&decided.policy, &decided.places.environment),
+        Network::Unneeded | Network::Withheld => Ok(Inspection::default()),
+    }
 }
 
 /// The result of a call that ended before there was a plan for its sandbox: nothing ran.

@@ -101,7 +101,9 @@ impl SandboxPlan {
         let binds = self.mounts.iter().map(|mount| mount.target.as_path());
         let masks = self.masks.iter().map(|mask| mask.target.as_path());
         let overlays = self.overlays.iter().map(|overlay| overlay.target.as_path());
-        !binds.chain(masks).chain(overlays).any(below)
+        // No other call trusts the certificates of this one.
+        let own = self.synthetic.iter().any(|file| file.role == SyntheticRole::Certificates);
+        !own && !binds.chain(masks).chain(overlays).any(below)
     }
 }
 
@@ -362,6 +364,10 @@ pub enum SyntheticRole {
     NameSwitch,
     /// `/etc/gitconfig`.
     GitConfig,
+    /// Certificates that programs of this one call trust.
+    Certificates,
+    /// Where clients of registries install from.
+    Registries,
 }
 
 /// A memory-backed folder.

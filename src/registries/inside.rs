@@ -122,10 +122,10 @@ fn npmrc(sources: &[&Source]) -> String {
 fn cargo_config(sources: &[&Source]) -> String {
     let mut text = String::new();
     for source in sources {
-        let index = toml::Value::String(format!("sparse+{}", source.url()));
+        let index = quoted(format!("sparse+{}", source.url()));
         match &source.used {
             Use::Scope(name) => {
-                let name = toml::Value::String(name.clone());
+                let name = quoted(name.clone());
                 text.push_str(&format!("[registries.{name}]\nindex = {index}\n"));
             }
             // crates.io is cargo's own constant.
@@ -136,4 +136,9 @@ fn cargo_config(sources: &[&Source]) -> String {
         }
     }
     text
+}
+
+/// A text in quotes: JSON's escapes mean the same in TOML.
+fn quoted(text: String) -> String {
+    serde_json::Value::String(text).to_string()
 }

@@ -97,6 +97,12 @@ impl Source {
             "http" => false,
             _ => return None,
         };
+        // What different readers read in different ways is no address.
+        if rest.contains(['\\', '?', '#'])
+            || rest.chars().any(|c| c.is_whitespace() || c.is_control())
+        {
+            return None;
+        }
         let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (user, place) = match place.rsplit_once('@') {
             Some((user, place)) => (Some(user), place),

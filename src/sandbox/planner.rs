@@ -28,8 +28,8 @@ use super::user::{self, UserError, UserFacts, UserMapping};
 use super::{gitconfig, rustup};
 use crate::engine::plan::{
     Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, Note, Overlay, OverlayRole,
-    OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec,
-    UserChoice, WhyUser, WorkTree,
+    OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, SyntheticRole, Tmpfs,
+    TmpfsExec, UserChoice, WhyUser, WorkTree,
 };
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::Identity;
@@ -61,6 +61,8 @@ pub struct PlanRequest<'a> {
     pub limits: Limits,
     /// The policy's variables, with their values. They win over ours, but for `HOME`.
     pub env: Environment,
+    /// What programs are told of registries and certificates.
+    pub told: &'a Told,
     /// How the daemon maps users.
     pub mapping: UserMapping,
     /// What stands between a sandbox of the engine and the host's kernel.
@@ -81,6 +83,15 @@ pub struct PlanRequest<'a> {
     pub unscanned: &'a [Unscanned],
     /// Whether to make what is missing.
     pub missing: Missing,
+}
+
+/// What programs in a sandbox are told of registries and certificates. Its variables win over the policy's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Variables.
+    pub env: Environment,
+    /// Files, by their place inside.
+    pub files: Vec<(PathBuf, Vec<u8>, SyntheticRole)>,
 }
 
 /// What a sandbox sees of the host.
@@ -386,7 +397,7 @@ fn synthetic_files(
         Image::Reference(_) => vec![synthetic::git(safe, &identity)],
     };
     let mut placed = Vec::new();
-    for (target, content, role) in files {
+    for (target, content, role) in files.into_iter().chain(request.told.files.iter().cloned()) {
         let (source, identity) = materials.file(&content)?;
         placed.push(SyntheticFile {
             source,
@@ -418,7 +429,7 @@ fn environment(
         env.insert(name.into(), value.into());
     }
     env.extend(toolchains.env.clone());
-    for (name, value) in &request.env {
+    for (name, value) in request.env.iter().chain(&request.told.env) {
         let bad_name =
             name.is_empty() || name.as_bytes().iter().any(|byte| matches!(byte, b'=' | 0 | b'\n'));
         if bad_name || value.as_bytes().contains(&0) {

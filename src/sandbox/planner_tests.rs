@@ -65,6 +65,7 @@ impl Case {
             demands: std::collections::BTreeSet::new(),
             limits: Limits::preset(Isolation::Strict),
             env: Environment::new(),
+            told: &Told::default(),
             mapping: UserMapping::Rootful,
             kind: RuntimeKind::SharedKernel,
             machine: Machine::WHOLE,

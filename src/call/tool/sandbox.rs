@@ -201,5 +201,6 @@ pub(super) fn setting(scene: &Scene) -> Setting {
         writes: Writes::None,
         code: Code::Granted,
         watchdog: scene.context.watchdog.clone(),
+        told: Arc::default(),
     }
 }

@@ -51,7 +51,7 @@ impl Seen {
     }
 }
 
-pub type Handler = fn(&Seen) -> Response<Full<Bytes>>;
+type Handler = Arc<dyn Fn(&Seen) -> Response<Full<Bytes>> + Send + Sync>;
 
 pub fn ok(text: &str) -> Response<Full<Bytes>> {
     Response::new(Full::new(Bytes::from(text.to_owned())))
@@ -66,7 +66,11 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub async fn start(certified: &str, handler: Handler) -> Self {
+    pub async fn start(
+        certified: &str,
+        handler: impl Fn(&Seen) -> Response<Full<Bytes>> + Send + Sync + 'static,
+    ) -> Self {
+        let handler: Handler = Arc::new(handler);
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -89,12 +93,13 @@ impl Upstream {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                let (acceptor, into) = (acceptor.clone(), Arc::clone(&into));
+                let (acceptor, into, handler) =
+                    (acceptor.clone(), Arc::clone(&into), Arc::clone(&handler));
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service = service_fn(|request: Request<Incoming>| {
-                        let into = Arc::clone(&into);
-                        async move { Ok::<_, Infallible>(answer(request, &into, handler).await) }
+                        let (into, handler) = (Arc::clone(&into), Arc::clone(&handler));
+                        async move { Ok::<_, Infallible>(answer(request, &into, &handler).await) }
                     });
                     let server = hyper::server::conn::http1::Builder::new();
                     let _ = server.serve_connection(TokioIo::new(stream), service).await;
@@ -116,7 +121,7 @@ impl Upstream {
 async fn answer(
     request: Request<Incoming>,
     into: &Mutex<Vec<Seen>>,
-    handler: Handler,
+    handler: &Handler,
 ) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let Ok(body) = body.collect().await else { return ok("broken off") };
