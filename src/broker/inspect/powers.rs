@@ -78,6 +78,9 @@ pub struct Exchange {
 
 /// Takes records of exchanges.
 pub trait Records: Send + Sync {
+    /// A request begins. Without room for its record it is not sent.
+    fn begin(&self) -> bool;
+
     /// A request ended: it was answered, refused, or failed.
     fn exchanged(&self, exchange: Exchange);
 

@@ -193,6 +193,12 @@ impl Inspector {
         upstream: &Upstream<'_>,
         pending: &mut Pending,
     ) -> Result<Response<Answer>, Refusal> {
+        if !self.records.begin() {
+            // Nothing of it is kept, so nothing is done.
+            pending.exchange = None;
+            let message = "this call has made more requests than are recorded one by one";
+            return Err(Refusal::new(Code::LimitReached, message));
+        }
         let (parts, body) = request.into_parts();
         let has_body = !body.is_end_stream();
         let mut head = head::read(&parts, place, has_body)?;

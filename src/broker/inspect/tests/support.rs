@@ -165,6 +165,10 @@ pub struct Notes {
 }
 
 impl Records for Notes {
+    fn begin(&self) -> bool {
+        true
+    }
+
     fn exchanged(&self, exchange: Exchange) {
         self.exchanges.lock().unwrap().push(exchange);
     }
