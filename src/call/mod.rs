@@ -21,6 +21,7 @@ pub mod launch;
 mod line;
 pub mod mcp;
 mod metadata;
+mod network;
 mod open_engine;
 mod place;
 mod plan;

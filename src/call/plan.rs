@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
+use runner_wire::Network;
 use tokio::sync::oneshot;
 
 use super::error::CallError;
@@ -52,6 +53,8 @@ pub(super) struct Setting {
     pub writes: Writes,
     /// Whether it may run what is not known beforehand.
     pub code: Code,
+    /// Names and ports that it can reach; none for a call without a network.
+    pub network: Option<Network>,
     /// The program that is started as its watchdog.
     pub watchdog: PathBuf,
     /// What its programs are told of registries and certificates.
@@ -175,6 +178,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         },
         home: home.as_deref(),
         variable: &variable,
+        network: setting.network.clone(),
         state,
         memory: Some(&memory),
         unscanned: &unscanned(&setting.config),

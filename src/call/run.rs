@@ -23,7 +23,7 @@ use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
 use super::shortfall::{EVIDENCE_MAX, Ended};
 use super::stage::{Changes, Seen, Settling, StagedError, settle};
-use super::{shortfall, supply};
+use super::{network, shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::outcome::{Outcome, Stillness};
@@ -131,6 +131,7 @@ pub(super) async fn carry_out(
     let mut starting = call.start(started(decided, parent)?);
     let id = starting.id().clone();
     let result = in_turn(&mut starting, decided, output, cancel, parent).await;
+    let requests = starting.take_requests();
     let Some(record) = starting.finish()? else {
         return result;
     };
@@ -141,9 +142,9 @@ pub(super) async fn carry_out(
             rule: None,
             cost: None,
             detail: result.detail(Metadata::clone),
-            requests: Vec::new(),
+            requests,
         },
-        Err(error) => End::of_error(error),
+        Err(error) => End { requests, ..End::of_error(error) },
     };
     let recorded = record.end(end);
     result
@@ -184,6 +185,7 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         view: View::Workspace,
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+        network: network::of(decided),
         watchdog: decided.context.watchdog.clone(),
         told: Arc::default(),
     }
@@ -233,6 +235,8 @@ async fn in_sandbox(
         Output::Spoken(streams) => (streams, None, [false, true]),
     };
     starting.written()?;
+    let (egress, connections) = network::begin(decided, plan.network.as_ref());
+    let streams = Streams { network: connections, ..streams };
     let call = run::Call {
         id: id.clone(),
         plan: plan.clone(),
@@ -242,6 +246,8 @@ async fn in_sandbox(
         deadline: deadline.at(),
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
+    let reached = network::finish(egress).await;
+    starting.requests(network::records(&reached));
     let mut outcome = outcome?;
     let settled = match outcome.stage.take() {
         Some(stage) => {
@@ -261,7 +267,8 @@ async fn in_sandbox(
     let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
     let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
     let ended = Ended { outcome: &outcome, plan: &plan, keep };
-    let sandbox = shortfall::of_command(decided, &ended, path.as_deref());
+    let mut sandbox = network::shortfalls(&reached);
+    sandbox.extend(shortfall::of_command(decided, &ended, path.as_deref()));
     let stream = |kept, keeps: bool| keeps.then(|| Stream::new(kept));
     let mut result = CallResult {
         call: id.to_string(),

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limit, Limits};
+use runner_wire::Network;
 
 use crate::codes::Code;
 use crate::error::{Failure, Fault};
@@ -22,7 +23,7 @@ use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
 use super::protection::{Machine, NotInFull, TooLittle, demand, demand_in_full, protections};
-use super::synthetic::{self, HOME, USER};
+use super::synthetic::{self, HOME, Names, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
 use super::{gitconfig, rustup};
@@ -75,6 +76,8 @@ pub struct PlanRequest<'a> {
     pub home: Option<&'a Path>,
     /// A variable of the caller's environment.
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
+    /// Names and ports that the command can reach; none for a sandbox without a network.
+    pub network: Option<Network>,
     /// The caller's state folder, for covers and synthetic files.
     pub state: &'a Path,
     /// A folder of the caller's own for what surveys remember, if they may. It lies in no workspace.
@@ -242,6 +245,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         env,
         limits: request.limits,
         holders: request.machine.holders,
+        network: request.network.clone(),
         protections,
         notes,
         user,
@@ -392,9 +396,13 @@ fn synthetic_files(
         View::Workspace => &[request.workspace.root()],
         View::Program(_) => &[],
     };
+    let names = if request.network.is_some() { Names::Answered } else { Names::Files };
     let files = match request.image {
-        Image::Host => synthetic::files(user, safe, &identity),
-        Image::Reference(_) => vec![synthetic::git(safe, &identity)],
+        Image::Host => synthetic::files(user, safe, &identity, names),
+        Image::Reference(_) => {
+            let answered = (names == Names::Answered).then(synthetic::resolver);
+            std::iter::once(synthetic::git(safe, &identity)).chain(answered).collect()
+        }
     };
     let mut placed = Vec::new();
     for (target, content, role) in files.into_iter().chain(request.told.files.iter().cloned()) {

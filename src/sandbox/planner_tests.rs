@@ -46,6 +46,7 @@ impl Case {
         let variable = |name: &str| (name == "PATH").then(|| path.clone());
         let writes = if self.write.matches(Path::new("x")) { Writes::Some } else { Writes::None };
         let mut request = PlanRequest {
+            network: None,
             workspace: &self.workspace,
             view: View::Workspace,
             grants: FileGrants {

@@ -28,7 +28,7 @@ mod headers;
 mod limits;
 mod redirect;
 mod reply;
-mod resolve;
+pub(in crate::broker) mod resolve;
 mod secrets;
 #[cfg(test)]
 mod tests;

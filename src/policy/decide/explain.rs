@@ -43,8 +43,8 @@ pub struct Note {
 /// The code of a note that a command gets no network although its policy has rules for commands.
 const NETWORK_WITHHELD_CODE: &str = "network_withheld";
 
-/// Why it gets none.
-const NETWORK_WITHHELD: &str =
+/// Why a command gets no network although its policy has rules for commands.
+pub const NETWORK_WITHHELD: &str =
     "no network: every part that runs code or reaches out needs a rule whose `effects` list `net`";
 
 /// Decides and looks for ways out. `others` are the policies that the caller may choose instead.

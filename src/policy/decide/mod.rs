@@ -21,7 +21,7 @@ mod tests;
 
 pub use code::Code;
 pub use connect::{ConnectRefused, Reachable, connect, dial_connection, reachable};
-pub use explain::{Explanation, Note, explain, granting};
+pub use explain::{Explanation, NETWORK_WITHHELD, Note, explain, granting};
 pub use inside::{NO_NETWORK, NO_NETWORK_CODE};
 pub(crate) use judge::reading;
 pub use peers::{DialRefused, dial};
@@ -69,6 +69,16 @@ pub enum What<'a> {
     Connect(&'a str),
     /// May a command set this variable?
     Env(&'a str),
+}
+
+impl<'a> What<'a> {
+    /// The question about a peer: a request is a tool's, a connection a command's.
+    #[must_use]
+    pub fn of_peer(text: &'a str) -> Self {
+        let request =
+            text.contains("://") || text.split_once(' ').is_some_and(|(verb, _)| verb != "connect");
+        if request { Self::Net(text) } else { Self::Connect(text) }
+    }
 }
 
 /// The answer.

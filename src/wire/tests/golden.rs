@@ -189,6 +189,7 @@ fn host() -> Vec<HostMessage> {
             stdin,
             port: if stdin == Stdin::Null { Port::Tool } else { Port::Closed },
             limits,
+            network: None,
         })
     };
     let start = |work, stdin| start_within(work, stdin, limits);
