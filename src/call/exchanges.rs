@@ -35,8 +35,9 @@ impl Exchanges {
     }
 
     /// The records, numbered from here on.
-    pub(super) fn records(&self, first: u64) -> Vec<Requested> {
+    pub(super) fn records(&self, first: usize) -> Vec<Requested> {
         let kept = self.kept();
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
         let records = kept.exchanges.iter().zip(first..).map(|(exchange, request)| {
             let Exchange { name, port, method, path, .. } = exchange;
             let query = match exchange.query {
@@ -47,7 +48,10 @@ impl Exchanges {
             Requested {
                 request,
                 method: METHOD,
-                object: format!("{method} {name}:{port}{path}{query}{}", status.unwrap_or_default()),
+                object: format!(
+                    "{method} {name}:{port}{path}{query}{}",
+                    status.unwrap_or_default()
+                ),
                 address: None,
                 decision: exchange.code.map_or(Verdict::Allow, verdict),
                 code: exchange.code,
@@ -61,9 +65,11 @@ impl Exchanges {
         records.collect()
     }
 
-    /// What the sandbox kept from the command.
-    pub(super) fn shortfalls(&self) -> Vec<Shortfall> {
-        self.kept().refused.clone()
+    /// What the sandbox kept from the command, without what is told already.
+    pub(super) fn shortfalls(&self, told: &[Shortfall]) -> Vec<Shortfall> {
+        let kept = self.kept();
+        let new = |entry: &&Shortfall| !told.iter().any(|known| known.why == entry.why);
+        kept.refused.iter().filter(new).cloned().collect()
     }
 }
 

@@ -14,6 +14,7 @@ mod clock;
 mod context;
 mod details;
 mod error;
+mod exchanges;
 mod gate;
 mod gc;
 mod inspection;

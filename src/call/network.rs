@@ -7,10 +7,12 @@ use runner_policy::model::Verdict;
 use runner_policy::{Network as Granted, reachable};
 use runner_wire::{NAMES_MAX, Network, PORTS_MAX};
 
+use super::exchanges::Exchanges;
+use super::inspection::Inspection;
 use super::request::Decided;
 use super::shortfall::{Shortfall, not_reached};
-use crate::audit::Requested;
-use crate::broker::egress::{Connection, Egress, Reached};
+use crate::audit::{Redactor, Requested};
+use crate::broker::egress::{Connection, Egress, Inspect, Reached};
 use crate::codes::Code;
 use crate::sandbox::tunnels::Connections;
 
@@ -19,11 +21,11 @@ pub(super) const METHOD: &str = "net.connect";
 
 /// The names and ports that a call's commands can reach; none for a call without a network: only a rule whose effects
 /// list `net` gives one, and only where rules for commands name something.
-pub(super) fn of(decided: &Decided) -> Option<Network> {
+pub(super) fn of(decided: &Decided, inspection: &Inspection) -> Option<Network> {
     if decided.decision.grant.network != Granted::Granted {
         return None;
     }
-    let reachable = reachable(&decided.policy, Timestamp::now(), &[]);
+    let reachable = reachable(&decided.policy, Timestamp::now(), &inspection.registries.hosts());
     // Each name and port costs memory or a listener in the sandbox.
     let network = Network {
         names: reachable.names.into_iter().take(NAMES_MAX).collect(),
@@ -32,19 +34,25 @@ pub(super) fn of(decided: &Decided) -> Option<Network> {
     (!network.ports.is_empty()).then_some(network)
 }
 
-/// Begins to carry on the call's connections, if it has a network.
+/// Begins to carry on the call's connections, if it has a network. `exchanges` takes note of requests where
+/// connections are inspected.
 pub(super) fn begin(
     decided: &Decided,
     network: Option<&Network>,
+    inspection: &Inspection,
+    exchanges: &Arc<Exchanges>,
 ) -> (Option<Egress>, Option<Box<dyn Connections>>) {
-    match network {
-        Some(_) => {
-            let (egress, connections) =
-                Egress::begin(Arc::clone(&decided.policy), Vec::new(), None);
-            (Some(egress), Some(connections))
-        }
-        None => (None, None),
+    if network.is_none() {
+        return (None, None);
     }
+    let environment = &decided.places.environment;
+    let records = Arc::clone(exchanges);
+    let inspector = inspection
+        .inspector(&decided.policy, environment, &Redactor::new(), records)
+        .map(|inspector| Arc::new(inspector) as Arc<dyn Inspect>);
+    let hosts = inspection.registries.hosts();
+    let (egress, connections) = Egress::begin(Arc::clone(&decided.policy), hosts, inspector);
+    (Some(egress), Some(connections))
 }
 
 /// What came of the connections.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::approval::{Asking, Doing, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
 use super::error::CallError;
+use super::exchanges::Exchanges;
 use super::gate::{Consent, Gate, Pending, pass, started};
 use super::inspection::{Inspection, OwnFiles};
 use super::metadata::Metadata;
@@ -158,7 +159,7 @@ pub(super) async fn carry_out(
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
     let engine = open_engine_of(decided).await?;
-    let setting = setting(decided);
+    let setting = setting(decided, &inspection(decided)?);
     let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
     Ok(DryRun { plan, container })
@@ -173,7 +174,7 @@ pub struct DryRun {
 }
 
 /// What a decided call's sandbox is planned for.
-pub(super) fn setting(decided: &Decided) -> Setting {
+pub(super) fn setting(decided: &Decided, inspection: &Inspection) -> Setting {
     let classes = decided.decision.grant.classes;
     Setting {
         policy: Arc::clone(&decided.policy),
@@ -185,9 +186,9 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         view: View::Workspace,
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
-        network: network::of(decided),
+        network: network::of(decided, inspection),
         watchdog: decided.context.watchdog.clone(),
-        told: Arc::default(),
+        told: Arc::clone(&inspection.told),
     }
 }
 
@@ -235,7 +236,9 @@ async fn in_sandbox(
         Output::Spoken(streams) => (streams, None, [false, true]),
     };
     starting.written()?;
-    let (egress, connections) = network::begin(decided, plan.network.as_ref());
+    let exchanges = Arc::<Exchanges>::default();
+    let (egress, connections) =
+        network::begin(decided, plan.network.as_ref(), &inspection, &exchanges);
     let streams = Streams { network: connections, ..streams };
     let call = run::Call {
         id: id.clone(),
@@ -247,7 +250,9 @@ async fn in_sandbox(
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
     let reached = network::finish(egress).await;
-    starting.requests(network::records(&reached));
+    let mut requests = network::records(&reached);
+    requests.extend(exchanges.records(requests.len()));
+    starting.requests(requests);
     let mut outcome = outcome?;
     let settled = match outcome.stage.take() {
         Some(stage) => {
@@ -268,6 +273,7 @@ async fn in_sandbox(
     let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
     let ended = Ended { outcome: &outcome, plan: &plan, keep };
     let mut sandbox = network::shortfalls(&reached);
+    sandbox.extend(exchanges.shortfalls(&sandbox));
     sandbox.extend(shortfall::of_command(decided, &ended, path.as_deref()));
     let stream = |kept, keeps: bool| keeps.then(|| Stream::new(kept));
     let mut result = CallResult {
@@ -344,7 +350,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     let engine = open_engine_of(decided);
     let engine = run_if_slow(engine, || starting.write()).await?;
     let inspection = inspection(decided)?;
-    let setting = Setting { told: Arc::clone(&inspection.told), ..setting(decided) };
+    let setting = setting(decided, &inspection);
     let pool = supply::pool(decided.request.warmth, &decided.config);
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref())?;
     let helper = starting.take_helper();
@@ -359,7 +365,7 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
 }
 
 /// Registries and an authority, for a command that has a network.
-fn inspection(decided: &Decided) -> Result<Inspection, CallError> {
+pub(super) fn inspection(decided: &Decided) -> Result<Inspection, CallError> {
     match decided.decision.grant.network {
         Network::Granted => Inspection::prepare(&decided.policy, &decided.places.environment),
         Network::Unneeded | Network::Withheld => Ok(Inspection::default()),

@@ -14,8 +14,9 @@ use super::dial::Dialer;
 use super::egress::Shared;
 use super::hello::{self, HELLO_MAX, Hello};
 use super::metered::{Metered, UsedUp};
-use super::record::Failed;
-use super::tunnel::{Dial, NotConnected, Tunnel};
+use super::record::{Book, Failed};
+use super::tunnel::{Dial, Dialled, NotConnected, Tunnel};
+use crate::broker::Boxed;
 use crate::codes::Code;
 use crate::sandbox::tunnels::End;
 
@@ -67,7 +68,7 @@ async fn carry_judged(
                 why: format!("`{rule}` wants requests to be inspected, and nothing here does that"),
                 next: None,
             })?;
-            let dialer = Box::new(dialer);
+            let dialer = Box::new(Noted { dialer, book: Arc::clone(&shared.book), at });
             let tunnel =
                 Tunnel { stream: Box::new(stream), name: name.clone(), port, passage, dialer };
             return inspector.inspect(tunnel).await;
@@ -90,6 +91,23 @@ async fn carry_judged(
             next: Some("a larger `limits: { time: … }` of the rule would give more".to_owned()),
         })
     })
+}
+
+/// The way to a name, which notes where it led.
+struct Noted {
+    dialer: Dialer,
+    book: Arc<Book>,
+    at: usize,
+}
+
+impl Dial for Noted {
+    fn dial(&self) -> Boxed<'_, Result<Dialled, NotConnected>> {
+        Box::pin(async move {
+            let dialled = self.dialer.dial().await?;
+            self.book.note(self.at, |connection| connection.address = Some(dialled.address));
+            Ok(dialled)
+        })
+    }
 }
 
 /// Whether the rules allow the name and port, and have room for one more connection.
