@@ -186,7 +186,8 @@ mod tests {
 
     fn text(uid: u32, role: SyntheticRole) -> String {
         let user = UserChoice { uid, gid: uid, why: WhyUser::Caller };
-        let all = files(&user, &[Path::new("/w/a \"b\"\\\nc")], &GitIdentity::default());
+        let all =
+            files(&user, &[Path::new("/w/a \"b\"\\\nc")], &GitIdentity::default(), Names::Files);
         String::from_utf8(all.into_iter().find(|file| file.2 == role).unwrap().1).unwrap()
     }
 

@@ -33,6 +33,7 @@ mod layers;
 mod ledger;
 mod limits;
 mod line;
+mod network;
 mod own_engine;
 mod policy;
 mod pool;

@@ -165,6 +165,7 @@ impl Case {
         let variable = |name: &str| std::env::var_os(name);
         let ground = ground();
         plan(&PlanRequest {
+            network: None,
             workspace: &workspace,
             view: View::Workspace,
             grants: grants(&[&read, &write, &readonly, &deny]),
