@@ -76,11 +76,10 @@ fn allowed_by(
     decision: &Decision,
     others: &[Effective],
 ) -> Vec<String> {
-    // No policy gives a command a network, so none is a way out.
-    if decision.reaches_out || !lacks_a_grant(decision) || is_withheld(policy, query) {
+    if !lacks_a_grant(decision) || is_withheld(policy, query) {
         return Vec::new();
     }
-    allowing(policy, query, others, Classes::default())
+    allowing(policy, query, others, Classes::default(), decision.reaches_out)
 }
 
 /// Other policies that allow a command and grant it these classes of effects, the narrowest first. `others` are those
@@ -92,7 +91,11 @@ pub fn granting(
     others: &[Effective],
     classes: Classes,
 ) -> Vec<String> {
-    if is_withheld(policy, query) { Vec::new() } else { allowing(policy, query, others, classes) }
+    if is_withheld(policy, query) {
+        Vec::new()
+    } else {
+        allowing(policy, query, others, classes, false)
+    }
 }
 
 fn allowing(
@@ -100,10 +103,15 @@ fn allowing(
     query: &Query<'_>,
     others: &[Effective],
     classes: Classes,
+    network: bool,
 ) -> Vec<String> {
     let allows = |decision: &Decision| {
         let granted = decision.grant.classes;
         decision.decision == Verdict::Allow && granted.intersection(classes) == classes
+    };
+    // A policy that lets a command run that reaches out, and gives it no network, is no way out.
+    let connects = |other: &Effective, decision: &Decision| {
+        !network || (decision.grant.network == Network::Granted && other.connects(query.now))
     };
     // A tool's own permissions hold under every policy: what they refuse, none would allow.
     if policy.narrowings().iter().any(|own| !allows(&decide(own, query))) {
@@ -113,7 +121,8 @@ fn allowing(
         .iter()
         .filter(|other| other.digest != policy.digest)
         .map(|other| (other, decide(other, query)))
-        .filter(|(_, decision)| allows(decision) && decision.would.is_none())
+        .filter(|(other, decision)| allows(decision) && connects(other, decision))
+        .filter(|(_, decision)| decision.would.is_none())
         .collect();
     allowing.sort_by_key(|(other, decision)| {
         let granted = decision.grant.classes.iter().count();
