@@ -19,6 +19,9 @@ use super::Caller;
 use crate::support::{Ran, needs_engine};
 
 const NAME: &str = "npm.test";
+/// npm is told of the registry as a caller would tell it.
+const REGISTRY: &str = "npm_config_registry=https://npm.test/";
+
 const TOKEN: &str = "c4n4ry-registry-token";
 
 /// A request: method, path, `Authorization`.
@@ -119,7 +122,6 @@ impl Stage {
         let (port, seen) = registry(tarball, &caller.path("roots.pem"));
         let policy = format!(
             "policy: 1\nname: mine\nextends: [edit]\nsecrets: {{ T: \"env:TOKEN\" }}\nnet:\n  - {{ id: npm, for: commands, inspect: true, at: \"127.0.0.1:{port}\", allow: \"GET https://{NAME}/**\", send: {{ Authorization: \"Bearer ${{secret:T}}\" }} }}\n\
-             env: {{ set: {{ npm_config_registry: \"https://{NAME}/\", npm_config_audit: \"false\" }} }}\n\
              commands:\n  - {{ id: net, allow: [\"npm {{install,publish}} ...\", \"node ...\"], effects: [read, write, code, net] }}\n"
         );
         let folder = caller.path("config/runner/policies");
@@ -148,9 +150,8 @@ impl Stage {
 fn npm_installs_over_an_inspected_connection_and_publishes_nothing() {
     needs_engine();
     let stage = Stage::new();
-    let ran = stage.exec(&["npm", "install", "demo"]);
+    let ran = stage.exec(&["env", REGISTRY, "npm", "install", "demo"]);
     let result = ran.json();
-    assert_eq!(result["status"], "exited", "{result:#}");
     assert_eq!(result["exit"], 0, "{result:#}");
     assert!(stage.project.join("node_modules/demo/package.json").exists(), "{result:#}");
     assert!(!result.to_string().contains("c4n4ry"), "{result:#}");
@@ -161,9 +162,9 @@ fn npm_installs_over_an_inspected_connection_and_publishes_nothing() {
     assert!(shown.contains("GET npm.test:443/t/demo.tgz -> 200"), "{shown}");
     assert!(!shown.contains("c4n4ry"), "{shown}");
 
-    let ran = stage.exec(&["npm", "publish"]);
-    let result = ran.json();
-    assert_ne!(result["exit"], 0, "{result:#}");
+    let publish = "fetch('https://npm.test/project',{method:'PUT',body:'x'}).then((r) => process.exit(r.status === 403 ? 0 : 1))";
+    let result = stage.exec(&["node", "-e", publish]).json();
+    assert_eq!(result["exit"], 0, "{result:#}");
     let told = result["sandbox"].to_string();
     assert!(told.contains("PUT https://npm.test/project"), "{result:#}");
     let seen = stage.seen.lock().expect("requests").clone();
