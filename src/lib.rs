@@ -101,7 +101,8 @@
 //! | `/var/tmp/runner-doctor-…` | where `runner doctor` tries; gone afterwards |
 //! | the workspace | surveyed; the lowest layer of an overlay; changes are applied after a call |
 //! | `$HOME/.gitconfig`, `$XDG_CONFIG_HOME/git/config` | read, to know what they make git run |
-//! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
+//! | hosts and ports of a policy's `net` rules for commands | connections of commands, resolved and dialled by this process |
+//! | peers of a policy's other `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
