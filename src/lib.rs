@@ -103,7 +103,8 @@
 //! | the workspace | surveyed; the lowest layer of an overlay; changes are applied after a call |
 //! | `$HOME/.gitconfig`, `$XDG_CONFIG_HOME/git/config` | read, to know what they make git run |
 //! | `.npmrc`, `.pip/pip.conf`, `.config/pip/pip.conf`, `.cargo/config.toml`, `.cargo/credentials.toml` in the home; `npmrc` and `pip.conf` of the system | read for calls whose rules name a `registry` |
-//! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
+//! | hosts and ports of a policy's `net` rules for commands | connections of commands, resolved and dialled by this process |
+//! | peers of a policy's other `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
