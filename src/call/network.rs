@@ -75,6 +75,10 @@ pub(super) fn shortfalls(reached: &Reached) -> Vec<Shortfall> {
     };
     for connection in &reached.connections {
         let Some(failed) = &connection.failed else { continue };
+        // Where a server was reached, it or the program ended the connection, not the sandbox.
+        if connection.address.is_some() && failed.code == Code::NetConnect {
+            continue;
+        }
         let next = failed.next.clone().unwrap_or_else(|| match failed.code {
             Code::NetDenied => allow(&connection.name, connection.port),
             _ => "see `runner audit list --net` for every connection".to_owned(),

@@ -1,6 +1,6 @@
 //! The connections of a call: one channel each, within its own credit.
 //!
-//! The pump owns the table; whoever carries a connection on has its [`End`]. Between the two lie queues that the
+//! The pump owns the table; the broker has the [`End`] of each connection. Between the two lie queues that the
 //! credit of each channel bounds, so a connection that stands still holds up nothing but itself.
 //!
 //! Trust boundary: channels, names and bytes are the guest's. A channel that is not the next one, bytes beyond the

@@ -34,7 +34,7 @@ struct Doors(mpsc::UnboundedSender<Opened>);
 
 impl Connections for Doors {
     fn open(&mut self, end: End, name: String, port: u16) {
-        // When nobody listens any more the end is dropped, which resets the connection.
+        // Once the task is over the end is dropped, which resets the connection.
         let _ = self.0.send(Opened::Connection(end, name, port));
     }
 
@@ -108,6 +108,6 @@ async fn serve(shared: Arc<Shared>, mut opened: mpsc::UnboundedReceiver<Opened>)
             Some(_) = tasks.join_next() => {}
         }
     }
-    // The pump is over, so every stream into the sandbox has failed; what still resolves or dials does so for no one.
+    // The pump is over: every stream into the sandbox has failed, and a dial that succeeds now has no use.
     tasks.shutdown().await;
 }

@@ -37,7 +37,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 
 fn policy(rule: &str) -> Arc<Effective> {
     let text = format!(
-        "policy: 1\nname: p\nnet:\n  - {rule}\n  - {{ id: no, for: commands, deny: \"connect 127.0.0.9:*\" }}\n"
+        "policy: 1\nname: p\nnet:\n  - {rule}\n  - {{ id: not-nine, for: commands, deny: \"connect 127.0.0.9:*\" }}\n"
     );
     let mut set = PolicySet::default();
     let source = Source { file: "p.yml", text: &text, origin: Origin::User };

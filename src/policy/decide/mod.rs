@@ -5,6 +5,8 @@
 
 mod code;
 mod connect;
+#[cfg(test)]
+mod connect_tests;
 mod explain;
 mod files;
 mod grant;
