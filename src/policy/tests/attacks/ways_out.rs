@@ -7,11 +7,12 @@ use runner_policy::{explain, parse};
 
 use super::{line, moment, policy};
 
-const SHIPPED: [&str; 6] = [
+const SHIPPED: [&str; 7] = [
     include_str!("../../../../policies/base.yml"),
     include_str!("../../../../policies/readonly.yml"),
     include_str!("../../../../policies/develop.yml"),
     include_str!("../../../../policies/edit.yml"),
+    include_str!("../../../../policies/install.yml"),
     include_str!("../../../../policies/contained.yml"),
     include_str!("../../../../policies/paranoid.yml"),
 ];
