@@ -10,6 +10,7 @@ use crate::net::{BoundKey, Reach};
 const OWN: &str = r#"
 policy: 1
 name: own
+files: { read: ["**"], write: ["**"] }
 commands:
   - { id: go, allow: ["npm ...", "python3 ..."], effects: [read, write, code, net] }
   - { id: any, allow: "node ...", effects: [read, code] }
@@ -83,7 +84,7 @@ fn only_names_and_ports_of_rules_for_commands_are_reached() {
 #[test]
 fn terms_and_addresses() {
     let own = policy(&[OWN]);
-    let passage = |name, port| connect(&own, now(), &[], name, port).unwrap();
+    let passage = |name: &str, port| connect(&own, now(), &[], name, port).unwrap();
     let exact = passage("a.example", 443);
     assert_eq!((exact.reach, exact.at), (Reach::Public, None));
     assert_eq!(exact.counted[0].bounds.get(BoundKey::Connections), 5);
