@@ -130,7 +130,8 @@ fn what_a_policy_stays_within_must_agree() {
 
 #[test]
 fn a_network_comes_with_the_effect_net_for_every_part_that_could_use_it() {
-    let own = policy(&[OWN]);
+    // A deny that is not for commands alone holds back commands whose peers are not known before they run.
+    let own = policy(&[&OWN.replace("  - { id: no-d, deny: \"connect d.b.example:*\" }\n", "")]);
     let network = |line: &str| {
         let asked = Query { workspace: "/w", cwd: "/w", now: now(), what: What::Line(line) };
         decide(&own, &asked).grant.network
