@@ -243,6 +243,7 @@ table! {
         NetTls "net_tls" No "The TLS connection to the peer cannot be trusted." "Check its certificate."
         NetProtocol "net_protocol" No "The peer's answer is not valid HTTP." "Check the address."
         NetRedirect "net_redirect" No "The answer redirects to an address that is not allowed." "Allow the other address too, or request it directly."
+        Registries "registries" No "It is not known where a package manager of this machine installs from." "Mend the file that the message names; a project's own files do not count."
         NotText "not_text" No "The file is not UTF-8." "Read it as bytes."
     }
     Tool {

@@ -42,6 +42,7 @@
 //! - [`broker`]: the host end of a tool's talk: files, commands and net, each judged before it is answered; and the other
 //!   end, for the tools that are part of this program.
 //! - [`audit`], [`store`]: every call and decision, in one SQLite database.
+//! - [`registries`]: where this machine's package managers install from, and what their clients in a sandbox are told.
 //! - [`undo`]: keeps what tools and commands change, and puts it back.
 //! - [`tool`]: tools: where they are found, what they take, give and ask for. The TypeScript of custom ones becomes one
 //!   module in a confined child process; built-in ones are functions of this program that talk to the same broker.
@@ -109,7 +110,9 @@
 //! | `/var/tmp/runner-doctor-…` | where `runner doctor` tries; gone afterwards |
 //! | the workspace | surveyed; the lowest layer of an overlay; changes are applied after a call |
 //! | `$HOME/.gitconfig`, `$XDG_CONFIG_HOME/git/config` | read, to know what they make git run |
-//! | peers of a policy's `net` rules | requests of tools; no proxy is taken from the environment |
+//! | `.npmrc`, `.pip/pip.conf`, `.config/pip/pip.conf`, `.cargo/config.toml`, `.cargo/credentials.toml` in the home; `npmrc` and `pip.conf` of the system | read for calls whose rules name a `registry` |
+//! | hosts and ports of a policy's `net` rules for commands | connections of commands, resolved and dialled by this process |
+//! | peers of a policy's other `net` rules | requests of tools; no proxy is taken from the environment |
 //! | the variables and files of a policy's `secrets` | read when a rule sends one |
 //! | the system's certificates, `SSL_CERT_FILE`, `SSL_CERT_DIR` | read at the first https request |
 //! | standard streams, the descriptor of `--status-fd` | input, output, the status line |
@@ -138,6 +141,7 @@ pub mod mcp_client;
 pub mod policy_files;
 pub mod pool;
 pub(crate) mod queue;
+pub(crate) mod registries;
 pub mod sandbox;
 pub mod stage;
 pub(crate) mod store;

@@ -306,6 +306,9 @@ pub struct Requested {
     pub method: &'static str,
     /// The resolved path, the command, the URL; without secrets.
     pub object: String,
+    /// Where a connection led.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// What was decided.
     pub decision: Verdict,
     /// Why it was not done, if it was not.

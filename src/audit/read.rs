@@ -283,6 +283,29 @@ impl Ledger {
         read().map_err(|error| self.store.failed("read", error))
     }
 
+    /// Connections of commands in this time, newest first.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub fn connections(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
+        let read = || {
+            let most = filter.most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX);
+            self.store
+                .connection()
+                .prepare(
+                    "SELECT seq, at, call, kind, body FROM events
+                     WHERE kind = 'request' AND at BETWEEN ?1 AND ?2
+                     AND instr(body, '\"method\":\"net.connect\"') ORDER BY seq DESC LIMIT ?3",
+                )?
+                .query_map(
+                    params![filter.since.unwrap_or(0), filter.until.unwrap_or(i64::MAX), most],
+                    row,
+                )?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.store.failed("read", error))
+    }
+
     /// What tools asked for in this time and were refused: the calls, and what was recorded.
     ///
     /// # Errors

@@ -30,12 +30,15 @@
 //! | [`frame`], [`request`], `said`, `strict` | bytes to frames, actions, notes and results |
 //! | `incoming`, `outgoing`, `reader`, `meter` | bodies with credit, the writer's fair queue, counts |
 //! | `files` | every `file.*` request |
+//! | [`egress`] | connections of commands |
+//! | [`inspect`] | requests of commands, where a rule inspects their connections |
 //! | [`client`] | the other end, for tools that are part of this program |
 
 mod answer;
 mod authority;
 mod body;
 pub mod client;
+pub mod egress;
 mod events;
 mod exec;
 mod fetch;
@@ -44,6 +47,7 @@ pub mod frame;
 #[cfg(test)]
 mod golden_tests;
 mod incoming;
+pub mod inspect;
 mod job;
 mod meter;
 mod net;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::stage::StagedError;
 use super::tool::ToolCallError;
 use crate::approvals::ApprovalError;
+use crate::broker::inspect::AuthorityError;
 use crate::codes::Code;
 use crate::config::{ConfigError, Sourced};
 use crate::engine::{Choice, EngineError};
@@ -13,6 +14,7 @@ use crate::exit::Kind;
 use crate::ids::CallId;
 use crate::policy_files::PolicyError;
 use crate::queue::QueueError;
+use crate::registries::RegistryError;
 use crate::sandbox::outcome::{CancelCause, RunError};
 use crate::sandbox::planner::PlanError;
 use crate::store::StoreError;
@@ -58,6 +60,12 @@ pub enum CallError {
     /// The decision holds nothing that may run.
     #[error("the decision allows no command; this is a bug in runner, please report it")]
     NoPlan,
+    /// It is not known where a package manager installs from.
+    #[error(transparent)]
+    Registries(#[from] RegistryError),
+    /// There is no authority under which connections could be inspected.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
     /// There is no plan for a sandbox.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -99,6 +107,7 @@ impl CallError {
             Self::Workspace(error) => Some(error),
             Self::Policy(error) => Some(error),
             Self::Config(error) => Some(error),
+            Self::Registries(error) => Some(error),
             Self::Plan(error) => Some(error),
             Self::Engine(error) => Some(error),
             Self::Run(error) => Some(error),
@@ -112,6 +121,7 @@ impl CallError {
             | Self::NoEngine { .. }
             | Self::EngineNotSet { .. }
             | Self::NoPlan
+            | Self::Authority(_)
             | Self::Cancelled(_)
             | Self::Local(..) => None,
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use runner_policy::Effective;
 use runner_policy::limits::{Isolation, Limits};
+use runner_wire::Network;
 use tokio::sync::oneshot;
 
 use super::error::CallError;
@@ -21,7 +22,7 @@ use crate::environment::Environment;
 use crate::latency::Helper;
 use crate::policy_files::Places;
 use crate::sandbox::materials::Missing;
-use crate::sandbox::planner::{PlanRequest, View, plan};
+use crate::sandbox::planner::{PlanRequest, Told, View, plan};
 use crate::sandbox::protection::Machine;
 use crate::sandbox::user::UserMapping;
 use crate::stage::apply::Sync;
@@ -52,8 +53,12 @@ pub(super) struct Setting {
     pub writes: Writes,
     /// Whether it may run what is not known beforehand.
     pub code: Code,
+    /// Names and ports that it can reach; none for a call without a network.
+    pub network: Option<Network>,
     /// The program that is started as its watchdog.
     pub watchdog: PathBuf,
+    /// What its programs are told of registries and certificates.
+    pub told: Arc<Told>,
 }
 
 impl Setting {
@@ -163,6 +168,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         demands: policy.demands().into_iter().map(str::to_owned).collect(),
         limits: setting.limits,
         env: passed_on(policy, environment),
+        told: &setting.told,
         mapping: known.mapping,
         kind: known.kind,
         machine: known.machine,
@@ -172,6 +178,7 @@ fn look(setting: &Setting, known: Known, missing: Missing) -> Result<SandboxPlan
         },
         home: home.as_deref(),
         variable: &variable,
+        network: setting.network.clone(),
         state,
         memory: Some(&memory),
         unscanned: &unscanned(&setting.config),

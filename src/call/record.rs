@@ -52,6 +52,8 @@ pub(crate) struct Starting {
     begun: Instant,
     unwritten: Option<(Unrecorded, Started, Opening)>,
     helper: Option<Helper>,
+    /// Connections of the command, which are recorded with its end.
+    requests: Vec<Requested>,
     written: Result<Option<Record>, CallError>,
 }
 
@@ -116,7 +118,7 @@ impl Unrecorded {
         let (opening, helper) = Store::open_beside(self.state.as_deref(), &self.early);
         let id = self.id.clone();
         let (begun, unwritten) = (Instant::now(), Some((self, started, opening)));
-        Starting { id, begun, unwritten, helper, written: Ok(None) }
+        Starting { id, begun, unwritten, helper, requests: Vec::new(), written: Ok(None) }
     }
 }
 
@@ -129,6 +131,16 @@ impl Starting {
     /// The thread that opens the store, for what comes next.
     pub fn take_helper(&mut self) -> Option<Helper> {
         self.helper.take()
+    }
+
+    /// Keeps what is recorded with the end.
+    pub fn requests(&mut self, requests: Vec<Requested>) {
+        self.requests = requests;
+    }
+
+    /// What is recorded with the end.
+    pub fn take_requests(&mut self) -> Vec<Requested> {
+        std::mem::take(&mut self.requests)
     }
 
     /// Writes the start, if it is not written yet. What goes wrong is told by [`written`](Self::written).

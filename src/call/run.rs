@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use runner_policy::decide::Network;
 use runner_policy::effect::Class;
 use runner_policy::limits::Limit;
 use runner_wire::Ran;
@@ -11,7 +12,9 @@ use serde_json::Value;
 use super::approval::{Action, Asking, Fed, Inquiry, Question};
 use super::clock::{Clock, Deadline};
 use super::error::CallError;
+use super::exchanges::Exchanges;
 use super::gate::{Consent, Gate, Pending, pass, started};
+use super::inspection::{Inspection, OwnFiles};
 use super::metadata::Metadata;
 use super::open_engine::open_engine_of;
 use super::place::place_of_command;
@@ -21,7 +24,7 @@ use super::request::{Decided, path_text};
 use super::result::{CallDecision, CallResult, ErrorObject, Stream, ending};
 use super::shortfall::{EVIDENCE_MAX, Ended};
 use super::stage::{Changes, Seen, Settling, StagedError, settle};
-use super::{shortfall, supply};
+use super::{network, shortfall, supply};
 use crate::approvals::{Asked, Terms};
 use crate::call::launch::ahead::Ahead;
 use crate::call::launch::outcome::{Outcome, Stillness};
@@ -129,6 +132,7 @@ pub(super) async fn carry_out(
     let mut starting = call.start(started(decided, parent)?);
     let id = starting.id().clone();
     let result = in_turn(&mut starting, decided, output, cancel, parent).await;
+    let requests = starting.take_requests();
     let Some(record) = starting.finish()? else {
         return result;
     };
@@ -139,9 +143,9 @@ pub(super) async fn carry_out(
             rule: None,
             cost: None,
             detail: result.detail(Metadata::clone),
-            requests: Vec::new(),
+            requests,
         },
-        Err(error) => End::of_error(error),
+        Err(error) => End { requests, ..End::of_error(error) },
     };
     let recorded = record.end(end);
     result
@@ -155,7 +159,7 @@ pub(super) async fn carry_out(
 /// There is no plan for it.
 pub async fn dry_run(decided: &Decided) -> Result<DryRun, CallError> {
     let engine = open_engine_of(decided).await?;
-    let setting = setting(decided);
+    let setting = setting(decided, &inspection(decided)?);
     let plan = make_plan(&setting, engine.as_ref(), Missing::Describe, None).await?.plan;
     let container = engine.describe(&plan).await?;
     Ok(DryRun { plan, container })
@@ -170,7 +174,7 @@ pub struct DryRun {
 }
 
 /// What a decided call's sandbox is planned for.
-pub(super) fn setting(decided: &Decided) -> Setting {
+pub(super) fn setting(decided: &Decided, inspection: &Inspection) -> Setting {
     let classes = decided.decision.grant.classes;
     Setting {
         policy: Arc::clone(&decided.policy),
@@ -182,7 +186,9 @@ pub(super) fn setting(decided: &Decided) -> Setting {
         view: View::Workspace,
         writes: if classes.contains(Class::Write) { Writes::Some } else { Writes::None },
         code: if classes.contains(Class::Code) { Code::Granted } else { Code::NotGranted },
+        network: network::of(decided, inspection),
         watchdog: decided.context.watchdog.clone(),
+        told: Arc::clone(&inspection.told),
     }
 }
 
@@ -217,7 +223,8 @@ async fn in_sandbox(
         Ok(ready) => ready?,
         Err(verdict) => return Ok(ended_early(&id, decided, &verdict)),
     };
-    let Ready { engine, ahead, planned: Planned { plan, took }, supply } = ready;
+    let Ready { engine, ahead, planned: Planned { plan, took }, supply, inspection } = ready;
+    let _own_files = OwnFiles::of(&plan);
     let (streams, keep, [keeps_out, keeps_err]) = match output {
         // What the caller has already is looked at, for what the sandbox has to do with it.
         Output::Streamed(streams) => {
@@ -229,6 +236,10 @@ async fn in_sandbox(
         Output::Spoken(streams) => (streams, None, [false, true]),
     };
     starting.written()?;
+    let exchanges = Arc::<Exchanges>::default();
+    let (egress, connections) =
+        network::begin(decided, plan.network.as_ref(), &inspection, &exchanges);
+    let streams = Streams { network: connections, ..streams };
     let call = run::Call {
         id: id.clone(),
         plan: plan.clone(),
@@ -238,6 +249,10 @@ async fn in_sandbox(
         deadline: deadline.at(),
     };
     let outcome = run::run_watched(Arc::clone(&engine), call, supply, streams, cancel, ahead).await;
+    let reached = network::finish(egress).await;
+    let mut requests = network::records(&reached);
+    requests.extend(exchanges.records(requests.len()));
+    starting.requests(requests);
     let mut outcome = outcome?;
     let settled = match outcome.stage.take() {
         Some(stage) => {
@@ -257,7 +272,9 @@ async fn in_sandbox(
     let path = decided.places.environment.get("PATH").filter(|_| parent.is_none());
     let error = shortfall::error(&plan, &outcome.verdict, path.as_deref());
     let ended = Ended { outcome: &outcome, plan: &plan, keep };
-    let sandbox = shortfall::of_command(decided, &ended, path.as_deref());
+    let mut sandbox = network::shortfalls(&reached);
+    sandbox.extend(exchanges.shortfalls(&sandbox));
+    sandbox.extend(shortfall::of_command(decided, &ended, path.as_deref()));
     let stream = |kept, keeps: bool| keeps.then(|| Stream::new(kept));
     let mut result = CallResult {
         call: id.to_string(),
@@ -324,6 +341,7 @@ struct Ready {
     ahead: Ahead,
     planned: Planned,
     supply: Supply,
+    inspection: Inspection,
 }
 
 /// Finds the engine, looks through the workspace and plans the sandbox, and wakes one that waits meanwhile.
@@ -331,7 +349,9 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     let id = starting.id().clone();
     let engine = open_engine_of(decided);
     let engine = run_if_slow(engine, || starting.write()).await?;
-    let (setting, pool) = (setting(decided), supply::pool(decided.request.warmth, &decided.config));
+    let inspection = inspection(decided)?;
+    let setting = setting(decided, &inspection);
+    let pool = supply::pool(decided.request.warmth, &decided.config);
     let mut ahead = supply::ahead(&id, &setting, engine.as_ref())?;
     let helper = starting.take_helper();
     let claim = || supply::claim(&setting, engine.as_ref(), pool);
@@ -341,7 +361,15 @@ async fn make_ready(starting: &mut Starting, decided: &Decided) -> Result<Ready,
     );
     let planned = planned?;
     let supply = supply::supply(&setting, &planned.plan, engine.as_ref(), None, pool).await?;
-    Ok(Ready { engine, ahead, planned, supply })
+    Ok(Ready { engine, ahead, planned, supply, inspection })
+}
+
+/// Registries and an authority, for a command that has a network.
+pub(super) fn inspection(decided: &Decided) -> Result<Inspection, CallError> {
+    match decided.decision.grant.network {
+        Network::Granted => Inspection::prepare(&decided.policy, &decided.places.environment),
+        Network::Unneeded | Network::Withheld => Ok(Inspection::default()),
+    }
 }
 
 /// The result of a call that ended before there was a plan for its sandbox: nothing ran.

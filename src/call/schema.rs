@@ -116,7 +116,7 @@ fn shortfall() -> Value {
     let codes: Vec<&str> = Kind::TABLE.iter().map(|(_, word, _)| *word).collect();
     let mut entry = object(
         &[("code", json!({ "enum": codes })), ("why", text()), ("next", text())],
-        &[("path", text()), ("name", text()), ("rule", text())],
+        &[("path", text()), ("name", text()), ("port", count()), ("rule", text())],
     );
     // It is about one of the two.
     entry["oneOf"] = json!([{ "required": ["path"] }, { "required": ["name"] }]);

@@ -6,7 +6,7 @@ use super::error::CallError;
 use super::open_engine::open_engine_of;
 use super::plan::make_plan;
 use super::request::Decided;
-use super::run::setting;
+use super::run::{inspection, setting};
 use super::supply;
 use crate::engine::{Engine, EngineName};
 use crate::pool::{Entry, Refilled, Supply, refill};
@@ -48,7 +48,7 @@ pub async fn warm(
     let pool = supply::pool(decided.request.warmth, &decided.config);
     let engine = open_engine_of(decided).await?;
     let engine = engine.as_ref();
-    let setting = setting(decided);
+    let setting = setting(decided, &inspection(decided)?);
     if !supply::may_wait(engine, supply::class(&setting)) {
         return Ok(Warmed::MadeAtOnce(engine.address().engine()));
     }

@@ -231,6 +231,7 @@ fn streams() -> Streams {
         Box::pin(tokio::io::stderr())
     };
     Streams {
+        network: None,
         stdin: input(),
         stdout: Some(out),
         stderr: Some(err),

@@ -14,6 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limits};
+use runner_wire::Network;
 use serde::{Deserialize, Serialize};
 
 use super::holders::Holders;
@@ -54,6 +55,9 @@ pub struct SandboxPlan {
     pub limits: Limits,
     /// What holds those limits that are about all processes together.
     pub holders: Holders,
+    /// Names and ports of which the guest accepts connections; none for a sandbox without a network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// What protects this call, what enforces it, and whether it holds.
     #[serde(skip)]
     pub protections: Vec<Protection>,
@@ -101,7 +105,9 @@ impl SandboxPlan {
         let binds = self.mounts.iter().map(|mount| mount.target.as_path());
         let masks = self.masks.iter().map(|mask| mask.target.as_path());
         let overlays = self.overlays.iter().map(|overlay| overlay.target.as_path());
-        !binds.chain(masks).chain(overlays).any(below)
+        // No other call trusts the certificates of this one.
+        let own = self.synthetic.iter().any(|file| file.role == SyntheticRole::Certificates);
+        !own && !binds.chain(masks).chain(overlays).any(below)
     }
 }
 
@@ -360,8 +366,14 @@ pub enum SyntheticRole {
     Hosts,
     /// `/etc/nsswitch.conf`.
     NameSwitch,
+    /// `/etc/resolv.conf`.
+    Resolver,
     /// `/etc/gitconfig`.
     GitConfig,
+    /// Certificates that programs of this one call trust.
+    Certificates,
+    /// Where clients of registries install from.
+    Registries,
 }
 
 /// A memory-backed folder.

@@ -5,6 +5,7 @@
 
 use crate::cgroup::Counters;
 use crate::link::{Link, LinkError};
+use crate::net::Net;
 use crate::stdio::Input;
 use crate::sys::{self, Poll};
 use crate::underway::Underway;
@@ -59,6 +60,8 @@ pub struct Call<'a> {
     /// Since when nothing runs any more, and until when output may still leave.
     ended: Option<(Duration, Instant)>,
     buffer: Vec<u8>,
+    /// What is there for a call that has a network.
+    net: Option<Net>,
 }
 
 impl<'a> Call<'a> {
@@ -67,8 +70,9 @@ impl<'a> Call<'a> {
         link: &'a mut Link,
         child_signal: OwnedFd,
         counters: Counters,
-        order: Order,
+        mut order: Order,
     ) -> Result<Self, LinkError> {
+        let net = order.network().map(Net::open).transpose()?;
         let begun = Instant::now();
         let cpu_before = counters.cpu_us();
         let limits = *order.limits();
@@ -92,6 +96,7 @@ impl<'a> Call<'a> {
             left_running: 0,
             ended: None,
             buffer: vec![0; DATA_MAX],
+            net,
         })
     }
 
@@ -134,6 +139,8 @@ impl<'a> Call<'a> {
             output(2),
         ];
         polls.extend(self.work.job.reports().map(Poll::read));
+        let net_at = polls.len();
+        let plan = self.net.as_ref().map(|net| net.polls(room, &mut polls));
         let deadline = self.next_deadline();
         if self.link.is_patient() {
             sys::poll(&mut polls, deadline.min(TOGETHER))?;
@@ -151,8 +158,11 @@ impl<'a> Call<'a> {
         if polls[1].ready() {
             self.link.write()?;
         }
-        if polls[8..].iter().any(|poll| poll.ready()) {
+        if polls[8..net_at].iter().any(|poll| poll.ready()) {
             self.announce()?;
+        }
+        if let (Some(net), Some(plan)) = (&mut self.net, plan) {
+            net.turn(&plan, &polls[net_at..], self.link)?;
         }
         for at in 0..2 {
             if polls[3 + at].ready() {
@@ -188,6 +198,16 @@ impl<'a> Call<'a> {
 
     fn take(&mut self, message: HostMessage) -> Result<(), LinkError> {
         match message {
+            HostMessage::Data(channel, bytes) if channel.is_tunnel() => {
+                self.tunnel(|net, link| net.data(channel, &bytes, link))
+            }
+            HostMessage::Close(channel) if channel.is_tunnel() => {
+                self.tunnel(|net, link| net.close(channel, link))
+            }
+            HostMessage::Credit(channel, bytes) if channel.is_tunnel() => {
+                self.tunnel(|net, _| net.credit(channel, bytes))
+            }
+            HostMessage::Reset(channel) => self.tunnel(|net, _| net.reset(channel)),
             HostMessage::Data(channel, bytes) => {
                 let at = usize::from(channel == Channel::TOOL);
                 let grant = self.work.inputs[at].take(&bytes)?;
@@ -211,6 +231,18 @@ impl<'a> Call<'a> {
             }
             HostMessage::Hello(_) => Err(WireError::Unexpected(Kind::Hello).into()),
             HostMessage::Start(_) => Err(WireError::Unexpected(Kind::Start).into()),
+        }
+    }
+
+    /// Passes a frame of a tunnel on; after the end of the work there is none any more.
+    fn tunnel(
+        &mut self,
+        take: impl FnOnce(&mut Net, &mut Link) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        match &mut self.net {
+            Some(net) => take(net, self.link),
+            None if self.ended.is_some() => Ok(()),
+            None => Err(WireError::Unexpected(Kind::Data).into()),
         }
     }
 
@@ -309,6 +341,7 @@ impl<'a> Call<'a> {
             sys::kill_all();
             self.work.job.stop();
             self.work.inputs.iter_mut().for_each(Input::stop);
+            self.net = None;
             let drain = if self.stopped.is_some() { DRAIN_STOPPED } else { DRAIN };
             self.ended = Some((self.begun.elapsed(), now + drain));
         }

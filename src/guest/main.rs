@@ -21,6 +21,7 @@ mod job;
 mod launch;
 mod link;
 mod memory;
+mod net;
 mod oom;
 mod program;
 mod report;

@@ -92,6 +92,34 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
+/// Makes closing a socket reset its connection.
+pub fn linger_none(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = libc::socklen_t::try_from(size_of::<libc::linger>()).unwrap_or_default();
+    // SAFETY: the pointer and the size are those of a value that lives through the call.
+    let result = unsafe {
+        let value = (&raw const linger).cast::<c_void>();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size)
+    };
+    check(result).map(drop)
+}
+
+/// Lets this process open as many files as it may; how many.
+pub fn raise_descriptors() -> u64 {
+    // SAFETY: an all-zero rlimit is valid, and the pointers live through the calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+        }
+        limit.rlim_cur
+    }
+}
+
 /// A copy with a number of at least `min` that a child process inherits.
 pub fn inheritable(fd: BorrowedFd<'_>, min: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers; `fd` is open, and the result is a new descriptor that nobody else owns.
@@ -167,6 +195,11 @@ impl Poll {
     /// Waits until `fd` can be written, or its other end is gone.
     pub fn write(fd: RawFd) -> Self {
         Self(libc::pollfd { fd, events: libc::POLLOUT, revents: 0 })
+    }
+
+    /// Waits until `fd` can be read or written, or its other end is gone.
+    pub fn both(fd: RawFd) -> Self {
+        Self(libc::pollfd { fd, events: libc::POLLIN | libc::POLLOUT, revents: 0 })
     }
 
     /// Waits until the other end of `fd` is gone, whatever can be read.

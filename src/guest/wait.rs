@@ -14,7 +14,7 @@ use crate::sys::{self, Poll};
 use crate::underway::Underway;
 use crate::{oom, report};
 use runner_wire::{
-    GuestMessage, HostMessage, Kind, Phase, Seen, Start, StartLimits, VERSION, WireError,
+    GuestMessage, HostMessage, Kind, Network, Phase, Seen, Start, StartLimits, VERSION, WireError,
 };
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -28,6 +28,14 @@ pub enum Order {
 }
 
 impl Order {
+    /// Which connections of the call are accepted. What waited has none.
+    pub fn network(&mut self) -> Option<Network> {
+        match self {
+            Self::Begin(start) => start.network.take(),
+            Self::TakeOver(..) => None,
+        }
+    }
+
     /// The limits of the call.
     pub fn limits(&self) -> &StartLimits {
         match self {

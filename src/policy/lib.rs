@@ -51,7 +51,10 @@ pub mod word;
 pub mod written;
 pub mod yaml;
 
-pub use decide::{Code, Decision, Explanation, Grant, Query, What, decide, dial, explain, may};
+pub use decide::{
+    Code, Decision, Explanation, Grant, Network, Query, What, connect, decide, dial,
+    dial_connection, explain, may, reachable, send,
+};
 pub use effective::{Effective, PolicySet};
 pub use load::{Origin, Source, parse};
 pub use model::{Policy, Verdict};

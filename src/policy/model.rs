@@ -6,7 +6,7 @@ use crate::effect::Classes;
 use crate::finding::At;
 use crate::grammar::{Kind, Program};
 use crate::limits::{Isolation, Limit};
-use crate::net::{Figures, Reach, Secret, Send, Target};
+use crate::net::{Audience, Figures, ForCommands, Reach, Secret, Send, Target};
 use crate::paths::List;
 use crate::pattern::Pattern;
 
@@ -209,6 +209,8 @@ pub struct Rule {
     pub subject: Subject,
     /// The most that a command may do under it.
     pub effects: Classes,
+    /// Whether its `effects` are written and list `net`: only then its commands get a network.
+    pub network: bool,
     /// Conditions on arguments.
     pub args: Vec<Condition>,
     /// Figures that differ from the policy's.
@@ -260,6 +262,8 @@ pub struct NetRule {
     pub reach: Reach,
     /// What the host adds to a request.
     pub send: Vec<Send>,
+    /// What it says of connections of commands; `None` for a rule that is for tools.
+    pub commands: Option<ForCommands>,
     /// Why it is there.
     pub reason: Option<String>,
     /// When it ends.
@@ -268,6 +272,18 @@ pub struct NetRule {
     pub at: At,
     /// What it says.
     pub text: String,
+}
+
+impl NetRule {
+    /// Whether it has a say. A deny that does not say whom it is for holds for tools and commands.
+    #[must_use]
+    pub fn is_for(&self, audience: Audience) -> bool {
+        match audience {
+            Audience::Arguments => true,
+            Audience::Commands => self.commands.is_some() || self.verb == Verdict::Deny,
+            Audience::Tools => self.commands.is_none(),
+        }
+    }
 }
 
 /// A line and what must come of it.

@@ -306,7 +306,7 @@ mod tests {
             let all = choosable(&places).into_iter().filter(allows);
             all.map(|policy| policy.name().to_owned()).collect()
         };
-        assert_eq!(allowing("make"), ["contained", "develop", "edit"]);
+        assert_eq!(allowing("make"), ["contained", "develop", "edit", "install"]);
         let text = "policy: 1\nname: top\nceiling: true\nfiles: { read: ['**'] }\ncommands:\n  - { id: look, allow: catalog }\n";
         std::fs::write(folder.join("top.yml"), text).unwrap();
         assert_eq!(allowing("make"), Vec::<String>::new());

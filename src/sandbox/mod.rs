@@ -30,6 +30,7 @@ pub mod streams;
 pub mod synthetic;
 pub mod toolchain;
 mod toolchain_table;
+pub mod tunnels;
 pub mod user;
 mod virtual_env;
 pub mod wire;

@@ -25,6 +25,7 @@ pub fn order(plan: &SandboxPlan, work: Work, umask: u32, stdin: Stdin, port: Por
         stdin,
         port,
         limits: start_limits(&plan.limits, plan.holders),
+        network: plan.network.clone(),
     }
 }
 

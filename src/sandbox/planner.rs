@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use runner_policy::limits::{Isolation, Limit, Limits};
+use runner_wire::Network;
 
 use crate::codes::Code;
 use crate::error::{Failure, Fault};
@@ -22,14 +23,14 @@ use super::materials::{MaterialError, Materials, Missing};
 use super::mount_error::MountError;
 use super::overlay::{self, Surroundings};
 use super::protection::{Machine, NotInFull, TooLittle, demand, demand_in_full, protections};
-use super::synthetic::{self, HOME, USER};
+use super::synthetic::{self, HOME, Names, USER};
 use super::toolchain::{self, Toolchains};
 use super::user::{self, UserError, UserFacts, UserMapping};
 use super::{gitconfig, rustup};
 use crate::engine::plan::{
     Environment, FileMode, Image, ImageFacts, Mask, MaskKind, Mount, Note, Overlay, OverlayRole,
-    OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, Tmpfs, TmpfsExec,
-    UserChoice, WhyUser, WorkTree,
+    OverlayWrites, ProtectionStatus, Runtime, SandboxPlan, SyntheticFile, SyntheticRole, Tmpfs,
+    TmpfsExec, UserChoice, WhyUser, WorkTree,
 };
 use crate::engine::runtime_kind::RuntimeKind;
 use crate::ids::Identity;
@@ -61,6 +62,8 @@ pub struct PlanRequest<'a> {
     pub limits: Limits,
     /// The policy's variables, with their values. They win over ours, but for `HOME`.
     pub env: Environment,
+    /// What programs are told of registries and certificates.
+    pub told: &'a Told,
     /// How the daemon maps users.
     pub mapping: UserMapping,
     /// What stands between a sandbox of the engine and the host's kernel.
@@ -73,6 +76,8 @@ pub struct PlanRequest<'a> {
     pub home: Option<&'a Path>,
     /// A variable of the caller's environment.
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
+    /// Names and ports that the command can reach; none for a sandbox without a network.
+    pub network: Option<Network>,
     /// The caller's state folder, for covers and synthetic files.
     pub state: &'a Path,
     /// A folder of the caller's own for what surveys remember, if they may. It lies in no workspace.
@@ -81,6 +86,15 @@ pub struct PlanRequest<'a> {
     pub unscanned: &'a [Unscanned],
     /// Whether to make what is missing.
     pub missing: Missing,
+}
+
+/// What programs in a sandbox are told of registries and certificates. Its variables win over the policy's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Variables.
+    pub env: Environment,
+    /// Files, by their place inside.
+    pub files: Vec<(PathBuf, Vec<u8>, SyntheticRole)>,
 }
 
 /// What a sandbox sees of the host.
@@ -231,6 +245,7 @@ pub fn plan(request: &PlanRequest<'_>) -> Result<SandboxPlan, PlanError> {
         env,
         limits: request.limits,
         holders: request.machine.holders,
+        network: request.network.clone(),
         protections,
         notes,
         user,
@@ -381,12 +396,16 @@ fn synthetic_files(
         View::Workspace => &[request.workspace.root()],
         View::Program(_) => &[],
     };
+    let names = if request.network.is_some() { Names::Answered } else { Names::Files };
     let files = match request.image {
-        Image::Host => synthetic::files(user, safe, &identity),
-        Image::Reference(_) => vec![synthetic::git(safe, &identity)],
+        Image::Host => synthetic::files(user, safe, &identity, names),
+        Image::Reference(_) => {
+            let answered = (names == Names::Answered).then(synthetic::resolver);
+            std::iter::once(synthetic::git(safe, &identity)).chain(answered).collect()
+        }
     };
     let mut placed = Vec::new();
-    for (target, content, role) in files {
+    for (target, content, role) in files.into_iter().chain(request.told.files.iter().cloned()) {
         let (source, identity) = materials.file(&content)?;
         placed.push(SyntheticFile {
             source,
@@ -418,7 +437,7 @@ fn environment(
         env.insert(name.into(), value.into());
     }
     env.extend(toolchains.env.clone());
-    for (name, value) in &request.env {
+    for (name, value) in request.env.iter().chain(&request.told.env) {
         let bad_name =
             name.is_empty() || name.as_bytes().iter().any(|byte| matches!(byte, b'=' | 0 | b'\n'));
         if bad_name || value.as_bytes().contains(&0) {

@@ -46,6 +46,7 @@ impl Case {
         let variable = |name: &str| (name == "PATH").then(|| path.clone());
         let writes = if self.write.matches(Path::new("x")) { Writes::Some } else { Writes::None };
         let mut request = PlanRequest {
+            network: None,
             workspace: &self.workspace,
             view: View::Workspace,
             grants: FileGrants {
@@ -65,6 +66,7 @@ impl Case {
             demands: std::collections::BTreeSet::new(),
             limits: Limits::preset(Isolation::Strict),
             env: Environment::new(),
+            told: &Told::default(),
             mapping: UserMapping::Rootful,
             kind: RuntimeKind::SharedKernel,
             machine: Machine::WHOLE,

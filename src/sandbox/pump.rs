@@ -16,6 +16,7 @@ use super::cancel::Cancel;
 use super::kept::Kept;
 use super::outcome::{CancelCause, RunError};
 use super::streams::{Feed, Output, Sink, Source, Talk};
+use super::tunnels::{Answer, Connections, Tunnels};
 use super::wire::Wire;
 
 /// No input is read while this much waits to be sent.
@@ -75,6 +76,8 @@ pub struct Traffic {
     pub stderr: Sink,
     /// A tool's talk with the broker.
     pub talk: Option<Talk>,
+    /// Who carries on what commands connect to; `None` for a call without a network.
+    pub network: Option<Box<dyn Connections>>,
     /// Bytes to keep of each output stream.
     pub keep: u64,
     /// File systems to watch.
@@ -95,6 +98,7 @@ pub async fn pump(
     let mut out = Output::new(Channel::STDOUT, traffic.stdout, traffic.keep);
     let mut err = Output::new(Channel::STDERR, traffic.stderr, traffic.keep);
     let mut said = Output::new(Channel::TOOL, said, 0);
+    let mut tunnels = Tunnels::new(traffic.network);
     let mut deadline = traffic.deadline;
     let mut cancelled: Option<CancelCause> = None;
     let mut no_room = false;
@@ -109,6 +113,18 @@ pub async fn pump(
                 while let Some(frame) = wire.decoder.next_frame()? {
                     let outputs = [&mut out, &mut err, &mut said];
                     match GuestMessage::from_frame(frame)? {
+                        GuestMessage::Data(channel, bytes) if channel.is_tunnel() => {
+                            tunnels.take(channel, bytes)?;
+                        }
+                        GuestMessage::Close(channel) if channel.is_tunnel() => {
+                            tunnels.close(channel)?;
+                        }
+                        GuestMessage::Credit(channel, bytes) if channel.is_tunnel() => {
+                            tunnels.grant(channel, bytes)?;
+                        }
+                        GuestMessage::Open(channel, open) => tunnels.open(channel, open)?,
+                        GuestMessage::Reset(channel) => tunnels.reset(channel)?,
+                        GuestMessage::Missed(missed) => tunnels.missed(missed.name)?,
                         GuestMessage::Data(channel, bytes) => {
                             if let Some(grant) = of(channel, outputs)?.take(&bytes)? {
                                 wire.queue(&HostMessage::Credit(channel, grant))?;
@@ -132,6 +148,13 @@ pub async fn pump(
                     wire.outbox.discard();
                 }
             }
+            (channel, answer) = tunnels.next(room), if tunnels.are_open() => match answer {
+                Answer::Message(message) => wire.queue(&message)?,
+                Answer::Broken(error) => {
+                    debug_assert!(false, "{channel:?}: {error}");
+                    return Err(error.into());
+                }
+            },
             count = stdin.read(), if room && stdin.may_read() => {
                 match stdin.message(count)? {
                     Some(data) => wire.queue(&data)?,

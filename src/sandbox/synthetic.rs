@@ -31,14 +31,33 @@ pub fn files(
     user: &UserChoice,
     safe: &[&Path],
     identity: &GitIdentity,
+    names: Names,
 ) -> Vec<(PathBuf, Vec<u8>, SyntheticRole)> {
-    vec![
+    let mut files = vec![
         (PathBuf::from("/etc/passwd"), passwd(user).into_bytes(), SyntheticRole::Passwd),
         (PathBuf::from("/etc/group"), group(user).into_bytes(), SyntheticRole::Group),
         (PathBuf::from("/etc/hosts"), hosts().into_bytes(), SyntheticRole::Hosts),
-        (PathBuf::from("/etc/nsswitch.conf"), nsswitch().into_bytes(), SyntheticRole::NameSwitch),
+        (PathBuf::from("/etc/nsswitch.conf"), nsswitch(names), SyntheticRole::NameSwitch),
         git(safe, identity),
-    ]
+    ];
+    files.extend((names == Names::Answered).then(resolver));
+    files
+}
+
+/// Where names come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// From files alone.
+    Files,
+    /// Also from the guest, which answers for the names of the call's network.
+    Answered,
+}
+
+/// The only name server is the guest.
+#[must_use]
+pub fn resolver() -> (PathBuf, Vec<u8>, SyntheticRole) {
+    let text = b"nameserver 127.0.0.1\noptions ndots:1 timeout:5 attempts:2\n".to_vec();
+    (PathBuf::from("/etc/resolv.conf"), text, SyntheticRole::Resolver)
 }
 
 /// Git's configuration alone, for images that have a user table of their own.
@@ -76,10 +95,16 @@ fn hosts() -> String {
     "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned()
 }
 
-fn nsswitch() -> String {
-    // No service outside: names come from files alone.
-    "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n"
-        .to_owned()
+fn nsswitch(names: Names) -> Vec<u8> {
+    let hosts = match names {
+        // No service outside: names come from files alone.
+        Names::Files => "files",
+        Names::Answered => "files dns",
+    };
+    format!(
+        "passwd: files\ngroup: files\nshadow: files\nhosts: {hosts}\nservices: files\nprotocols: files\n"
+    )
+    .into_bytes()
 }
 
 fn gitconfig(safe: &[&Path], identity: &GitIdentity) -> Vec<u8> {
@@ -161,7 +186,8 @@ mod tests {
 
     fn text(uid: u32, role: SyntheticRole) -> String {
         let user = UserChoice { uid, gid: uid, why: WhyUser::Caller };
-        let all = files(&user, &[Path::new("/w/a \"b\"\\\nc")], &GitIdentity::default());
+        let all =
+            files(&user, &[Path::new("/w/a \"b\"\\\nc")], &GitIdentity::default(), Names::Files);
         String::from_utf8(all.into_iter().find(|file| file.2 == role).unwrap().1).unwrap()
     }
 

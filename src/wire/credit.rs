@@ -1,6 +1,6 @@
 //! Credit: how many bytes of a stream may be on their way.
 //!
-//! Each stream starts with [`WINDOW`]. The sender spends it, the receiver gives it back when the
+//! Each stream starts with [`WINDOW`], a tunnel with [`TUNNEL_WINDOW`]. The sender spends it, the receiver gives it back when the
 //! bytes have left its hands. So a slow reader stops its own stream and nothing else, and memory
 //! stays flat on both ends.
 
@@ -10,8 +10,17 @@ use crate::frame::Channel;
 /// Bytes of one stream that may be under way.
 pub const WINDOW: u32 = 256 << 10;
 
+/// Bytes of one tunnel that may be under way, each way. There can be a thousand of them.
+pub const TUNNEL_WINDOW: u32 = 128 << 10;
+
+fn window(channel: Channel) -> u32 {
+    if channel.is_tunnel() { TUNNEL_WINDOW } else { WINDOW }
+}
+
 /// Credit is given back in pieces of at least this size, not for every byte.
-const PIECE: u32 = WINDOW / 4;
+fn piece(channel: Channel) -> u32 {
+    window(channel) / 4
+}
 
 /// The sending end of a stream.
 #[derive(Debug)]
@@ -24,7 +33,7 @@ impl Sender {
     /// A stream with a full window.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self { channel, left: WINDOW }
+        Self { channel, left: window(channel) }
     }
 
     /// How many bytes may be sent now.
@@ -53,7 +62,7 @@ impl Sender {
         self.left = self
             .left
             .checked_add(bytes)
-            .filter(|left| *left <= WINDOW)
+            .filter(|left| *left <= window(self.channel))
             .ok_or(WireError::Credit(self.channel.0))?;
         Ok(())
     }
@@ -71,7 +80,7 @@ impl Receiver {
     /// A stream with a full window.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self { channel, left: WINDOW, returned: 0 }
+        Self { channel, left: window(channel), returned: 0 }
     }
 
     /// Counts bytes that came.
@@ -90,8 +99,8 @@ impl Receiver {
     #[must_use]
     pub fn release(&mut self, bytes: usize) -> Option<u32> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.returned = self.returned.saturating_add(bytes).min(WINDOW - self.left);
-        (self.returned >= PIECE).then(|| {
+        self.returned = self.returned.saturating_add(bytes).min(window(self.channel) - self.left);
+        (self.returned >= piece(self.channel)).then(|| {
             let grant = std::mem::take(&mut self.returned);
             self.left += grant;
             grant

@@ -15,6 +15,9 @@ pub const HEADER: usize = 4 + 1 + 4 + 8 + 32;
 /// The longest payload of a data frame: what a pipe holds, so that one read makes one frame.
 pub const DATA_MAX: usize = 64 << 10;
 
+/// The longest payload that either end puts into one frame of a tunnel: many tunnels take turns.
+pub const TUNNEL_DATA_MAX: usize = 32 << 10;
+
 /// The longest payload of a control frame. Linux takes about 2 MiB of arguments and variables;
 /// hexadecimal doubles what is not text.
 pub const CONTROL_MAX: usize = 6 << 20;
@@ -28,6 +31,7 @@ pub const SMALL_MAX: usize = 16 << 10;
 
 // A credit window that could not hold a frame would stop a stream for ever.
 const _: () = assert!(crate::credit::WINDOW as usize >= 2 * DATA_MAX);
+const _: () = assert!(crate::credit::TUNNEL_WINDOW as usize >= 2 * TUNNEL_DATA_MAX);
 const _: () = assert!(CONTROL_MAX < u32::MAX as usize && REPORT_MAX <= CONTROL_MAX);
 
 /// What a frame is. Numbers are never reused.
@@ -54,13 +58,19 @@ pub enum Kind {
     Exit = 9,
     /// Guest: it cannot go on. Its last frame.
     Fatal = 10,
+    /// Guest: a program connects to a name; the channel is new.
+    Open = 11,
+    /// Either: a tunnel has failed, and nothing more comes on its channel.
+    Reset = 12,
+    /// Guest: a program asked for what the order's network does not name.
+    Missed = 13,
     /// Reserved. Host: the size of a terminal.
     Resize = 16,
 }
 
 impl Kind {
     /// Every kind, for tests and the golden file.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Hello,
         Self::Ready,
         Self::Start,
@@ -71,6 +81,9 @@ impl Kind {
         Self::Signal,
         Self::Exit,
         Self::Fatal,
+        Self::Open,
+        Self::Reset,
+        Self::Missed,
         Self::Resize,
     ];
 
@@ -88,7 +101,7 @@ impl Kind {
             Self::Exit => REPORT_MAX,
             Self::Data => DATA_MAX,
             Self::Started | Self::Close | Self::Credit | Self::Signal | Self::Fatal => SMALL_MAX,
-            Self::Resize => SMALL_MAX,
+            Self::Open | Self::Reset | Self::Missed | Self::Resize => SMALL_MAX,
         }
     }
 }
@@ -108,6 +121,14 @@ impl Channel {
     pub const STDERR: Self = Self(3);
     /// The talk between the broker and a tool's runtime, both ways. The guest passes it on unread.
     pub const TOOL: Self = Self(4);
+    /// The first tunnel. Numbers of tunnels rise, and none is used twice in a call.
+    pub const FIRST_TUNNEL: Self = Self(16);
+
+    /// Whether this is a connection of a command.
+    #[must_use]
+    pub fn is_tunnel(self) -> bool {
+        self >= Self::FIRST_TUNNEL
+    }
 }
 
 /// One frame whose header and code of authentication were right.

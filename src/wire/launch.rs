@@ -46,6 +46,9 @@ pub struct Recipe {
     pub rlimits: Vec<(u32, u64, u64)>,
     /// Whether Landlock closes the root once more.
     pub landlock: bool,
+    /// Whether the guest listens at ports below 1024, for a call with a network.
+    #[serde(default)]
+    pub low_ports: bool,
     /// The system call filter: instructions as the kernel takes them.
     pub filter: Bytes,
     /// How readily the kernel ends the sandbox when memory runs out.

@@ -14,6 +14,9 @@
 //!  | -- Data/Close stdin ---------------> |
 //!  | <--------- Data/Close stdout,stderr  |   both within the credit of the receiver
 //!  | <-> Data tool                        |   what the broker and a tool's runtime say
+//!  | <-- Open(tunnel, name, port) ------- |   a program connects; the host judges that, and dials
+//!  | <-> Data/Close/Reset tunnel          |   each way within its own credit
+//!  | <-- Missed(name, port) ------------- |   a program asked for a name that the order does not have
 //!  | <-> Credit(channel, bytes)           |
 //!  | -- Signal -------------------------> |
 //!  | <-- Exit(ending, programs, usage) -- |   the last frame; the guest ends
@@ -29,14 +32,17 @@ mod frame;
 mod launch;
 mod line;
 mod message;
+mod network;
 mod ran;
 mod script;
 mod start;
 
 pub use bytes::Bytes;
 pub use codec::{Decoder, Encoder, Key, Side, WireError};
-pub use credit::{Receiver, Sender, WINDOW};
-pub use frame::{CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX};
+pub use credit::{Receiver, Sender, TUNNEL_WINDOW, WINDOW};
+pub use frame::{
+    CONTROL_MAX, Channel, DATA_MAX, Frame, HEADER, Kind, REPORT_MAX, SMALL_MAX, TUNNEL_DATA_MAX,
+};
 pub use launch::{
     GROUP_LOCK, GUEST_FOLDER, Group, GroupFile, Join, LAUNCH, LaunchFailure, LaunchMount,
     LaunchStep, RECIPE_MAX, Recipe, Right, Scope, Source,
@@ -46,9 +52,10 @@ pub use line::{
     Simple, Word,
 };
 pub use message::{
-    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MARK, MARK_MAX,
-    MountSeen, Phase, Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
+    Cause, Ending, Exit, Fatal, GuestMessage, Hello, HostMessage, LimitHit, MARK, MARK_MAX, Missed,
+    MountSeen, Open, Phase, Ready, Seen, SignalName, Started, StreamTotals, Usage, VERSION,
 };
+pub use network::{NAMES_MAX, Network, PORTS_MAX};
 pub use ran::{NAME_MAX, PROGRAMS_MAX, Programs, Ran};
 pub use script::{
     Assume, BROKEN_MAX, Block, Broken, Chain, Does, Expand, Node, Opening, OpeningTo, PathKind,

@@ -114,6 +114,24 @@ struct SignalBody {
 #[serde(deny_unknown_fields)]
 struct Empty {}
 
+/// A program connects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// The name that it asked for.
+    pub name: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// A program asked for what it cannot reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Missed {
+    /// The name that it asked for.
+    pub name: String,
+}
+
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -286,6 +304,8 @@ pub enum HostMessage {
     Credit(Channel, u32),
     /// A signal for the command.
     Signal(SignalName),
+    /// A tunnel that has failed.
+    Reset(Channel),
 }
 
 /// A message of the guest.
@@ -301,6 +321,12 @@ pub enum GuestMessage {
     Close(Channel),
     /// Room for input.
     Credit(Channel, u32),
+    /// A new tunnel.
+    Open(Channel, Open),
+    /// A tunnel that has failed.
+    Reset(Channel),
+    /// A name that the order does not have.
+    Missed(Missed),
     /// The end.
     Exit(Exit),
     /// It cannot go on.
@@ -320,7 +346,14 @@ impl HostMessage {
             Kind::Close => Self::Close(closed(&frame, &[Channel::STDIN])?),
             Kind::Credit => Self::Credit(on(&frame, TO_HOST)?, body::<CreditBody>(&frame)?.bytes),
             Kind::Signal => Self::Signal(control::<SignalBody>(&frame)?.signal),
-            Kind::Ready | Kind::Started | Kind::Exit | Kind::Fatal | Kind::Resize => {
+            Kind::Reset => Self::Reset(closed(&frame, &[])?),
+            Kind::Ready
+            | Kind::Started
+            | Kind::Exit
+            | Kind::Fatal
+            | Kind::Open
+            | Kind::Missed
+            | Kind::Resize => {
                 return Err(WireError::Unexpected(frame.kind));
             }
         })
@@ -349,6 +382,7 @@ impl HostMessage {
                 let body = SignalBody { signal: *signal };
                 put(encoder, Kind::Signal, control, &body, out)
             }
+            Self::Reset(channel) => put(encoder, Kind::Reset, *channel, &Empty {}, out),
         }
     }
 }
@@ -367,6 +401,15 @@ impl GuestMessage {
             Kind::Credit => Self::Credit(on(&frame, TO_GUEST)?, body::<CreditBody>(&frame)?.bytes),
             Kind::Exit => Self::Exit(control(&frame)?),
             Kind::Fatal => Self::Fatal(control(&frame)?),
+            Kind::Open => {
+                let open: Open = body(&frame)?;
+                Self::Open(on(&frame, &[])?, named(&open.name, frame.kind).map(|()| open)?)
+            }
+            Kind::Reset => Self::Reset(closed(&frame, &[])?),
+            Kind::Missed => {
+                let missed: Missed = control(&frame)?;
+                Self::Missed(named(&missed.name, frame.kind).map(|()| missed)?)
+            }
             Kind::Hello | Kind::Start | Kind::Signal | Kind::Resize => {
                 return Err(WireError::Unexpected(frame.kind));
             }
@@ -388,18 +431,30 @@ impl GuestMessage {
                 let body = CreditBody { bytes: *bytes };
                 put(encoder, Kind::Credit, *channel, &body, out)
             }
+            Self::Open(channel, open) => put(encoder, Kind::Open, *channel, open, out),
+            Self::Reset(channel) => put(encoder, Kind::Reset, *channel, &Empty {}, out),
+            Self::Missed(missed) => put(encoder, Kind::Missed, control, missed, out),
             Self::Exit(exit) => put(encoder, Kind::Exit, control, exit, out),
             Self::Fatal(fatal) => put(encoder, Kind::Fatal, control, fatal, out),
         }
     }
 }
 
+/// The frame's channel: one of these, or a tunnel, which no control message has.
 fn on(frame: &Frame, channels: &[Channel]) -> Result<Channel, WireError> {
-    if channels.contains(&frame.channel) {
+    let tunnel = frame.channel.is_tunnel() && !channels.contains(&Channel::CONTROL);
+    if tunnel || channels.contains(&frame.channel) {
         Ok(frame.channel)
     } else {
         Err(WireError::Channel { kind: frame.kind, channel: frame.channel.0 })
     }
+}
+
+fn named(name: &str, kind: Kind) -> Result<(), WireError> {
+    if crate::network::is_name(name) {
+        return Ok(());
+    }
+    Err(WireError::Payload { kind, reason: "not a host name".to_owned() })
 }
 
 fn closed(frame: &Frame, channels: &[Channel]) -> Result<Channel, WireError> {

@@ -3,6 +3,7 @@
 use crate::bytes::Bytes;
 use crate::codec::WireError;
 use crate::line::Line;
+use crate::network::Network;
 use crate::script::Script;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,9 @@ pub struct Start {
     pub port: Port,
     /// What the guest enforces.
     pub limits: StartLimits,
+    /// Which connections the guest accepts; none without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
 }
 
 /// What a command has as standard input. Programs tell the two apart: some read a pipe and do something
@@ -135,6 +139,7 @@ mod tests {
                 watched_memory: None,
                 watched_pids: None,
             },
+            network: None,
         }
     }
 
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn what_a_running_process_cannot_become_is_refused() {
         assert_eq!(earlier().takes_over(&earlier()), Err(WireError::Occupied));
-        let changes: [fn(&mut Start); 8] = [
+        let changes: [fn(&mut Start); 9] = [
             |start| start.env.clear(),
             |start| start.cwd = Bytes::from("/w"),
             |start| start.umask = 0,
@@ -158,6 +163,7 @@ mod tests {
             |start| start.limits.cpu_ms += 1,
             |start| start.limits.open_files += 1,
             |start| start.limits.file_size += 1,
+            |start| start.network = Some(Network { names: vec![], ports: vec![443] }),
         ];
         for change in changes {
             let mut start = Start { work: Work::Waiting, ..earlier() };

@@ -132,6 +132,7 @@ pub fn plan(workspace: &Path) -> SandboxPlan {
     let limits = Limits::preset(Isolation::Strict);
     let folders = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives"];
     SandboxPlan {
+        network: None,
         image: Image::Host,
         runtime: None,
         isolation: Isolation::Strict,

@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 6] = [
     &["call"],
     &["audit", "broker", "mcp_client", "pool", "queue", "tool"],
     &["approvals", "config", "latency", "sandbox", "stage", "undo", "workspace"],
-    &["engine", "policy_files", "store"],
+    &["engine", "policy_files", "registries", "store"],
     &["caller", "codes", "environment", "error", "exit", "git_index", "ids", "json", "sys", "text"],
 ];
 

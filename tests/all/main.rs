@@ -36,6 +36,7 @@ mod ledger;
 mod limits;
 mod line;
 mod mcp_server;
+mod network;
 mod own_engine;
 mod policy;
 mod pool;

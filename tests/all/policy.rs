@@ -49,7 +49,7 @@ fn a_denial_says_what_why_who_and_what_instead() {
     assert!(json["code"].as_str().is_some_and(|code| !code.is_empty()));
     assert!(json["digest"].as_str().is_some_and(|digest| digest.len() >= 16));
     assert_eq!(json["nearest"], serde_json::json!(["sort names.txt"]), "{json}");
-    assert_eq!(json["allowed_by"], serde_json::json!(["edit", "contained"]), "{json}");
+    assert_eq!(json["allowed_by"], serde_json::json!(["edit", "install", "contained"]), "{json}");
 
     let text = run(["policy", "explain", "--", "sort", "-o", "out", "names.txt"]).out;
     for part in [
@@ -120,7 +120,7 @@ fn shipped_policies_are_ready_and_pass_their_tests() {
         .iter()
         .map(|row| row["policy"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["base", "contained", "develop", "edit", "paranoid", "readonly"]);
+    assert_eq!(names, ["base", "contained", "develop", "edit", "install", "paranoid", "readonly"]);
     for row in json["policies"].as_array().unwrap() {
         assert!(row["ran"].as_u64().unwrap() > 0, "{row} has no examples or tests");
     }

@@ -28,7 +28,7 @@ mod headers;
 mod limits;
 mod redirect;
 mod reply;
-mod resolve;
+pub(in crate::broker) mod resolve;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -37,3 +37,8 @@ mod url;
 
 pub(crate) use fetch::spelled;
 pub use fetch::{AllApproved, Asked, Fetcher, NetApproval, NoneApproved, Sent};
+pub(in crate::broker) use secrets::Secrets;
+pub(in crate::broker) use tls::Roots;
+#[cfg(test)]
+pub(in crate::broker) use tls::config as tls_config;
+pub(in crate::broker) use url::Url;

@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use crate::broker::Boxed;
 
 /// Resolves names.
-pub(super) trait Resolve: Send + Sync {
+pub(in crate::broker) trait Resolve: Send + Sync {
     /// The addresses of a name, in the order of preference.
     fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// As the system does it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct System;
+pub(in crate::broker) struct System;
 
 impl Resolve for System {
     fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {

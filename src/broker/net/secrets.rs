@@ -17,14 +17,14 @@ use crate::environment::Environment;
 const LONGEST: u64 = 8 << 10;
 
 /// Reads values.
-pub(super) struct Secrets {
+pub(in crate::broker) struct Secrets {
     redactor: Redactor,
     environment: Environment,
 }
 
 impl Secrets {
     /// With this environment.
-    pub(super) fn new(redactor: Redactor, environment: Environment) -> Self {
+    pub(in crate::broker) fn new(redactor: Redactor, environment: Environment) -> Self {
         Self { redactor, environment }
     }
 
@@ -33,7 +33,7 @@ impl Secrets {
     ///
     /// # Errors
     /// A value is missing, or cannot be sent and kept out of answers.
-    pub(super) async fn headers(
+    pub(in crate::broker) async fn headers(
         self,
         send: &[Send],
     ) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {

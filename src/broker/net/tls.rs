@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
@@ -15,7 +16,7 @@ use crate::broker::Refusal;
 use crate::codes::Code;
 
 /// Which certificates are trusted.
-pub(super) enum Roots {
+pub(in crate::broker) enum Roots {
     /// The system's (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured), shared by all calls of a process.
     System,
     /// These.
@@ -41,11 +42,21 @@ impl Roots {
         url: &Url,
         stream: TcpStream,
     ) -> Result<TlsStream<TcpStream>, Refusal> {
+        self.connect(&url.host, &url.authority(), stream).await
+    }
+
+    /// A connection whose other end proved that it is this host. `shown` is for messages.
+    pub(in crate::broker) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        host: &str,
+        shown: &str,
+        stream: S,
+    ) -> Result<TlsStream<S>, Refusal> {
         let failed = |why: String| {
-            let message = format!("no trusted connection to {}: {why}", url.authority());
+            let message = format!("no trusted connection to {shown}: {why}");
             Refusal::new(Code::NetTls, message)
         };
-        let name = server_name(&url.host).ok_or_else(|| failed("odd name".to_owned()))?;
+        let name = server_name(host).ok_or_else(|| failed("odd name".to_owned()))?;
         let connector = TlsConnector::from(self.config().await?);
         connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))
     }
@@ -69,7 +80,7 @@ async fn load() -> Result<Arc<ClientConfig>, Refusal> {
 }
 
 /// A client that trusts these roots and speaks HTTP/1.1.
-pub(super) fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
+pub(in crate::broker) fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

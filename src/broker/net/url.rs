@@ -6,7 +6,7 @@ use super::limits;
 
 /// The scheme of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(in crate::broker) enum Scheme {
     Http,
     Https,
 }
@@ -29,7 +29,7 @@ impl Scheme {
 
 /// A URL in its normal form, without fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Url {
+pub(in crate::broker) struct Url {
     pub scheme: Scheme,
     /// In lower case; an IPv6 address in brackets.
     pub host: String,
@@ -41,11 +41,18 @@ pub(super) struct Url {
 
 /// Why a text is no URL that can be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotAUrl(pub &'static str);
+pub(in crate::broker) struct NotAUrl(pub &'static str);
+
+impl NotAUrl {
+    /// Why, in a sentence.
+    pub(in crate::broker) fn reason(self) -> &'static str {
+        self.0
+    }
+}
 
 impl Url {
     /// Reads an absolute URL.
-    pub(super) fn parse(text: &str) -> Result<Self, NotAUrl> {
+    pub(in crate::broker) fn parse(text: &str) -> Result<Self, NotAUrl> {
         if text.len() > limits::URL {
             return Err(NotAUrl("the URL is too long"));
         }
@@ -121,7 +128,7 @@ impl Url {
     }
 
     /// The whole.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::broker) fn text(&self) -> String {
         format!("{}://{}{}", self.scheme.word(), self.authority(), self.path_and_query())
     }
 

@@ -39,6 +39,7 @@ use crate::sandbox::order::order;
 use crate::sandbox::outcome::{Phases, RunError, Verdict, verdict};
 use crate::sandbox::pump::{Floor, Traffic, pump};
 use crate::sandbox::streams::{Sink, Source, Talk};
+use crate::sandbox::tunnels::Connections;
 use crate::sandbox::wire::Wire;
 use crate::stage::change::RootKind;
 use crate::stage::folder::{Stage, StageError};
@@ -94,6 +95,8 @@ pub struct Streams {
     pub stderr: Sink,
     /// A tool's talk with the broker; `None` for a command, which has none.
     pub talk: Option<Talk>,
+    /// Who carries on what the command connects to; `None` for a call without a network.
+    pub network: Option<Box<dyn Connections>>,
     /// What to keep of each output stream.
     pub keep: Keep,
 }
@@ -408,6 +411,7 @@ impl Proved {
             stdout: streams.stdout,
             stderr: streams.stderr,
             talk: streams.talk,
+            network: streams.network,
             keep: streams.keep.bytes(&limits),
             floor: Floor {
                 folders: written(&call.state, &call.plan),

@@ -109,6 +109,7 @@ pub(in crate::call) async fn converse<T>(
     let (input, stdin) = tokio::io::duplex(PIPE);
     let (stdout, output) = tokio::io::duplex(PIPE);
     let streams = Streams {
+        network: None,
         stdin: Some(Box::pin(stdin)),
         stdout: Some(Box::pin(stdout)),
         stderr,

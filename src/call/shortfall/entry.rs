@@ -10,6 +10,8 @@ pub enum Kind {
     Limit,
     /// There is no network.
     NoNetwork,
+    /// A name that the command wants to reach, and no rule allows or nothing answers.
+    NotReached,
     /// A place that cannot be written.
     ReadOnly,
     /// Something of the host that the sandbox does not show.
@@ -28,9 +30,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind with its word and what it means. A test holds the README's table equal to it.
-    pub const TABLE: [(Self, &str, &str); 9] = [
+    pub const TABLE: [(Self, &str, &str); 10] = [
         (Self::Limit, "limit", "A limit was met, or the command says that it has too little."),
         (Self::NoNetwork, "no_network", "The command wants the network; a sandbox has none."),
+        (
+            Self::NotReached,
+            "not_reached",
+            "A name and port that the command asked for and did not reach.",
+        ),
         (Self::ReadOnly, "read_only", "The command wants to write where nothing can be written."),
         (
             Self::OutsideSandbox,
@@ -68,6 +75,9 @@ pub struct Shortfall {
     /// Its name, if it is no path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The port that the command asked for, if it is about a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// Why, as what is said of the path or the name.
     pub why: String,
     /// `policy/id` of the rule behind it, if there is one.
@@ -80,12 +90,12 @@ pub struct Shortfall {
 impl Shortfall {
     /// About a path.
     pub(super) fn of_path(code: Kind, path: impl Into<String>, why: String, next: String) -> Self {
-        Self { code, path: Some(path.into()), name: None, why, rule: None, next }
+        Self { code, path: Some(path.into()), name: None, port: None, why, rule: None, next }
     }
 
     /// About something with a name.
     pub(super) fn of_name(code: Kind, name: impl Into<String>, why: String, next: String) -> Self {
-        Self { code, path: None, name: Some(name.into()), why, rule: None, next }
+        Self { code, path: None, name: Some(name.into()), port: None, why, rule: None, next }
     }
 
     /// By this rule.
@@ -96,9 +106,23 @@ impl Shortfall {
     /// For people.
     #[must_use]
     pub fn sentence(&self) -> String {
+        if self.code == Kind::NotReached {
+            return format!("{}; {}", self.why, self.next);
+        }
         let subject = self.path.as_deref().or(self.name.as_deref()).unwrap_or_default();
         format!("{subject} {}; {}", self.why, self.next)
     }
+}
+
+/// A name, and the port if it is known, that a command did not reach.
+pub(in crate::call) fn not_reached(
+    (name, port): (&str, Option<u16>),
+    why: String,
+    rule: Option<String>,
+    next: String,
+) -> Shortfall {
+    let entry = Shortfall::of_name(Kind::NotReached, name, why, next).by(rule);
+    Shortfall { port, ..entry }
 }
 
 /// One line for people: the first entry, and how many more there are. `told` says of an entry that something else has

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use runner_policy::decide::{Code, NO_NETWORK, Query, What, decide, granting};
+use runner_policy::decide::{Code, NETWORK_WITHHELD, NO_NETWORK, Query, What, decide, granting};
 use runner_policy::effect::{Class, Classes};
 use runner_policy::limits::Limit;
 use runner_policy::paths;
@@ -150,6 +150,10 @@ impl Case<'_> {
     }
 
     fn network(&self, found: &mut Vec<Shortfall>) {
+        // What it did not reach is told by name.
+        if self.plan.network.is_some() {
+            return;
+        }
         let mut lines = self.complaints.showing(Symptom::Network).peekable();
         let wants = self.failed && self.decided.decision.reaches_out;
         if lines.peek().is_none() && !wants {
@@ -159,7 +163,9 @@ impl Case<'_> {
         let hosts: Vec<&str> = self.words.iter().filter_map(|word| host(word)).collect();
         let named = lines.find_map(|line| hosts.iter().find(|host| line.names(host)));
         let name = named.map_or_else(|| "network".to_owned(), |host| (*host).to_owned());
-        let why = format!("cannot be reached: {NO_NETWORK}");
+        let withheld = self.decided.policy.connects(jiff::Timestamp::now());
+        let reason = if withheld { NETWORK_WITHHELD } else { NO_NETWORK };
+        let why = format!("cannot be reached: {reason}");
         let next = "get what it needs before the call, outside the sandbox".to_owned();
         found.push(Shortfall::of_name(Kind::NoNetwork, name, why, next));
     }

@@ -22,6 +22,7 @@ mod evidence;
 mod find;
 mod outside;
 
+pub(super) use entry::not_reached;
 pub use entry::{Kind, Shortfall, line};
 pub(super) use evidence::EVIDENCE_MAX;
 pub(super) use find::{Ended, of_command, of_sandbox};

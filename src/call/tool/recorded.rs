@@ -139,6 +139,7 @@ impl Events for Recorded {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = writer.get_or_insert_with(|| self.start());
         let requested = Requested {
+            address: None,
             request: request.id,
             method: request.method,
             object: self.redactor.text(&request.object).into_owned(),

@@ -202,6 +202,8 @@ pub(super) fn setting(scene: &Scene) -> Setting {
         view: View::Program(NODE),
         writes: Writes::None,
         code: Code::Granted,
+        network: None,
         watchdog: scene.context.watchdog.clone(),
+        told: Arc::default(),
     }
 }

@@ -121,6 +121,7 @@ fn restore(
         let begun = std::time::Instant::now();
         let done = sites[*root].take(step, &journals[*root]);
         let requested = Requested {
+            address: None,
             request: u32::try_from(at + 1).unwrap_or(u32::MAX),
             method: "undo.restore",
             object: format!("{}: {}", step.path, step.action),

@@ -112,7 +112,7 @@ impl Question {
             Self::Line(line) => What::Line(line),
             Self::Read(path) => What::Read(path),
             Self::Write(path) => What::Write(path),
-            Self::Net(target) => What::Net(target),
+            Self::Net(target) => What::of_peer(target),
             Self::Env(name) => What::Env(name),
         }
     }

@@ -24,7 +24,7 @@ pub struct Args {
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let place = place::Args { policy: Some(args.name), cwd: None }.resolve(context)?;
     let loaded = load(&place.choice, &place.places, Trust::ToLook)?;
-    let summary = Summary::of(&loaded);
+    let summary = Summary::of(&loaded).with_registries(&loaded.policy, &context.environment);
     match printer.format() {
         Format::Json => printer.json(&summary)?,
         Format::Text => printer.data(&summary)?,

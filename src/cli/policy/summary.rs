@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use crate::cli::style;
 use crate::cli::visible::visible;
+use crate::environment::Environment;
 use crate::policy_files::{Layer, Loaded};
+use crate::registries;
 
 /// A policy as `show` and `trust` show it.
 #[derive(Debug, Serialize)]
@@ -38,6 +40,9 @@ pub struct Summary {
     net: Vec<Line>,
     secrets: Vec<Line>,
     env: Vec<Line>,
+    /// What its `registry` rules stand for on this machine at this moment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    registries: Vec<Line>,
 }
 
 /// One entry and where it stands.
@@ -84,8 +89,41 @@ impl Summary {
             net: each(policy, net),
             secrets: each(policy, secrets),
             env: env(policy),
+            registries: Vec::new(),
         }
     }
+
+    /// With the registries that its rules stand for, where the caller has this environment.
+    #[must_use]
+    pub fn with_registries(mut self, policy: &Effective, environment: &Environment) -> Self {
+        self.registries = registries_of(policy, environment);
+        self
+    }
+}
+
+fn registries_of(policy: &Effective, environment: &Environment) -> Vec<Line> {
+    let line = |id: &str, text: String, about: Option<String>| Line {
+        id: id.to_owned(),
+        text,
+        about,
+        file: String::new(),
+        line: 0,
+    };
+    let wanted = policy.registries(jiff::Timestamp::now());
+    let found = match registries::find(&wanted, environment) {
+        Ok(found) => found,
+        Err(error) => return vec![line("error", error.to_string(), None)],
+    };
+    let sources = found.sources.iter().map(|source| {
+        let sent = source.credential.as_ref().filter(|_| source.tls);
+        let about = sent.map(|_| "the host adds this machine's credential".to_owned());
+        line(source.registry.word(), source.url(), about)
+    });
+    let files = found
+        .files
+        .iter()
+        .map(|file| line("read", file.path.display().to_string(), Some(file.digest.clone())));
+    sources.chain(files).collect()
 }
 
 fn each(policy: &Effective, lines: impl Fn(&Policy) -> Vec<Line>) -> Vec<Line> {
@@ -252,6 +290,7 @@ impl fmt::Display for Summary {
             ("net", &self.net),
             ("secrets", &self.secrets),
             ("env", &self.env),
+            ("registries", &self.registries),
         ] {
             section(f, title, lines)?;
         }

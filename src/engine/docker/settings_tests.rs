@@ -22,6 +22,7 @@ pub(crate) fn plan(isolation: Isolation) -> SandboxPlan {
     };
     let limits = Limits::preset(isolation);
     SandboxPlan {
+        network: None,
         image: Image::Host,
         runtime: match isolation {
             Isolation::Basic | Isolation::Strict => None,

@@ -71,6 +71,7 @@ pub(super) fn of_plan(
         mounts: mounts(plan, parts.stage.as_deref())?,
         rlimits: rlimits(plan, right),
         landlock: landlock_version().is_some(),
+        low_ports: plan.network.is_some(),
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         arguments: parts.arguments.clone(),
@@ -101,6 +102,7 @@ pub(super) fn smallest(guest: Source, place: &Place, name: &str) -> Recipe {
         mounts: Vec::new(),
         rlimits: Vec::new(),
         landlock: landlock_version().is_some(),
+        low_ports: false,
         filter: Bytes(seccomp::FILTER.to_vec()),
         oom_score: FIRST_TO_GO,
         // A guest that waits a millisecond for a host's first word, and ends.

@@ -457,6 +457,11 @@ pub fn loopback_up() -> io::Result<()> {
     }
 }
 
+/// Lets a process without capabilities listen at any port of this process's network namespace.
+pub fn open_low_ports() -> io::Result<()> {
+    std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+}
+
 /// Sets the host name of this process's namespace.
 pub fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of the name.

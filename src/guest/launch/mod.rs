@@ -131,6 +131,10 @@ fn become_the_guest(
     kernel::unshare(&[Namespace::Network, Namespace::Ipc, Namespace::Names, Namespace::Groups])
         .trying(LaunchStep::Namespace)?;
     kernel::loopback_up().trying(LaunchStep::Loopback)?;
+    if recipe.low_ports {
+        // Where that is forbidden, the guest says which port it cannot have.
+        let _ = kernel::open_low_ports();
+    }
     kernel::set_host_name(HOSTNAME).trying(LaunchStep::Namespace)?;
     root::build(recipe, &sources, id_map)?;
     drop(sources);

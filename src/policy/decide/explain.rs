@@ -8,10 +8,11 @@ use std::cmp::Reverse;
 use super::inside::{NO_NETWORK, NO_NETWORK_CODE};
 use super::judge::{certain, effects_of, mandatory, reading};
 use super::rules::{is_about, rules};
-use super::{Code, Decision, Query, What, decide, instead, peers};
+use super::{Code, Decision, Network, Query, What, decide, instead, peers};
 use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::model::Verdict;
+use crate::net::Audience;
 use crate::pattern::Certainty;
 use crate::reading::Level;
 
@@ -39,11 +40,18 @@ pub struct Note {
     pub text: &'static str,
 }
 
+/// The code of a note that a command gets no network although its policy has rules for commands.
+const NETWORK_WITHHELD_CODE: &str = "network_withheld";
+
+/// Why a command gets no network although its policy has rules for commands.
+pub const NETWORK_WITHHELD: &str =
+    "no network: every part that runs code or reaches out needs a rule whose `effects` list `net`";
+
 /// Decides and looks for ways out. `others` are the policies that the caller may choose instead.
 #[must_use]
 pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> Explanation {
     let decision = decide(policy, query);
-    let notes = notes(query, &decision);
+    let notes = notes(policy, query, &decision);
     if decision.decision == Verdict::Allow {
         return Explanation { decision, nearest: Vec::new(), allowed_by: Vec::new(), notes };
     }
@@ -52,8 +60,13 @@ pub fn explain(policy: &Effective, query: &Query<'_>, others: &[Effective]) -> E
     Explanation { decision, nearest, allowed_by, notes }
 }
 
-fn notes(query: &Query<'_>, decision: &Decision) -> Vec<Note> {
+fn notes(policy: &Effective, query: &Query<'_>, decision: &Decision) -> Vec<Note> {
     let about_net = decision.reaches_out || matches!(query.what, What::Net(_));
+    if about_net && policy.connects(query.now) {
+        let withheld = decision.grant.network == Network::Withheld && decision.reaches_out;
+        let note = Note { code: NETWORK_WITHHELD_CODE, text: NETWORK_WITHHELD };
+        return withheld.then_some(note).into_iter().collect();
+    }
     about_net.then_some(Note { code: NO_NETWORK_CODE, text: NO_NETWORK }).into_iter().collect()
 }
 
@@ -63,11 +76,10 @@ fn allowed_by(
     decision: &Decision,
     others: &[Effective],
 ) -> Vec<String> {
-    // No policy gives a command a network, so none is a way out.
-    if decision.reaches_out || !lacks_a_grant(decision) || is_withheld(policy, query) {
+    if !lacks_a_grant(decision) || is_withheld(policy, query) {
         return Vec::new();
     }
-    allowing(policy, query, others, Classes::default())
+    allowing(policy, query, others, Classes::default(), decision.reaches_out)
 }
 
 /// Other policies that allow a command and grant it these classes of effects, the narrowest first. `others` are those
@@ -79,7 +91,11 @@ pub fn granting(
     others: &[Effective],
     classes: Classes,
 ) -> Vec<String> {
-    if is_withheld(policy, query) { Vec::new() } else { allowing(policy, query, others, classes) }
+    if is_withheld(policy, query) {
+        Vec::new()
+    } else {
+        allowing(policy, query, others, classes, false)
+    }
 }
 
 fn allowing(
@@ -87,10 +103,15 @@ fn allowing(
     query: &Query<'_>,
     others: &[Effective],
     classes: Classes,
+    network: bool,
 ) -> Vec<String> {
     let allows = |decision: &Decision| {
         let granted = decision.grant.classes;
         decision.decision == Verdict::Allow && granted.intersection(classes) == classes
+    };
+    // A policy that lets a command run that reaches out, and gives it no network, is no way out.
+    let connects = |other: &Effective, decision: &Decision| {
+        !network || (decision.grant.network == Network::Granted && other.connects(query.now))
     };
     // A tool's own permissions hold under every policy: what they refuse, none would allow.
     if policy.narrowings().iter().any(|own| !allows(&decide(own, query))) {
@@ -100,7 +121,8 @@ fn allowing(
         .iter()
         .filter(|other| other.digest != policy.digest)
         .map(|other| (other, decide(other, query)))
-        .filter(|(_, decision)| allows(decision) && decision.would.is_none())
+        .filter(|(other, decision)| allows(decision) && connects(other, decision))
+        .filter(|(_, decision)| decision.would.is_none())
         .collect();
     allowing.sort_by_key(|(other, decision)| {
         let granted = decision.grant.classes.iter().count();
@@ -162,7 +184,7 @@ fn level_is_withheld(policy: &Effective, query: &Query<'_>, level: &Level) -> bo
     let effects = effects_of(level, query.workspace);
     let by_peer = |effect: &Effect| {
         matches!(effect, Effect::Net(peer)
-            if peers::judge(policy, query.now, peer).rule.is_some())
+            if peers::judge(policy, query.now, peer, Audience::Arguments).rule.is_some())
     };
     by_rule
         || mandatory(policy, query.workspace, &effects).is_some()

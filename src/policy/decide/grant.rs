@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::judge::Answer;
 use super::rules::{is_about, key, met, reference, rules};
-use super::{Code, Grant, Query, inside};
+use super::{Code, Grant, Network, Query, inside};
 use crate::effect::{Caused, Class, Classes};
 use crate::effective::Effective;
 use crate::model::{Policy, Rule, Subject, Verdict};
@@ -79,6 +79,7 @@ fn by_verb<'p>(
     let certainty = if verb == Verdict::Allow { Certainty::Proof } else { Certainty::Doubt };
     let mut covering: Vec<(&Policy, &Rule)> = Vec::new();
     let mut classes = Classes::default();
+    let mut network = Network::default();
     let mut uncovered = false;
     for (index, layer, rule) in rules(policy, level, verb) {
         // A grammar that a policy brings counts for its own grants only.
@@ -107,9 +108,14 @@ fn by_verb<'p>(
         } else {
             covering.push((layer, rule));
             classes = classes.union(needed(rule, seen));
+            network = network.max(wanted(seen));
         }
     }
-    match granted(policy, &covering, classes, level) {
+    // Of several rules that cover it, one that lists `net` is enough, as for every other effect.
+    if network == Network::Withheld && covering.iter().any(|(_, rule)| rule.network) {
+        network = Network::Granted;
+    }
+    match granted(policy, &covering, (classes, network), level) {
         Some(answer) => Covered::Granted(Box::new(answer)),
         None if uncovered => Covered::InPart,
         None => Covered::Not,
@@ -122,11 +128,22 @@ fn needed(rule: &Rule, level: &Level) -> Classes {
     if own.contains(Class::Code) || own.contains(Class::Unknown) { rule.effects } else { own }
 }
 
+/// Whether a command could use a network, before a rule says whether it gets one.
+fn wanted(level: &Level) -> Network {
+    let own = inside::classes(level.effects.iter().chain(&level.redirects));
+    let uses = [Class::Net, Class::Code, Class::Unknown, Class::System];
+    if uses.into_iter().any(|class| own.contains(class)) {
+        Network::Withheld
+    } else {
+        Network::Unneeded
+    }
+}
+
 /// What the covering rules give together. Those that name the program set figures.
 fn granted(
     policy: &Effective,
     covering: &[(&Policy, &Rule)],
-    classes: Classes,
+    (classes, network): (Classes, Network),
     level: &Level,
 ) -> Option<Answer> {
     let named = |rule: &Rule| matches!(rule.subject, Subject::Patterns(_));
@@ -150,7 +167,7 @@ fn granted(
         message,
         rule: Some(reference(layer, rule)),
         reason: rule.reason.clone(),
-        granted: Some(Grant { classes, limits }),
+        granted: Some(Grant { classes, limits, network }),
         refused: None,
     })
 }

@@ -3,7 +3,10 @@
 //! A sandbox has a loopback interface and a `/proc` of its own, and nothing of the host is behind either. Only
 //! commands in a sandbox are judged here. A tool's request and a broker's path are the host's.
 
+use jiff::Timestamp;
+
 use crate::effect::{Caused, Class, Classes, Effect, Peer, Place};
+use crate::effective::Effective;
 use crate::{net, procfs};
 
 /// The code of a note that says so.
@@ -11,6 +14,14 @@ pub const NO_NETWORK_CODE: &str = "no_network";
 
 /// Why a command that wants the network does not get it, and what has it.
 pub const NO_NETWORK: &str = "commands have no network in the sandbox; `net` rules are for tools";
+
+/// The same under a policy with rules for commands.
+const NOT_NAMED: &str = "commands reach only what a `net` rule `for: commands` names";
+
+/// Why a command that wants to reach something does not.
+pub(super) fn no_network(policy: &Effective, now: Timestamp) -> &'static str {
+    if policy.connects(now) { NOT_NAMED } else { NO_NETWORK }
+}
 
 /// Whether a command reads no more than facts about its sandbox.
 pub(super) fn is_own_proc(place: &Place) -> bool {

@@ -2,11 +2,14 @@
 
 use super::grant::{asked, grant};
 use super::rules::{is_about, key, met, reference, rules};
-use super::{Code, Decision, EffectLine, Grant, Query, RuleRef, What, files, inside, peers, shown};
+use super::{
+    Code, Decision, EffectLine, Grant, Network, Query, RuleRef, What, files, inside, peers, shown,
+};
 use crate::effect::{Caused, Classes, Effect, Peer, Place};
 use crate::effective::Effective;
 use crate::limits::Limits;
 use crate::model::{Rule, Verdict};
+use crate::net::Audience;
 use crate::pattern::{Certainty, is_word};
 use crate::reading::{Level, Reading, Refusal, Scope, Standing};
 use crate::{paths, variables};
@@ -34,7 +37,7 @@ pub(crate) fn reading(policy: &Effective, query: &Query<'_>) -> Option<Result<Re
         }
         What::Bytes(argv) => Some(crate::reading::read(argv, scope)),
         What::Line(line) => Some(crate::reading::read_line(line, scope)),
-        What::Read(_) | What::Write(_) | What::Net(_) | What::Env(_) => None,
+        What::Read(_) | What::Write(_) | What::Net(_) | What::Connect(_) | What::Env(_) => None,
     }
 }
 
@@ -61,12 +64,14 @@ fn judged(policy: &Effective, query: &Query<'_>, reading: &Reading) -> Decision 
     let mut worst: Option<&Answer> = None;
     let mut classes = Classes::default();
     let mut limits: Option<Limits> = None;
+    let mut network = Network::default();
     for answer in answers.iter().flatten() {
         if worst.is_none_or(|worst| answer.verdict > worst.verdict) {
             worst = Some(answer);
         }
         if let Some(grant) = &answer.granted {
             classes = classes.union(grant.classes);
+            network = network.max(grant.network);
             limits = Some(limits.map_or(grant.limits, |limits| limits.loosest(&grant.limits)));
         }
     }
@@ -87,7 +92,8 @@ fn judged(policy: &Effective, query: &Query<'_>, reading: &Reading) -> Decision 
     decision.reason.clone_from(&worst.reason);
     decision.approvable = worst.verdict == Verdict::Ask;
     decision.reaches_out = reaches_out;
-    decision.grant = Grant { classes, limits: limits.unwrap_or_else(|| policy.limits(&[])) };
+    let limits = limits.unwrap_or_else(|| policy.limits(&[]));
+    decision.grant = Grant { classes, limits, network };
     observe(policy, query, reading, decision)
 }
 
@@ -119,6 +125,8 @@ fn observe(
     decision.decision = Verdict::Allow;
     decision.code = Code::Allowed;
     decision.approvable = false;
+    // What no rule grants gets no network.
+    decision.grant.network = Network::Withheld;
     decision.grant.classes =
         certain(reading).fold(Classes::default(), |all, level| all.union(level.classes()));
     decision
@@ -221,7 +229,7 @@ fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<A
                 path(files::place(policy, query.workspace, place, files::Access::Write))
             }
             Effect::Net(peer) => {
-                let answer = peers::judge(policy, query.now, peer);
+                let answer = peers::judge(policy, query.now, peer, Audience::Arguments);
                 // No rule is about it, and whatever it is, it ends in the sandbox.
                 let kept_in = answer.rule.is_none()
                     && (inside::is_loopback(peer) || is_open(policy, query, peer));
@@ -230,7 +238,8 @@ fn fence(policy: &Effective, query: &Query<'_>, effects: &[&Caused]) -> Option<A
                     Verdict::Deny if kept_in => continue,
                     Verdict::Ask => (Code::Ask, answer.message),
                     Verdict::Deny => {
-                        (Code::NetDenied, format!("{}; {}", answer.message, inside::NO_NETWORK))
+                        let why = inside::no_network(policy, query.now);
+                        (Code::NetDenied, format!("{}; {why}", answer.message))
                     }
                 };
                 let answer = Answer {

@@ -4,6 +4,9 @@
 //! proof, a deny needs only doubt. The engine is a function of its arguments: the moment is one of them.
 
 mod code;
+mod connect;
+#[cfg(test)]
+mod connect_tests;
 mod explain;
 mod files;
 mod grant;
@@ -13,15 +16,18 @@ mod judge;
 #[cfg(test)]
 mod peer_tests;
 mod peers;
+mod request;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use code::Code;
-pub use explain::{Explanation, Note, explain, granting};
+pub use connect::{ConnectRefused, Reachable, connect, dial_connection, reachable};
+pub use explain::{Explanation, NETWORK_WITHHELD, Note, explain, granting};
 pub use inside::{NO_NETWORK, NO_NETWORK_CODE};
 pub(crate) use judge::reading;
 pub use peers::{DialRefused, dial};
+pub use request::{RequestRefused, Sending, send};
 
 use jiff::Timestamp;
 
@@ -61,8 +67,20 @@ pub enum What<'a> {
     Write(&'a str),
     /// May this peer be reached? `GET https://…`, a URL, or `HOST:PORT`.
     Net(&'a str),
+    /// May a command connect to this? `HOST:PORT`.
+    Connect(&'a str),
     /// May a command set this variable?
     Env(&'a str),
+}
+
+impl<'a> What<'a> {
+    /// The question about a peer: a request is a tool's, a connection a command's.
+    #[must_use]
+    pub fn of_peer(text: &'a str) -> Self {
+        let request =
+            text.contains("://") || text.split_once(' ').is_some_and(|(verb, _)| verb != "connect");
+        if request { Self::Net(text) } else { Self::Connect(text) }
+    }
 }
 
 /// The answer.
@@ -114,6 +132,20 @@ pub struct Grant {
     pub classes: Classes,
     /// Figures.
     pub limits: Limits,
+    /// Whether its sandbox may reach what rules for commands allow.
+    pub network: Network,
+}
+
+/// Whether the rules that grant a command grant it a network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Network {
+    /// It does nothing that could use one.
+    #[default]
+    Unneeded,
+    /// Every part that could use one is granted `net` by its own rule.
+    Granted,
+    /// Some part runs code or wants to reach something without a rule that lists `net`.
+    Withheld,
 }
 
 /// One effect, for people and machines.
@@ -151,6 +183,7 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
     policy.within.iter().map(|other| decide(other, query)).fold(own, |own, other| {
         let classes = own.grant.classes.intersection(other.grant.classes);
         let limits = own.grant.limits.tightest(&other.grant.limits);
+        let network = own.grant.network.max(other.grant.network);
         let (policy, digest) = (own.policy.clone(), own.digest.clone());
         // What one of them would have said is evidence, whoever decides.
         let would = own.would.max(other.would);
@@ -159,7 +192,7 @@ pub fn decide(policy: &Effective, query: &Query<'_>) -> Decision {
         let terms = own.terms.take().zip(other.terms.take()).map(|(own, other)| own.within(other));
         let (plan, other_plan) = (own.plan.take(), other.plan.take());
         let stricter = if other.decision > own.decision { said_by(other) } else { own };
-        let grant = Grant { classes, limits };
+        let grant = Grant { classes, limits, network };
         // All of them read the same. What they would read differently has no plan, and so does not run.
         let plan = plan.zip(other_plan).and_then(|(own, other)| (own == other).then_some(own));
         Decision { policy, digest, would, terms, grant, reaches_out, plan, ..stricter }
@@ -180,6 +213,7 @@ fn decide_alone(policy: &Effective, query: &Query<'_>) -> Decision {
         What::Read(path) => files::question(policy, query, path, files::Access::Read),
         What::Write(path) => files::question(policy, query, path, files::Access::Write),
         What::Net(target) => peers::question(policy, query, target),
+        What::Connect(target) => connect::question(policy, query, target),
         What::Env(name) => judge::variable(policy, name),
     }
 }
@@ -210,7 +244,11 @@ impl Decision {
             digest: policy.digest.to_hex().to_string(),
             said_by: policy.name().to_owned(),
             reaches_out: false,
-            grant: Grant { classes: Classes::default(), limits: policy.limits(&[]) },
+            grant: Grant {
+                classes: Classes::default(),
+                limits: policy.limits(&[]),
+                network: Network::default(),
+            },
             plan: None,
         }
     }

@@ -10,7 +10,7 @@ use super::{Code, Decision, Query, RuleRef};
 use crate::effect::Peer;
 use crate::effective::Effective;
 use crate::model::{NetRule, Policy, Verdict};
-use crate::net::{self, Count, FigureKey, Kind, Reach, Target, Terms};
+use crate::net::{self, Audience, Count, FigureKey, Kind, Reach, Target, Terms};
 
 /// What the rules say of a peer.
 pub(super) struct Answer {
@@ -23,7 +23,7 @@ pub(super) struct Answer {
 }
 
 /// A rule and the policy it stands in.
-type Found<'p> = (&'p Arc<Policy>, &'p NetRule);
+pub(super) type Found<'p> = (&'p Arc<Policy>, &'p NetRule);
 
 /// A question about one peer.
 pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Decision {
@@ -37,7 +37,11 @@ pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Dec
         }
         None => Peer::Connect(text.to_owned()),
     };
-    let answer = judge(policy, query.now, &peer);
+    let audience = match peer {
+        Peer::Request { .. } => Audience::Tools,
+        Peer::Connect(_) | Peer::Any => Audience::Arguments,
+    };
+    let answer = judge(policy, query.now, &peer, audience);
     let code = match answer.verdict {
         Verdict::Allow => Code::Allowed,
         Verdict::Ask => Code::Ask,
@@ -66,7 +70,7 @@ pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Dec
 }
 
 /// The strictest rule that covers the peer; none means deny.
-pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
+pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer, audience: Audience) -> Answer {
     let (target, shown) = match peer {
         Peer::Request { method, url } => (net::request(method, url), format!("{method} {url}")),
         Peer::Connect(host) => (net::connection(host), format!("connect {host}")),
@@ -89,14 +93,14 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
         return answer(
             Verdict::Deny,
             message,
-            rules(policy).filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
+            rules(policy, audience).filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
         );
     };
-    if let Some(found) = denying(policy, now, &target) {
+    if let Some(found) = denying(policy, now, &target, audience) {
         return answer(Verdict::Deny, format!("`{shown}` is denied"), Some(found));
     }
     let granted = |verb: Verdict, words: &str| {
-        let covering = rules(policy).filter(|(_, rule)| rule.verb == verb);
+        let covering = rules(policy, audience).filter(|(_, rule)| rule.verb == verb);
         let found = covering
             .filter_map(|found| Some((exact(found.1, &target, now)?, found)))
             .min_by_key(|(exact, found)| (Reverse(exact.exactness()), key(found)));
@@ -112,7 +116,9 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer) -> Answer {
 
 /// Whether a rule asks about some peer or denies one.
 pub(super) fn restricts(policy: &Effective, now: Timestamp) -> bool {
-    rules(policy).any(|(_, rule)| rule.verb != Verdict::Allow && in_force(rule, now))
+    // What is for commands is judged when they connect.
+    rules(policy, Audience::Tools)
+        .any(|(_, rule)| rule.verb != Verdict::Allow && in_force(rule, now))
 }
 
 /// Why an address is not dialled.
@@ -125,11 +131,11 @@ pub struct DialRefused {
     pub kind: Kind,
     /// The rule that denies it, if one does.
     pub rule: Option<RuleRef>,
-    why: Why,
+    pub(super) why: Why,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+pub(super) enum Why {
     Kind,
     Denied,
     Readable,
@@ -180,7 +186,7 @@ fn dial_alone(
         return refused(Why::Kind, None);
     }
     // A deny of an address holds by whatever name one gets there.
-    if let Some((layer, rule)) = denying(policy, now, &asked.at(address)) {
+    if let Some((layer, rule)) = denying(policy, now, &asked.at(address), Audience::Tools) {
         return refused(Why::Denied, Some(reference(layer, rule)));
     }
     if !terms.send.is_empty() && asked.scheme.as_deref() != Some("https") && kind != Kind::Loopback
@@ -190,18 +196,25 @@ fn dial_alone(
     Ok(())
 }
 
-fn rules(policy: &Effective) -> impl Iterator<Item = Found<'_>> {
-    policy.layers.iter().flat_map(|layer| layer.net.iter().map(move |rule| (layer, rule)))
+pub(super) fn rules(policy: &Effective, audience: Audience) -> impl Iterator<Item = Found<'_>> {
+    let all =
+        policy.layers.iter().flat_map(|layer| layer.net.iter().map(move |rule| (layer, rule)));
+    all.filter(move |(_, rule)| rule.is_for(audience))
 }
 
 /// The rule that denies a target, by proof or by doubt.
-fn denying<'p>(policy: &'p Effective, now: Timestamp, asked: &Target) -> Option<Found<'p>> {
+pub(super) fn denying<'p>(
+    policy: &'p Effective,
+    now: Timestamp,
+    asked: &Target,
+    audience: Audience,
+) -> Option<Found<'p>> {
     let denies = |(_, rule): &Found<'_>| {
         rule.verb == Verdict::Deny
             && in_force(rule, now)
             && rule.targets.iter().any(|target| doubts(target, asked))
     };
-    rules(policy).filter(denies).min_by_key(key)
+    rules(policy, audience).filter(denies).min_by_key(key)
 }
 
 /// The most exact target by which a rule covers what is asked.
@@ -212,7 +225,7 @@ fn exact<'r>(rule: &'r NetRule, asked: &Target, now: Timestamp) -> Option<&'r Ta
     rule.targets.iter().filter(|target| target.covers(asked)).max_by_key(|one| one.exactness())
 }
 
-fn in_force(rule: &NetRule, now: Timestamp) -> bool {
+pub(super) fn in_force(rule: &NetRule, now: Timestamp) -> bool {
     rule.until.is_none_or(|end| now < end)
 }
 
@@ -233,7 +246,7 @@ fn terms((layer, rule): Found<'_>, target: &Target) -> Terms {
 }
 
 /// What tells rules apart wherever they stand, to report the same one in any order.
-fn key<'p>((layer, rule): &Found<'p>) -> (&'p str, Option<&'p str>, &'p str) {
+pub(super) fn key<'p>((layer, rule): &Found<'p>) -> (&'p str, Option<&'p str>, &'p str) {
     (&layer.name, rule.id.as_deref(), &rule.text)
 }
 
@@ -259,7 +272,7 @@ fn doubts(target: &Target, asked: &Target) -> bool {
     open != *asked && target.covers(&open)
 }
 
-fn reference(layer: &Policy, rule: &NetRule) -> RuleRef {
+pub(super) fn reference(layer: &Policy, rule: &NetRule) -> RuleRef {
     let id = rule.id.clone().unwrap_or_else(|| format!("line-{}", rule.at.line));
     RuleRef {
         id: format!("{}/{id}", layer.name),

@@ -77,6 +77,7 @@ fn rule(node: &Node, report: &mut Report<'_>) -> Option<Rule> {
         verb,
         subject,
         effects,
+        network: find("effects").is_some() && effects.contains(Class::Net),
         args: find("args").map(|entry| conditions(&entry.value, report)).unwrap_or_default(),
         limits: find("limits").map(|entry| limits(&entry.value, report)).unwrap_or_default(),
         until: find("until").and_then(|entry| date(&entry.value, report)),

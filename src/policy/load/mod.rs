@@ -4,6 +4,7 @@
 //! Reading files, and who may have written them, is the caller's duty.
 
 mod commands;
+mod egress;
 mod net;
 mod secrets;
 mod sections;

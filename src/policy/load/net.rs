@@ -1,15 +1,17 @@
 //! The rules of `net:`.
 
-use super::Origin;
 use super::secrets::sent;
 use super::sections::{date, identifier};
+use super::{Origin, egress};
 use crate::finding::{At, Report};
 use crate::model::{NetRule, Verdict};
-use crate::net::{self, FIGURES, Figures, Reach, Secret, Target};
+use crate::net::{self, Audience, FIGURES, Figures, Reach, Secret, Target};
 use crate::yaml::{Entry, Node};
 
-const KEYS: &[&str] =
-    &["id", "allow", "ask", "deny", "limits", "send", "private", "reason", "until"];
+const KEYS: &[&str] = &[
+    "id", "allow", "ask", "deny", "for", "registry", "inspect", "at", "limits", "send", "private",
+    "reason", "until",
+];
 
 /// All rules of a policy.
 pub(super) fn rules(
@@ -46,6 +48,10 @@ fn rule(
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
     let verbs = [("allow", Verdict::Allow), ("ask", Verdict::Ask), ("deny", Verdict::Deny)];
     let mut given = verbs.iter().filter_map(|(key, verb)| find(key).map(|entry| (entry, *verb)));
+    let audience = egress::audience(entries, report);
+    if audience == Audience::Commands && find("registry").is_some() && given.clone().count() == 0 {
+        return egress::registry_rule(node, entries, origin, report);
+    }
     let Some((entry, verb)) = given.next() else {
         report.add(
             "missing_key",
@@ -95,15 +101,21 @@ fn rule(
         }
     }
     let shown = texts.iter().map(|(text, _)| *text).collect::<Vec<_>>().join(" | ");
+    let commands = match audience {
+        Audience::Commands => Some(egress::for_commands(verb, entries, &targets, origin, report)),
+        Audience::Tools | Audience::Arguments => None,
+    };
+    let limits = find("limits").filter(|_| commands.is_none());
     Some(NetRule {
         id: find("id").and_then(|entry| identifier(&entry.value, "id", report)),
         verb,
-        figures: find("limits").map(|entry| figures(&entry.value, report)).unwrap_or_default(),
+        figures: limits.map(|entry| figures(&entry.value, report)).unwrap_or_default(),
         reach: reach(find("private"), origin, &targets, report),
         send: find("send")
             .filter(|_| verb != Verdict::Deny)
             .map(|entry| sent(entry, origin, &targets, secrets, report))
             .unwrap_or_default(),
+        commands,
         targets,
         reason: find("reason").and_then(|entry| report.text(&entry.value).map(str::to_owned)),
         until: find("until").and_then(|entry| date(&entry.value, report)),
@@ -113,7 +125,7 @@ fn rule(
 }
 
 /// Which addresses the rule's names may lead to.
-fn reach(
+pub(super) fn reach(
     entry: Option<&Entry>,
     origin: Origin,
     targets: &[Target],

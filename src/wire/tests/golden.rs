@@ -189,9 +189,20 @@ fn host() -> Vec<HostMessage> {
             stdin,
             port: if stdin == Stdin::Null { Port::Tool } else { Port::Closed },
             limits,
+            network: None,
         })
     };
     let start = |work, stdin| start_within(work, stdin, limits);
+    let with_network = match start(Work::Waiting, Stdin::Null) {
+        HostMessage::Start(start) => {
+            let names = vec!["registry.example".to_owned(), "*.example.org".to_owned()];
+            HostMessage::Start(Start {
+                network: Some(Network { names, ports: vec![443] }),
+                ..start
+            })
+        }
+        other => other,
+    };
     let mut messages = vec![
         HostMessage::Hello(Hello {
             version: VERSION,
@@ -217,6 +228,11 @@ fn host() -> Vec<HostMessage> {
         HostMessage::Credit(Channel::STDERR, 65_536),
         HostMessage::Data(Channel::TOOL, b"talk".to_vec()),
         HostMessage::Credit(Channel::TOOL, 65_536),
+        HostMessage::Data(Channel::FIRST_TUNNEL, b"back".to_vec()),
+        HostMessage::Credit(Channel::FIRST_TUNNEL, 32768),
+        HostMessage::Close(Channel::FIRST_TUNNEL),
+        HostMessage::Reset(Channel(17)),
+        with_network,
     ];
     for signal in
         [SignalName::Interrupt, SignalName::Terminate, SignalName::Hangup, SignalName::Kill]
@@ -266,6 +282,15 @@ fn guest() -> Vec<GuestMessage> {
         GuestMessage::Started(Started { spawn_us: 700 }),
         GuestMessage::Data(Channel::STDOUT, b"output".to_vec()),
         GuestMessage::Data(Channel::STDERR, vec![0, 255]),
+        GuestMessage::Open(
+            Channel::FIRST_TUNNEL,
+            Open { name: "registry.example".to_owned(), port: 443 },
+        ),
+        GuestMessage::Data(Channel::FIRST_TUNNEL, b"hello".to_vec()),
+        GuestMessage::Credit(Channel::FIRST_TUNNEL, 32768),
+        GuestMessage::Close(Channel::FIRST_TUNNEL),
+        GuestMessage::Reset(Channel(17)),
+        GuestMessage::Missed(Missed { name: "other.example".to_owned() }),
         GuestMessage::Close(Channel::STDOUT),
         GuestMessage::Credit(Channel::STDIN, 65_536),
         GuestMessage::Data(Channel::TOOL, b"talk".to_vec()),

@@ -16,7 +16,7 @@ use runner::engine::plan::{Environment, Image, Runtime, SandboxPlan};
 use runner::engine::runtime_kind::RuntimeKind;
 use runner::sandbox::materials::Missing;
 use runner::sandbox::outcome::{RunError, Verdict};
-use runner::sandbox::planner::{PlanError, PlanRequest, View, plan};
+use runner::sandbox::planner::{PlanError, PlanRequest, Told, View, plan};
 use runner::stage::apply::{Context, Sync, apply};
 use runner::stage::folder::Stage;
 use runner::stage::judge::{Rules as Judging, System, judge};
@@ -165,6 +165,8 @@ impl Case {
         let variable = |name: &str| std::env::var_os(name);
         let ground = ground();
         plan(&PlanRequest {
+            told: &Told::default(),
+            network: None,
             workspace: &workspace,
             view: View::Workspace,
             grants: grants(&[&read, &write, &readonly, &deny]),

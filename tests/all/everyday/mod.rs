@@ -2,6 +2,7 @@
 
 pub mod caller;
 mod git;
+mod install;
 mod lines;
 mod packaged;
 mod programs;
