@@ -141,7 +141,7 @@ pub mod mcp_client;
 pub mod policy_files;
 pub mod pool;
 pub(crate) mod queue;
-pub(crate) mod registries;
+pub mod registries;
 pub mod sandbox;
 pub mod stage;
 pub(crate) mod store;

@@ -78,6 +78,7 @@ async fn try_run(
         Some(sink)
     };
     let streams = Streams {
+        network: None,
         stdin: source,
         stdout: sink(),
         stderr: sink(),
