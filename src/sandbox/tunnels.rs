@@ -88,6 +88,9 @@ impl Drop for Entry {
     }
 }
 
+/// Both ends of a queue of what goes to the guest.
+type Queue = (UnboundedSender<(Channel, Asked)>, UnboundedReceiver<(Channel, Asked)>);
+
 /// The connections of a call; none for a call without a network.
 pub(super) struct Tunnels {
     connections: Option<Box<dyn Connections>>,
@@ -95,9 +98,9 @@ pub(super) struct Tunnels {
     next: u32,
     missed: usize,
     /// What must not wait for data.
-    urgent: (UnboundedSender<(Channel, Asked)>, UnboundedReceiver<(Channel, Asked)>),
+    urgent: Queue,
     /// Data and the ends of streams, in order.
-    ordered: (UnboundedSender<(Channel, Asked)>, UnboundedReceiver<(Channel, Asked)>),
+    ordered: Queue,
 }
 
 impl Tunnels {

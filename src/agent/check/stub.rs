@@ -120,15 +120,17 @@ fn request(reader: &mut BufReader<&TcpStream>) -> io::Result<(String, Vec<u8>)> 
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
     let mut body = Vec::new();
-    while chunked {
-        let mut size = String::new();
-        reader.by_ref().take(HEAD).read_line(&mut size)?;
-        let size = size.trim().split(';').next().unwrap_or_default();
-        let size = usize::from_str_radix(size, 16).map_err(|_| wrong())?;
-        piece(reader, size, &mut body)?;
-        reader.by_ref().take(2).read_line(&mut String::new())?;
-        if size == 0 {
-            return Ok((path, body));
+    if chunked {
+        loop {
+            let mut size = String::new();
+            reader.by_ref().take(HEAD).read_line(&mut size)?;
+            let size = size.trim().split(';').next().unwrap_or_default();
+            let size = usize::from_str_radix(size, 16).map_err(|_| wrong())?;
+            piece(reader, size, &mut body)?;
+            reader.by_ref().take(2).read_line(&mut String::new())?;
+            if size == 0 {
+                return Ok((path, body));
+            }
         }
     }
     piece(reader, length, &mut body)?;

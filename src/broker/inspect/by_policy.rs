@@ -55,7 +55,7 @@ impl ByPolicy {
                 None => refused.to_string(),
             };
             let mut refusal = Refusal::new(Code::NetDenied, message);
-            refusal.rule = refused.rule.map(Box::new);
+            refusal.rule = refused.rule;
             refusal
         })?;
         let mut headers = Secrets::new(self.redactor.clone(), self.environment.clone())

@@ -18,7 +18,7 @@ pub struct ConnectRefused {
     /// What was asked for: `HOST:PORT`.
     pub asked: String,
     /// The rule that denies it, if one does.
-    pub rule: Option<RuleRef>,
+    pub rule: Option<Box<RuleRef>>,
     /// That rule's reason.
     pub reason: Option<String>,
     /// The policy that says so.
@@ -93,7 +93,7 @@ fn connect_alone(
     let asked = format!("{name}:{port}");
     let refused = |found: Option<Found<'_>>| ConnectRefused {
         asked: asked.clone(),
-        rule: found.map(|(layer, rule)| reference(layer, rule)),
+        rule: found.map(|(layer, rule)| Box::new(reference(layer, rule))),
         reason: found.and_then(|(_, rule)| rule.reason.clone()),
         said_by: policy.name().to_owned(),
         ports: Vec::new(),
@@ -192,7 +192,7 @@ pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Dec
                 None => Code::NetDenied,
             };
             let mut decision = Decision::new(policy, Verdict::Deny, code, refused.to_string());
-            decision.rule = refused.rule;
+            decision.rule = refused.rule.map(|rule| *rule);
             decision.reason = refused.reason;
             decision
         }

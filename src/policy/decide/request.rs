@@ -35,7 +35,7 @@ pub struct RequestRefused {
     /// What was asked for: `METHOD URL`.
     pub asked: String,
     /// The rule that denies it, if one does.
-    pub rule: Option<RuleRef>,
+    pub rule: Option<Box<RuleRef>>,
     /// That rule's reason.
     pub reason: Option<String>,
     /// The policy that says so.
@@ -88,7 +88,7 @@ fn alone(
 ) -> Result<Sending, RequestRefused> {
     let refused = |found: Option<Found<'_>>, registry| RequestRefused {
         asked: format!("{method} {url}"),
-        rule: found.map(|(layer, rule)| reference(layer, rule)),
+        rule: found.map(|(layer, rule)| Box::new(reference(layer, rule))),
         reason: found.and_then(|(_, rule)| rule.reason.clone()),
         said_by: policy.name().to_owned(),
         registry,
