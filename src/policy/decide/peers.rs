@@ -84,7 +84,8 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer, audience: A
         terms: None,
     };
     let Some(target) = target else {
-        // Not known: proof is impossible, and any deny is in doubt.
+        // Not known: proof is impossible, and any deny is in doubt; those for commands hold when one connects.
+        let doubted = if *peer == Peer::Any { Audience::Tools } else { audience };
         let message = if *peer == Peer::Any {
             format!("it reaches {shown}")
         } else {
@@ -93,7 +94,7 @@ pub(super) fn judge(policy: &Effective, now: Timestamp, peer: &Peer, audience: A
         return answer(
             Verdict::Deny,
             message,
-            rules(policy, audience).filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
+            rules(policy, doubted).filter(|(_, rule)| rule.verb == Verdict::Deny).min_by_key(key),
         );
     };
     if let Some(found) = denying(policy, now, &target, audience) {
