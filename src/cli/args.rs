@@ -88,7 +88,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Later<tool::Command>>,
     },
-    /// List MCP servers, and ask them for their tools
+    /// Serve MCP clients; list MCP servers and ask them for their tools
     #[command(subcommand)]
     Mcp(Later<mcp::Command>),
     /// Explain, check, list and trust policies

@@ -11,7 +11,7 @@ use crate::exit::ExitCode;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Reads one JSON object from standard input and answers in the agent's form. `runner agent install AGENT` writes this command into the agent's configuration; it takes no options, because what holds was pinned then.\n\nExit codes: 0 answered, 2 refused."
+    after_help = "Reads one JSON object from standard input and answers in the agent's form. `runner agent install AGENT` writes this command into the agent's configuration; it takes no options, because what holds was pinned then.\n\nExit codes: 0 answered, 2 refused.\n\nExamples:\n  runner hook claude\n  runner hook codex"
 )]
 pub struct Args {
     /// The agent that calls

@@ -340,3 +340,19 @@ fn the_catalog_can_be_read() {
         run(["policy", "catalog", "--stats", "--json"]).json()["programs"].as_u64().unwrap() > 0
     );
 }
+
+/// The registries are those of the machine's own configuration; what a project's files say does not count.
+#[test]
+fn a_question_about_a_connection_knows_the_registries_of_the_machine() {
+    let home = Home::new();
+    fs::write(home.path(".npmrc"), "registry=https://npm.example.org/\n").unwrap();
+    let asked = |peer: &str| {
+        let ran = home.run(["policy", "explain", "--policy", "install", "--net", peer]);
+        (ran.code, ran.out + &ran.err)
+    };
+    let (code, said) = asked("npm.example.org:443");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("install/npm"), "{said}");
+    assert_eq!(asked("other.example.org:443").0, Some(126));
+    assert_eq!(asked("npm.example.org:80").0, Some(126));
+}

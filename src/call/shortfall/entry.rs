@@ -29,7 +29,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind with its word and what it means. A test holds the README's table equal to it.
+    /// Every kind with its word and what it means. A test holds the table of `docs/reference` equal to it.
     pub const TABLE: [(Self, &str, &str); 10] = [
         (Self::Limit, "limit", "A limit was met, or the command says that it has too little."),
         (Self::NoNetwork, "no_network", "The command wants the network; a sandbox has none."),

@@ -14,7 +14,7 @@ use crate::exit::{Ending, ExitCode};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Starts the installed agent program with a model of ours on loopback, which asks for a command that every policy allows and for one that none does, and looks in the ledger and on disk what became of them. It talks to no other server. Not looked at: the agent's own file tools, its MCP servers, and other hooks.\n\nExit codes: 0 both as promised, 125 something is not."
+    after_help = "Starts the installed agent program with a model of ours on loopback, which asks for a command that every policy allows and for one that none does, and looks in the ledger and on disk what became of them. It talks to no other server. Not looked at: the agent's own file tools, its MCP servers, and other hooks.\n\nExit codes: 0 both as promised, 125 something is not.\n\nExamples:\n  runner agent check claude\n  runner agent check codex --json"
 )]
 pub struct Args {
     /// The agent

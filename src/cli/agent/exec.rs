@@ -17,6 +17,13 @@ use crate::exit::{Ending, ExitCode};
 
 /// As typed. It has no options: what a model writes changes nothing but the line.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner agent exec claude SESSION TICKET 'npm test'\n",
+        "  runner agent exec codex SESSION TICKET 'git status'",
+    )
+)]
 pub struct Args {
     /// AGENT SESSION TICKET LINE, as the hook writes them
     #[arg(value_name = "WORD", num_args = 4, allow_hyphen_values = true)]

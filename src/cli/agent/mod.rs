@@ -19,6 +19,14 @@ use crate::exit::{Ending, ExitCode};
 
 /// As typed.
 #[derive(Debug, clap::Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner agent install claude --policy edit\n",
+        "  runner agent check claude\n",
+        "  runner agent status codex",
+    )
+)]
 pub enum Command {
     /// Put runner's hook into an agent's configuration
     Install(install::Args),

@@ -11,6 +11,7 @@ use crate::exit::Ending;
 
 /// As typed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  runner agent status\n  runner agent status claude --json")]
 pub struct Args {
     /// Only this agent
     #[arg(value_name = "AGENT", value_parser = agent_parser())]

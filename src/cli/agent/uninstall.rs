@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A file that did not change since is put back byte by byte; from one that did, runner's entries alone are removed."
+    after_help = "A file that did not change since is put back byte by byte; from one that did, runner's entries alone are removed.\n\nExamples:\n  runner agent uninstall claude\n  runner agent uninstall codex --project"
 )]
 pub struct Args {
     /// The agent

@@ -19,7 +19,8 @@ use crate::exit::Ending;
     after_help = concat!(
         "Examples:\n",
         "  runner mcp list\n",
-        "  runner mcp refresh files",
+        "  runner mcp refresh files\n",
+        "  runner mcp serve --policy develop",
     )
 )]
 pub enum Command {
@@ -29,7 +30,7 @@ pub enum Command {
     Refresh(refresh::Args),
     /// Serve MCP clients: commands and tools under one policy
     Serve(serve::Args),
-    /// Tokens of clients that come over TCP
+    /// Make, list and revoke tokens of clients that connect over TCP
     #[command(subcommand)]
     Token(token::Command),
     /// Write the entry of `mcp serve` into the configuration of a client

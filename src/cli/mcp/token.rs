@@ -14,12 +14,34 @@ use crate::text::moment;
 
 /// The subcommands of `mcp token`.
 #[derive(Debug, Subcommand)]
+#[command(
+    after_help = concat!(
+        "Examples:\n",
+        "  runner mcp token new laptop\n",
+        "  runner mcp token list",
+    )
+)]
 pub enum Command {
     /// Make a token for a client; it is shown once
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  runner mcp token new laptop\n",
+        "  runner mcp token new ci --json",
+    ))]
     New(Named),
     /// List the clients that have one
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  runner mcp token list\n",
+        "  runner mcp token list --json",
+    ))]
     List,
     /// Take a token back; a running server refuses it from then on
+    #[command(after_help = concat!(
+        "Examples:\n",
+        "  runner mcp token revoke laptop\n",
+        "  runner mcp token revoke ci --json",
+    ))]
     Revoke(Named),
 }
 

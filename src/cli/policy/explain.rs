@@ -5,6 +5,7 @@ use std::path::Path;
 
 use runner_policy::decide::{Query, What, explain};
 use runner_policy::model::Verdict;
+use runner_policy::net::RegistryHost;
 use runner_policy::word::quoted;
 
 use super::place::{self, Place, choice};
@@ -16,6 +17,7 @@ use crate::cli::usage::UsageError;
 use crate::config;
 use crate::exit::Ending;
 use crate::policy_files::{Loaded, Trust, choosable, load};
+use crate::registries;
 
 /// As typed: exactly one question.
 #[derive(Debug, clap::Args)]
@@ -70,7 +72,14 @@ pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Resul
     let choice = config.choice(&place.choice, &place.workspace);
     let Loaded { policy, configured, .. } = load(&choice, &place.places, Trust::Required)?;
     let (workspace, cwd) = (path_text(&place.workspace)?, path_text(&place.cwd)?);
-    let query = Query { workspace, cwd, now: jiff::Timestamp::now(), what: question.what() };
+    let now = jiff::Timestamp::now();
+    let hosts = match &question {
+        Question::Net(_) => registries::find(&policy.registries(now), &context.environment)
+            .map_err(CallError::from)?
+            .hosts(),
+        _ => Vec::new(),
+    };
+    let query = Query { workspace, cwd, now, what: question.what(&hosts) };
     // Who is allowed needs no way out, so the other policies need not be read.
     let denied = runner_policy::decide::decide(&policy, &query).decision != Verdict::Allow;
     let others = if denied { choosable(&place.places) } else { Vec::new() };
@@ -106,13 +115,13 @@ impl Args {
 }
 
 impl Question {
-    fn what(&self) -> What<'_> {
+    fn what<'a>(&'a self, registries: &'a [RegistryHost]) -> What<'a> {
         match self {
             Self::Argv(argv) => What::Argv(argv),
             Self::Line(line) => What::Line(line),
             Self::Read(path) => What::Read(path),
             Self::Write(path) => What::Write(path),
-            Self::Net(target) => What::of_peer(target),
+            Self::Net(target) => What::of_peer(target, registries),
             Self::Env(name) => What::Env(name),
         }
     }

@@ -166,7 +166,12 @@ pub fn dial_connection(
 }
 
 /// A question about one connection of a command: `HOST:PORT`.
-pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Decision {
+pub(super) fn question(
+    policy: &Effective,
+    query: &Query<'_>,
+    text: &str,
+    registries: &[RegistryHost],
+) -> Decision {
     let asked = text.strip_prefix("connect ").unwrap_or(text).trim();
     let place = net::connection(asked).and_then(|target| Some((target.port?, target)));
     let Some((port, target)) = place else {
@@ -177,7 +182,7 @@ pub(super) fn question(policy: &Effective, query: &Query<'_>, text: &str) -> Dec
             format!("`{asked}` is no connection: write HOST:PORT"),
         );
     };
-    match connect_alone(policy, query.now, &[], &target.host, port) {
+    match connect_alone(policy, query.now, registries, &target.host, port) {
         Ok(passage) => {
             let message = format!("commands may `connect {asked}` by `{}`", passage.rule);
             let mut decision = Decision::new(policy, Verdict::Allow, Code::Allowed, message);

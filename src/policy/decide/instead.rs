@@ -61,7 +61,7 @@ fn single(policy: &Effective, query: &Query<'_>) -> Option<(Vec<String>, Reading
             argv.iter().map(|word| String::from_utf8(word.clone()).ok()).collect::<Option<_>>()?
         }
         What::Line(line) => plain(line)?,
-        What::Read(_) | What::Write(_) | What::Net(_) | What::Connect(_) | What::Env(_) => {
+        What::Read(_) | What::Write(_) | What::Net(_) | What::Connect(..) | What::Env(_) => {
             return None;
         }
     };

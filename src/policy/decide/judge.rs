@@ -37,7 +37,7 @@ pub(crate) fn reading(policy: &Effective, query: &Query<'_>) -> Option<Result<Re
         }
         What::Bytes(argv) => Some(crate::reading::read(argv, scope)),
         What::Line(line) => Some(crate::reading::read_line(line, scope)),
-        What::Read(_) | What::Write(_) | What::Net(_) | What::Connect(_) | What::Env(_) => None,
+        What::Read(_) | What::Write(_) | What::Net(_) | What::Connect(..) | What::Env(_) => None,
     }
 }
 

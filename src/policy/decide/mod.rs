@@ -31,6 +31,7 @@ pub use request::{RequestRefused, Sending, send};
 
 use jiff::Timestamp;
 
+use crate::net::RegistryHost;
 use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::limits::Limits;
@@ -67,8 +68,8 @@ pub enum What<'a> {
     Write(&'a str),
     /// May this peer be reached? `GET https://…`, a URL, or `HOST:PORT`.
     Net(&'a str),
-    /// May a command connect to this? `HOST:PORT`.
-    Connect(&'a str),
+    /// May a command connect to this? `HOST:PORT`, and the hosts that `registry` rules stand for.
+    Connect(&'a str, &'a [RegistryHost]),
     /// May a command set this variable?
     Env(&'a str),
 }
@@ -76,10 +77,10 @@ pub enum What<'a> {
 impl<'a> What<'a> {
     /// The question about a peer: a request is a tool's, a connection a command's.
     #[must_use]
-    pub fn of_peer(text: &'a str) -> Self {
+    pub fn of_peer(text: &'a str, registries: &'a [RegistryHost]) -> Self {
         let request =
             text.contains("://") || text.split_once(' ').is_some_and(|(verb, _)| verb != "connect");
-        if request { Self::Net(text) } else { Self::Connect(text) }
+        if request { Self::Net(text) } else { Self::Connect(text, registries) }
     }
 }
 
@@ -213,7 +214,7 @@ fn decide_alone(policy: &Effective, query: &Query<'_>) -> Decision {
         What::Read(path) => files::question(policy, query, path, files::Access::Read),
         What::Write(path) => files::question(policy, query, path, files::Access::Write),
         What::Net(target) => peers::question(policy, query, target),
-        What::Connect(target) => connect::question(policy, query, target),
+        What::Connect(target, registries) => connect::question(policy, query, target, registries),
         What::Env(name) => judge::variable(policy, name),
     }
 }
