@@ -31,11 +31,11 @@ pub use request::{RequestRefused, Sending, send};
 
 use jiff::Timestamp;
 
-use crate::net::RegistryHost;
 use crate::effect::{Classes, Effect};
 use crate::effective::Effective;
 use crate::limits::Limits;
 use crate::model::Verdict;
+use crate::net::RegistryHost;
 use crate::net::Terms;
 use crate::plan::Plan;
 use crate::reading::Refusal;

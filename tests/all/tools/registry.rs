@@ -185,7 +185,7 @@ fn a_tool_without_its_credentials_is_unavailable_and_says_where_to_get_them() {
         "unknown `type` `apikey`",
         "did you mean `api_key`?",
         "names no variable",
-        "no address of a page",
+        "not the URL of a page",
     ] {
         assert!(err.contains(part), "{part:?} is not in\n{err}");
     }

@@ -7,19 +7,19 @@ use crate::support::{Home, needs_engine};
 use crate::tools::{call, told};
 
 /// Lets npm write into the project and run what it brings.
-const INSTALL: &str = "policy: 1\nname: install\nextends: [readonly]\nsandbox: { limits: { memory: 2GiB, wall: 5m, pids: 512 } }\nfiles: { write: [\"**\"] }\nenv: { accept: [\"*\"] }\ncommands:\n  - { id: npm, allow: [\"npm {install,ci} ...\"], effects: any }\n";
+const OFFLINE: &str = "policy: 1\nname: npm-offline\nextends: [readonly]\nsandbox: { limits: { memory: 2GiB, wall: 5m, pids: 512 } }\nfiles: { write: [\"**\"] }\nenv: { accept: [\"*\"] }\ncommands:\n  - { id: npm, allow: [\"npm {install,ci} ...\"], effects: any }\n";
 
 fn install(home: &Home, args: Value, more: &[&str]) -> Value {
     let args = args.to_string();
-    call(home, "npm_install", &[&["--policy", "install", "--args", &args], more].concat()).0
+    call(home, "npm_install", &[&["--policy", "npm-offline", "--args", &args], more].concat()).0
 }
 
 #[test]
 fn it_is_asked_about_decided_and_checked() {
     let home = home();
-    home.user_policy("install", INSTALL);
+    home.user_policy("npm-offline", OFFLINE);
     put(&home, "package.json", r#"{"name":"p","version":"1.0.0"}"#);
-    let (asked, ran) = offline(&home, "npm_install", &json!({}), &["--policy", "install"]);
+    let (asked, ran) = offline(&home, "npm_install", &json!({}), &["--policy", "npm-offline"]);
     assert_eq!((told(&asked).0, ran.code), ("needs_approval", Some(77)), "{asked:#}");
     let (denied, ran) =
         offline(&home, "npm_install", &json!({ "package": "left-pad" }), &["--yes"]);
@@ -35,14 +35,15 @@ fn it_is_asked_about_decided_and_checked() {
         json!({ "package": "a", "version": "-1" }),
         json!({ "package": "a", "version": "npm:b" }),
     ] {
-        let (result, ran) = offline(&home, "npm_install", &args, &["--yes", "--policy", "install"]);
+        let (result, ran) =
+            offline(&home, "npm_install", &args, &["--yes", "--policy", "npm-offline"]);
         assert_eq!((code(&result), ran.code), ("invalid_arguments", Some(2)), "{args} {result:#}");
     }
     let (missing, _) = offline(
         &home,
         "npm_install",
         &json!({ "projectPath": "sub" }),
-        &["--yes", "--policy", "install"],
+        &["--yes", "--policy", "npm-offline"],
     );
     assert_eq!(code(&missing), "precondition_failed", "{missing:#}");
 }
@@ -51,7 +52,7 @@ fn it_is_asked_about_decided_and_checked() {
 fn what_needs_no_registry_is_installed_without_scripts() {
     needs_engine();
     let home = home();
-    home.user_policy("install", INSTALL);
+    home.user_policy("npm-offline", OFFLINE);
     put(
         &home,
         "package.json",
