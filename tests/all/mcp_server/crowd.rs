@@ -10,6 +10,8 @@ use crate::support::needs_engine;
 
 const CLIENTS: usize = 20;
 const CALLS: usize = 50;
+/// What a call says that has to wait for others.
+const WAITED: &str = "runner: the call waits in the queue: 10 calls of `exec` may run at once";
 
 #[test]
 fn twenty_clients_with_fifty_calls_each_do_not_cross() {
@@ -35,7 +37,14 @@ fn twenty_clients_with_fifty_calls_each_do_not_cross() {
                     let said = text(&answer["result"]);
                     match call % 10 {
                         9 => assert!(said.contains(&format!("`rm of-{client}.txt`")), "{said}"),
-                        _ => assert_eq!(said, format!("{client}\n\n[exit code 0]")),
+                        _ => {
+                            // On a busy machine a call may wait in the queue, and its output says so.
+                            let own = match said.split_once('\n') {
+                                Some((WAITED, own)) => own,
+                                _ => said,
+                            };
+                            assert_eq!(own, format!("{client}\n\n[exit code 0]"));
+                        }
                     }
                 }
                 let read = web.modern(token, "resources/read", json!({"uri": "runner://records"}));
