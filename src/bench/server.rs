@@ -22,10 +22,16 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_command","arguments":{"argv":["true"]}}}"#;
 const TRIP: &str = r#"{"jsonrpc":"2.0","id":2,"method":"resources/templates/list"}"#;
 /// What the answer of a call that went well has.
 const WELL: &str = r#""runner/status":"completed""#;
+
+/// A request that runs a command. Requests on their way at once differ in their ids.
+fn call(id: usize) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"run_command","arguments":{{"argv":["true"]}}}}}}"#
+    )
+}
 
 /// Adds the rows of one engine.
 ///
@@ -108,8 +114,8 @@ impl Server {
     /// Keeps so many calls on their way for so long; how many ended in a second, and in all.
     fn rate(&mut self, clients: usize, time: Duration) -> Result<(f64, usize), BenchError> {
         let (begun, mut calls) = (Instant::now(), 0);
-        for _ in 0..clients {
-            self.send(CALL)?;
+        for id in 1..=clients {
+            self.send(&call(id))?;
         }
         let mut running = clients;
         while running > 0 {
@@ -120,7 +126,7 @@ impl Server {
             calls += 1;
             running -= 1;
             if begun.elapsed() < time {
-                self.send(CALL)?;
+                self.send(&call(clients + calls))?;
                 running += 1;
             }
         }

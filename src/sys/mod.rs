@@ -3,6 +3,7 @@
 //! Everything here has a safe signature. Other modules are compiled with `unsafe_code` denied.
 
 mod account;
+mod allocator;
 mod clock;
 mod fd;
 mod file_handle;
@@ -18,6 +19,7 @@ mod sentinel;
 mod signal;
 
 pub use account::account_home;
+pub use allocator::one_arena;
 pub use clock::{clocks, now, processor_time};
 pub use fd::{StatusFdError, claim_status_fd};
 pub use file_handle::{FileHandle, file_handle};

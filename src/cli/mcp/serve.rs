@@ -23,6 +23,7 @@ use crate::mcp::{
     serve_socket, serve_stdio,
 };
 use crate::policy_files::{Choice, Configured, Loaded};
+use crate::sys;
 
 /// The longest time that a request may wait for its call.
 const LONGEST_ANSWER: Duration = Duration::from_secs(3_600);
@@ -81,6 +82,7 @@ fn decision(asked: &str, explanation: &Explanation, configured: Option<&Configur
 /// Serves until the client leaves or a signal comes.
 pub(super) fn run(args: Args, context: &Context, printer: &mut Printer) -> Result<Ending, Error> {
     let answer_within = args.answer_within.as_deref().map_or(Ok(ANSWER_WITHIN), time)?;
+    sys::one_arena();
     let host = Host::new(Settings {
         context: context.clone(),
         folder: args.workdir,

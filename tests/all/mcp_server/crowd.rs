@@ -10,6 +10,8 @@ use crate::support::needs_engine;
 
 const CLIENTS: usize = 20;
 const CALLS: usize = 50;
+/// What a call says that has to wait for others.
+const WAITED: &str = "runner: the call waits in the queue: 10 calls of `exec` may run at once";
 
 #[test]
 fn twenty_clients_with_fifty_calls_each_do_not_cross() {
@@ -35,7 +37,14 @@ fn twenty_clients_with_fifty_calls_each_do_not_cross() {
                     let said = text(&answer["result"]);
                     match call % 10 {
                         9 => assert!(said.contains(&format!("`rm of-{client}.txt`")), "{said}"),
-                        _ => assert_eq!(said, format!("{client}\n\n[exit code 0]")),
+                        _ => {
+                            // On a busy machine a call may wait in the queue, and its output says so.
+                            let own = match said.split_once('\n') {
+                                Some((WAITED, own)) => own,
+                                _ => said,
+                            };
+                            assert_eq!(own, format!("{client}\n\n[exit code 0]"));
+                        }
                     }
                 }
                 let read = web.modern(token, "resources/read", json!({"uri": "runner://records"}));
@@ -50,27 +59,34 @@ fn twenty_clients_with_fifty_calls_each_do_not_cross() {
     });
 }
 
-/// The memory of a process, in KiB.
+/// The memory of a process beside that of its files, in KiB.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// What measuring may be off by, in KiB: less than half a kilobyte for each call.
-const SLACK: u64 = 4_000;
+/// Calls until the memory is that of a server that has worked for a while.
+const WARM: usize = 4_000;
+/// Calls in all.
+const ALL: usize = 12_000;
+/// Calls that are asked for at once.
+const AT_ONCE: usize = 10;
+/// How much the memory may grow from then on, in KiB: three quarters of a kilobyte a call. A call that is never forgotten,
+/// with its handle, its channels and its answer, takes more.
+const SLACK: u64 = 6_000;
 
 #[test]
-fn ten_thousand_calls_leave_nothing_in_the_memory_of_the_server() {
+fn thousands_of_calls_leave_nothing_in_the_memory_of_the_server() {
     needs_engine();
     let home = home("");
     let mut server = Server::start(&home, &[]);
     let mut before = 0;
-    for round in 0..1_000 {
-        if round == 100 {
+    for done in (0..ALL).step_by(AT_ONCE) {
+        if done == WARM {
             before = resident(server.child.id());
         }
-        let ids: Vec<i64> = (0..10)
+        let ids: Vec<i64> = (0..AT_ONCE)
             .map(|call| {
                 let line = if call == 0 { "cat name.txt" } else { "rm name.txt" };
                 let arguments = json!({"command": line});
@@ -83,6 +99,6 @@ fn ten_thousand_calls_leave_nothing_in_the_memory_of_the_server() {
         }
     }
     let after = resident(server.child.id());
-    eprintln!("memory: {before} KiB after 1,000 calls, {after} KiB after 10,000");
+    eprintln!("memory: {before} KiB after {WARM} calls, {after} KiB after {ALL}");
     assert!(after.saturating_sub(before) < SLACK, "from {before} to {after} KiB");
 }
