@@ -1,11 +1,11 @@
 //! What is installed where, what is pinned, and whether it is still as it was.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::error::AgentError;
-use super::install::{Intact, intact};
+use super::install::{Intact, OtherHook, intact, other_hooks};
 use super::kind::{Agent, Layer};
 use super::pin::{self, Prompts};
 use super::place::Place;
@@ -31,15 +31,21 @@ pub struct Standing {
     pub program_there: bool,
     /// The agent's files, and what became of our entries in them.
     pub files: Vec<(PathBuf, Intact)>,
+    /// Hooks for shell calls beside ours, which can change a command after ours did.
+    pub other_hooks: Vec<OtherHook>,
     /// When it was installed.
     pub at: String,
 }
 
-/// Every installation of these agents.
+/// Every installation of these agents, with the other hooks of the workspace `here`.
 ///
 /// # Errors
 /// A file of pins cannot be believed.
-pub fn standing(place: &Place, agents: &[Agent]) -> Result<Vec<Standing>, AgentError> {
+pub fn standing(
+    place: &Place,
+    agents: &[Agent],
+    here: Option<&Path>,
+) -> Result<Vec<Standing>, AgentError> {
     let mut all = Vec::new();
     for agent in agents.iter().copied() {
         for layer in [Layer::Managed, Layer::User] {
@@ -48,10 +54,12 @@ pub fn standing(place: &Place, agents: &[Agent]) -> Result<Vec<Standing>, AgentE
                     .files
                     .iter()
                     .map(|edited| (edited.path.clone(), intact(agent, &pin, edited)));
+                let other_hooks = other_hooks(agent, &pin, &place.home, here);
                 all.push(Standing {
                     agent,
                     layer: pin.layer,
                     files: files.collect(),
+                    other_hooks,
                     program_there: pin.program.is_file(),
                     workspace: pin.workspace,
                     policy: pin.policy,

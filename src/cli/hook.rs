@@ -3,6 +3,9 @@
 //! It writes to its streams itself: the printer follows variables of the environment, which a repository can set.
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, fstat, makedev};
 
 use crate::agent::{self, Agent, Answer};
 use crate::cli::agent::agent_parser;
@@ -48,7 +51,16 @@ fn tell(said: &agent::Said) -> ExitCode {
     }
     let mut out = io::stdout().lock();
     match writeln!(out, "{}", said.out).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::of_command(said.code),
-        Err(_) => ExitCode::USAGE,
+        Ok(()) if is_read(&out) => ExitCode::of_command(said.code),
+        Ok(()) | Err(_) => ExitCode::USAGE,
     }
+}
+
+/// Whether an agent can read what is written there. Where a process starts with its output closed, Rust's runtime opens
+/// `/dev/null` in its place, and writing succeeds.
+fn is_read(out: impl AsFd) -> bool {
+    let null = makedev(1, 3);
+    fstat(out).is_ok_and(|stat| {
+        !(FileType::from_raw_mode(stat.st_mode).is_char_device() && stat.st_rdev == null)
+    })
 }

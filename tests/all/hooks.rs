@@ -23,6 +23,8 @@ const POLICY: &str = "policy: 1\nname: own\nextends: [readonly]\nsandbox: { engi
 /// An account with a home and a workspace.
 struct Account {
     home: Home,
+    /// What is mounted in its namespace: a path of the home, and where it is seen.
+    mount: (&'static str, &'static str),
 }
 
 impl Account {
@@ -35,14 +37,25 @@ impl Account {
             .unwrap();
         fs::write(home.path("project/name.txt"), "inside\n").unwrap();
         fs::create_dir_all(home.path("project/sub")).unwrap();
-        Self { home }
+        Self { home, mount: ("passwd", "/etc/passwd") }
+    }
+
+    /// An account on a machine whose `/etc` is a copy.
+    fn with_etc() -> Self {
+        let account = Self::new();
+        let etc = account.home.path("etc");
+        let copied = Command::new("cp").arg("-a").arg("/etc").arg(&etc).status().unwrap();
+        assert!(copied.success());
+        fs::copy(account.home.path("passwd"), etc.join("passwd")).unwrap();
+        Self { mount: ("etc", "/etc"), ..account }
     }
 
     /// A command of this account.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("unshare");
-        let script = "mount --bind \"$1\" /etc/passwd && shift && exec \"$@\"";
-        command.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(self.home.path("passwd"));
+        let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+        let (from, to) = self.mount;
+        command.args(["--mount", "--", "sh", "-c", script, "sh"]).arg(self.home.path(from)).arg(to);
         command.args(words);
         self.home.surround(&mut command);
         command
@@ -84,8 +97,13 @@ impl Account {
 
     /// What the hook answers to a line.
     fn wrap(&self, line: &str, variables: &[(&str, &str)]) -> Ran {
+        self.wrap_in("project", line, variables)
+    }
+
+    /// What the hook answers to a line in a folder of the home.
+    fn wrap_in(&self, folder: &str, line: &str, variables: &[(&str, &str)]) -> Ran {
         let call = json!({
-            "session_id": "s1", "cwd": self.home.path("project"), "hook_event_name": "PreToolUse",
+            "session_id": "s1", "cwd": self.home.path(folder), "hook_event_name": "PreToolUse",
             "tool_name": "Bash", "tool_input": { "command": line, "timeout": 7, "description": "d" },
         });
         self.hook("claude", call.to_string().as_bytes(), variables)
@@ -226,6 +244,18 @@ fn row_47_whatever_a_hook_is_told_it_answers_and_refuses() {
         closed.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
+    // So is one that nothing can read: neither an allowance nor a refusal may end with 0.
+    for line in ["cat name.txt", "cat .env"] {
+        let call = json!({ "cwd": account.home.path("project"), "tool_name": "Bash",
+                           "tool_input": { "command": line } });
+        for closing in [">&-", ">&- 2>&-", ">/dev/null"] {
+            let script = format!("\"$1\" hook claude {closing}");
+            let mut command = account.command(&["sh", "-c", &script, "sh", PROGRAM]);
+            let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(call.to_string().as_bytes()).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(2), "{line} {closing}");
+        }
+    }
     // The control.
     let ran = account.hook("claude", call.to_string().as_bytes(), &[]);
     assert_eq!((decision(&ran).as_str(), ran.code), ("allow", Some(0)), "{ran:?}");
@@ -298,6 +328,69 @@ fn uninstalling_puts_back_every_byte_or_takes_our_entries_alone() {
     assert!(left.contains("WebFetch") && !left.contains("hook claude"), "{left}");
     assert!(!left.contains("Read(**/.env)"), "{left}");
     assert_eq!(account.runner(&["agent", "uninstall", "claude"]).code, Some(125));
+}
+
+#[test]
+fn the_pin_of_a_project_holds_in_it_before_that_of_the_user() {
+    let account = Account::new();
+    fs::create_dir_all(account.home.path("project/.git")).unwrap();
+    fs::create_dir_all(account.home.path("other/.git")).unwrap();
+    account.install(&["--project"]);
+    let settings = account.home.path("project/.claude/settings.json");
+    assert!(fs::read_to_string(&settings).unwrap().contains("hook claude"));
+    assert!(!account.settings().exists());
+    assert_eq!(decision(&account.wrap("touch made", &[])), "allow");
+    // Nothing is pinned for another workspace.
+    assert_eq!(decision(&account.wrap_in("other", "touch made", &[])), "deny");
+    let words = ["agent", "install", "claude", "--policy", "readonly", "--yes"];
+    assert_eq!(account.runner(&words).code, Some(0));
+    assert_eq!(decision(&account.wrap_in("other", "cat name.txt", &[])), "allow");
+    assert_ne!(decision(&account.wrap_in("other", "touch made", &[])), "allow");
+    assert_eq!(decision(&account.wrap("touch made", &[])), "allow");
+    // Without the project's, the user's holds there too.
+    assert_eq!(account.runner(&["agent", "uninstall", "claude", "--project"]).code, Some(0));
+    assert!(!settings.exists());
+    assert!(account.settings().exists());
+    assert_ne!(decision(&account.wrap("touch made", &[])), "allow");
+}
+
+#[test]
+fn the_managed_pin_holds_before_that_of_a_user() {
+    let account = Account::with_etc();
+    account.install(&["--managed"]);
+    let settings = account.home.path("etc/claude-code/managed-settings.json");
+    let pin = account.home.path("etc/runner/agents/claude.json");
+    assert!(fs::read_to_string(&settings).unwrap().contains("hook claude"));
+    assert!(pin.exists() && !account.settings().exists());
+    let words = ["agent", "install", "claude", "--policy", "readonly", "--yes"];
+    assert_eq!(account.runner(&words).code, Some(0));
+    assert_eq!(decision(&account.wrap("touch made", &[])), "allow");
+    assert_eq!(decision(&account.wrap("cat .env", &[])), "deny");
+    let ran = account.call("touch made");
+    assert!(ran.code == Some(0) && account.home.path("project/made").exists(), "{ran:?}");
+    // Without it, the user's holds.
+    assert_eq!(account.runner(&["agent", "uninstall", "claude", "--managed"]).code, Some(0));
+    assert!(!settings.exists());
+    assert_eq!(decision(&account.wrap("cat name.txt", &[])), "allow");
+    assert_ne!(decision(&account.wrap("touch made", &[])), "allow");
+}
+
+#[test]
+fn another_hook_for_shell_commands_is_named() {
+    let account = Account::new();
+    account.install(&[]);
+    let status = account.runner(&["agent", "status"]);
+    assert!(!status.err.contains("another hook"), "{status:?}");
+    let entry = |matcher: &str, command: &str| json!({ "matcher": matcher, "hooks": [{ "type": "command", "command": command }] });
+    let mine = json!({ "hooks": { "PreToolUse": [entry("Bash|Edit", "mine.sh"), entry("Edit", "edits.sh")] } });
+    fs::write(account.home.path(".claude/settings.local.json"), mine.to_string()).unwrap();
+    fs::create_dir_all(account.home.path("project/.claude")).unwrap();
+    let theirs = json!({ "hooks": { "PreToolUse": [entry("*", "theirs.sh")] } });
+    fs::write(account.home.path("project/.claude/settings.json"), theirs.to_string()).unwrap();
+    let status = account.runner(&["agent", "status"]);
+    assert!(status.err.contains("settings.local.json: mine.sh"), "{status:?}");
+    assert!(status.err.contains("project/.claude/settings.json: theirs.sh"), "{status:?}");
+    assert!(!status.err.contains("edits.sh"), "{status:?}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! Duty: start the installed program against a model of ours on loopback ([`stub`], which speaks the dialects of
 //! [`dialect`]); the model asks for a command that every policy allows and for one that none does. What is believed is
-//! the ledger and the disk, not what the agent says. Non-goals: the agent's own file tools, MCP servers and other hooks,
-//! which do not come through us.
+//! the ledger and the disk, not what the agent says. Non-goals: the agent's own file tools and MCP servers, which do not come
+//! through us; other hooks are named and not tried.
 
 mod dialect;
 mod start;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::error::AgentError;
+use super::install::{OtherHook, other_hooks};
 use super::kind::Agent;
 use super::pin::Pinned;
 use super::place::Place;
@@ -53,6 +54,8 @@ pub struct Checked {
     pub harmless: Seen,
     /// The command that is not.
     pub forbidden: Seen,
+    /// Hooks for shell calls beside ours.
+    pub other_hooks: Vec<OtherHook>,
     /// The end of what the program said, if something is not as promised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
@@ -66,11 +69,16 @@ impl Checked {
     }
 }
 
-/// Checks an agent. `program` is the one to start; the one of this name on the pinned PATH if there is none.
+/// Checks an agent. `program` is the one to start; the one of this name on the pinned PATH if there is none. `here` is the
+/// workspace whose other hooks are named.
 ///
 /// # Errors
 /// Nothing is installed for it, its program cannot be started, or the ledger cannot be read.
-pub fn check(agent: Agent, program: Option<PathBuf>) -> Result<Checked, AgentError> {
+pub fn check(
+    agent: Agent,
+    program: Option<PathBuf>,
+    here: Option<&Path>,
+) -> Result<Checked, AgentError> {
     let place = Place::of_account()?;
     let workspace = Workspace::new()?;
     let pinned = Pinned::find(&place, agent, &workspace.folder)?;
@@ -103,7 +111,8 @@ pub fn check(agent: Agent, program: Option<PathBuf>) -> Result<Checked, AgentErr
         (_, false, None) => Seen::NotCalled,
         _ => Seen::NotThroughRunner,
     };
-    let mut checked = Checked { agent, version, harmless, forbidden, said: None };
+    let other_hooks = other_hooks(agent, &pinned.pin, &place.home, here);
+    let mut checked = Checked { agent, version, harmless, forbidden, other_hooks, said: None };
     if !checked.holds() {
         checked.said = Some(said);
     }

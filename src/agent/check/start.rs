@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 
 use crate::agent::error::AgentError;
 use crate::agent::kind::Agent;
 use crate::agent::pin::Pinned;
-
-/// How often an agent is looked at.
-const TICK: Duration = Duration::from_millis(50);
 
 /// The most that is shown of what a program said.
 const SHOWN: usize = 2000;
@@ -144,14 +144,43 @@ fn at_model(agent: Agent, command: &mut Command, port: u16) {
 
 /// Waits for the end, and ends a program that takes too long.
 fn wait(child: &mut Child, patience: Duration) -> io::Result<()> {
-    let end = Instant::now() + patience;
-    while child.try_wait()?.is_none() {
-        if Instant::now() > end {
-            child.kill()?;
-            child.wait()?;
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        std::thread::sleep(TICK);
+    let waited = ends_within(child, patience);
+    if !matches!(waited, Ok(true)) {
+        child.kill()?;
     }
-    Ok(())
+    child.wait()?;
+    match waited? {
+        true => Ok(()),
+        false => Err(io::Error::from(io::ErrorKind::TimedOut)),
+    }
+}
+
+/// Whether a child ends within this time.
+fn ends_within(child: &Child, patience: Duration) -> io::Result<bool> {
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&left)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let spawn = |seconds| Command::new("sleep").arg(seconds).spawn().unwrap();
+        let mut slow = spawn("1000");
+        let error = wait(&mut slow, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(slow.try_wait().unwrap().is_some());
+        wait(&mut spawn("0"), Duration::from_secs(1000)).unwrap();
+    }
 }

@@ -36,7 +36,7 @@ pub(super) struct Paths<'a> {
 
 impl Paths<'_> {
     /// The file of an agent in a layer; `None` if it has none there.
-    fn file(&self, agent: Agent, layer: Layer) -> Option<PathBuf> {
+    pub fn file(&self, agent: Agent, layer: Layer) -> Option<PathBuf> {
         let own = |variable: &str, below: &str| {
             let named = self.environment.get(variable).map(PathBuf::from);
             named.filter(|it| it.is_absolute()).unwrap_or_else(|| self.home.join(below))
@@ -126,7 +126,7 @@ pub(super) fn changes(request: &Request, paths: &Paths<'_>) -> Result<Vec<Change
 const DENY: &[&str] = &["permissions", "deny"];
 
 /// The list that an agent's hooks are in.
-fn list(agent: Agent) -> &'static [&'static str] {
+pub(super) fn list(agent: Agent) -> &'static [&'static str] {
     match agent {
         Agent::Gemini => &["hooks", "BeforeTool"],
         Agent::Copilot | Agent::Cursor => &["hooks", "preToolUse"],

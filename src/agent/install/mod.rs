@@ -9,9 +9,11 @@ mod codex;
 mod edits;
 mod files;
 pub mod jsonc;
+mod others;
 mod plan;
 mod undo;
 
 pub use files::Change;
+pub use others::{OtherHook, other_hooks};
 pub use plan::{Plan, Request};
 pub use undo::{Intact, intact, uninstall};

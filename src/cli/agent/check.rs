@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::printer::{Format, Printer};
 use super::super::table::Table;
 use super::super::visible::visible_block;
-use super::agent_parser;
+use super::{agent_parser, other_hook};
 use crate::agent::check::{Checked, Seen, check};
 use crate::agent::{Agent, AgentError};
 use crate::cli::Error;
@@ -14,7 +14,7 @@ use crate::exit::{Ending, ExitCode};
 /// As typed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Starts the installed agent program with a model of ours on loopback, which asks for a command that every policy allows and for one that none does, and looks in the ledger and on disk what became of them. It talks to no other server. Not looked at: the agent's own file tools, its MCP servers, and other hooks.\n\nExit codes: 0 both as promised, 125 something is not.\n\nExamples:\n  runner agent check claude\n  runner agent check codex --json"
+    after_help = "Starts the installed agent program with a model of ours on loopback, which asks for a command that every policy allows and for one that none does, and looks in the ledger and on disk what became of them. It talks to no other server. Other hooks for shell commands in the agent's configuration are named. Not looked at: the agent's own file tools, its MCP servers, and what its extensions bring.\n\nExit codes: 0 both as promised, 125 something is not.\n\nExamples:\n  runner agent check claude\n  runner agent check codex --json"
 )]
 pub struct Args {
     /// The agent
@@ -30,7 +30,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
         let source = std::io::Error::other("it cannot be led to another model");
         return Err(AgentError::Start { program: "cursor-agent".to_owned(), source }.into());
     }
-    let checked = check(args.agent, args.program.clone())?;
+    let here = std::env::current_dir().ok();
+    let checked = check(args.agent, args.program.clone(), here.as_deref())?;
     match printer.format() {
         Format::Json => printer.json(&checked)?,
         Format::Text => show(&checked, printer)?,
@@ -59,6 +60,9 @@ fn show(checked: &Checked, printer: &mut Printer) -> Result<(), Error> {
     printer.data(table.fitting(width))?;
     if let Some(said) = &checked.said {
         printer.talk(format_args!("the agent said:\n{}", visible_block(said)));
+    }
+    for hook in &checked.other_hooks {
+        printer.talk(other_hook(checked.agent, hook));
     }
     printer.talk(
         "note: the agent's own file tools, MCP servers and other hooks do not go through runner",

@@ -12,6 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::hook;
 use super::printer::Printer;
+use super::visible::visible;
+use crate::agent::install::OtherHook;
 use crate::agent::{Agent, Layer};
 use crate::call::Context;
 use crate::cli::Error;
@@ -83,6 +85,16 @@ pub(super) fn run(
         Command::Status(args) => status::run(&args, printer),
         Command::Exec(args) => exec::run(&args.words, printer),
     }
+}
+
+/// A line on a hook beside ours.
+fn other_hook(agent: Agent, hook: &OtherHook) -> String {
+    format!(
+        "warning: {} has another hook for shell commands, which can replace what runner's hook answers: {}: {}",
+        agent.title(),
+        visible(&hook.path.display().to_string()),
+        visible(&hook.what),
+    )
 }
 
 /// What agents start is carried out before anything of this process's environment is read: a repository's agent settings

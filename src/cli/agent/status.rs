@@ -1,9 +1,11 @@
 //! `runner agent status`: what is installed where, and whether it is still as it was.
 
+use std::collections::BTreeSet;
+
 use super::super::printer::{Format, Printer};
 use super::super::table::Table;
 use super::super::visible::visible;
-use super::agent_parser;
+use super::{agent_parser, other_hook};
 use crate::agent::install::Intact;
 use crate::agent::{Agent, Place, Prompts, standing};
 use crate::cli::Error;
@@ -21,7 +23,8 @@ pub struct Args {
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     let place = Place::of_account()?;
     let agents = args.agent.map_or_else(|| Agent::ALL.to_vec(), |agent| vec![agent]);
-    let all = standing(&place, &agents)?;
+    let here = std::env::current_dir().ok();
+    let all = standing(&place, &agents, here.as_deref())?;
     if printer.format() == Format::Json {
         printer.json(&serde_json::json!({ "agents": all }))?;
         return Ok(Ending::ok());
@@ -30,8 +33,10 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
         printer.data("no hook of an agent is installed\n")?;
         return Ok(Ending::ok());
     }
+    let mut others = BTreeSet::new();
     let mut table = Table::new(["AGENT", "LAYER", "POLICY", "PROMPTS", "STATE", "FILE"]);
     for one in all {
+        others.extend(one.other_hooks.iter().map(|hook| other_hook(one.agent, hook)));
         let policy = one.policy.unwrap_or_else(|| "(configuration)".to_owned());
         let prompts = match one.prompts {
             Prompts::Replace => "replaced",
@@ -56,5 +61,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Result<Ending, Error> {
     }
     let width = printer.width();
     printer.data(table.fitting(width))?;
+    for other in others {
+        printer.talk(other);
+    }
     Ok(Ending::ok())
 }
