@@ -357,6 +357,11 @@ fn the_pin_of_a_project_holds_in_it_before_that_of_the_user() {
 #[test]
 fn the_managed_pin_holds_before_that_of_a_user() {
     let account = Account::with_etc();
+    // Each account has its own folders, so a policy for all of them is a managed one.
+    let policies = account.home.path("etc/runner/policies");
+    fs::create_dir_all(&policies).unwrap();
+    fs::rename(account.home.path("config/runner/policies/own.yml"), policies.join("own.yml"))
+        .unwrap();
     account.install(&["--managed"]);
     let settings = account.home.path("etc/claude-code/managed-settings.json");
     let pin = account.home.path("etc/runner/agents/claude.json");
