@@ -27,6 +27,7 @@ mod calls;
 mod command;
 mod error;
 mod events;
+mod handler;
 mod history;
 mod host;
 mod http;
