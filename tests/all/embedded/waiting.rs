@@ -511,11 +511,18 @@ fn killed_at_many_moments_nothing_is_used_twice_and_nothing_stays() {
     }
     until("all watchdogs have ended", || processes(&caller).is_empty());
     assert_eq!(caller.0.run(["pool", "drain"]).code, Some(0));
-    until("nothing is left", || {
-        assert_eq!(caller.0.run(["gc"]).code, Some(0));
-        let waiting = fs::read_dir(folder(&caller)).unwrap().count();
-        waiting == 0 && holders(&caller).is_empty() && launchers(&caller) == 0
-    });
+    // What was left is told by its name, if something stays.
+    let mut seen = String::new();
+    let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("nothing is left", || {
+            assert_eq!(caller.0.run(["gc"]).code, Some(0));
+            let waiting: Vec<_> = fs::read_dir(folder(&caller)).unwrap().flatten().collect();
+            let (holders, launchers) = (holders(&caller), launchers(&caller));
+            seen = format!("files {waiting:?}, holders {holders:?}, launchers {launchers}");
+            waiting.is_empty() && holders.is_empty() && launchers == 0
+        });
+    }));
+    assert!(gone.is_ok(), "left: {seen}");
 }
 
 /// Holders of a caller's sandboxes, by the folder that they have open.
